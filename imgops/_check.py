@@ -1,0 +1,134 @@
+"""Validation helpers: every refusal reads ``op: argument must ..., got ...``.
+
+Nothing here reads tensor data, so the same helpers serve the real kernels, the
+fakes and the meta device. Sizes may be symbolic (``torch.SymInt``): a comparison
+of backed sizes becomes a guard, one of unbacked sizes a run-time assertion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+#: PIL and OpenCV both count pixels of one image in a signed 32-bit integer.
+MAX_PIXELS = 2**31 - 1
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
+    """Raise ``error`` in the one grammar that every message has."""
+    raise error(f"{op}: {must}, got {got}")
+
+
+def require(condition: Any, op: str, must: str, got: object) -> None:
+    """Raise ValueError unless ``condition`` holds; ``condition`` may be symbolic."""
+    if condition is True:
+        return
+    if condition is False:
+        fail(ValueError, op, must, got)
+    torch._check_value(condition, lambda: f"{op}: {must}, got {got}")
+
+
+def tensor(op: str, name: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        fail(TypeError, op, f"{name} must be a Tensor", type(value).__name__)
+
+
+def image(op: str, name: str, value: Tensor) -> None:
+    """An image is dense in memory and ``(..., C, H, W)``."""
+    if value.layout is not torch.strided:
+        fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
+    if value.ndim < 3:
+        fail(
+            ValueError,
+            op,
+            f"{name} must have at least 3 dimensions (..., C, H, W)",
+            f"shape {shape(value)}",
+        )
+
+
+def floating(op: str, name: str, value: Tensor) -> None:
+    if not value.dtype.is_floating_point:
+        fail(TypeError, op, f"{name} must be floating point", value.dtype)
+
+
+def like(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    """``value`` shares dtype and device with ``other``."""
+    if value.dtype != other.dtype:
+        fail(
+            TypeError, op, f"{name} must have the dtype of {other_name} ({other.dtype})", value.dtype
+        )
+    same_device(op, name, value, other_name, other)
+
+
+def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    if value.device != other.device:
+        fail(
+            ValueError,
+            op,
+            f"{name} must be on the device of {other_name} ({other.device})",
+            value.device,
+        )
+
+
+def parameter(op: str, name: str, value: Tensor) -> None:
+    """Small parameters live on the CPU: a kernel reads them without a synchronisation."""
+    if value.device.type not in ("cpu", "meta"):
+        fail(ValueError, op, f"{name} must be on the CPU", value.device)
+
+
+def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    """``value`` has exactly the leading dimensions of ``other``."""
+    same = value.ndim == other.ndim
+    for a, b in zip(value.shape[:-3], other.shape[:-3], strict=False):
+        same = same and a == b
+    require(
+        same,
+        op,
+        f"{name} must have the leading dimensions of {other_name} {shape(other)[:-3]}",
+        shape(value)[:-3],
+    )
+
+
+def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
+    if value not in choices:
+        names = ", ".join(map(repr, choices))
+        fail(ValueError, op, f"{name} must be one of {names}{when}", repr(value))
+
+
+def pixels(op: str, name: str, height: int, width: int) -> None:
+    """A size that PIL and OpenCV can count; both factors are known to be >= 0."""
+    small = height <= INT32_MAX and width <= INT32_MAX and height * width <= MAX_PIXELS
+    require(small, op, f"{name} must span fewer than 2**31 pixels", f"{height} x {width}")
+
+
+def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
+    """Normalise a sequence, or an integer tensor, to as many ints as ``names`` has."""
+    must = f"{name} must have {len(names)} integers ({', '.join(names)})"
+    if isinstance(value, Tensor):
+        if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
+            fail(TypeError, op, must, value.dtype)
+        if value.ndim != 1 or value.shape[0] != len(names):
+            fail(ValueError, op, must, f"shape {shape(value)}")
+        return tuple(value.tolist())
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        fail(TypeError, op, must, type(value).__name__)
+    values = tuple(value)  # type: ignore[arg-type]
+    if len(values) != len(names):
+        fail(ValueError, op, must, len(values))
+    return tuple([integer(op, must, v) for v in values])
+
+
+def integer(op: str, must: str, value: Any) -> int:
+    if isinstance(value, (int, torch.SymInt)):
+        return value  # type: ignore[return-value]
+    if not hasattr(value, "__index__") or isinstance(value, Tensor):
+        fail(TypeError, op, must, f"{type(value).__name__} {value}")
+    return int(value.__index__())
+
+
+def shape(value: Tensor) -> tuple[int, ...]:
+    return tuple(value.shape)

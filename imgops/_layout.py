@@ -1,0 +1,70 @@
+"""Memory formats: what the output of an operator looks like, and the views that PIL and OpenCV read.
+
+An image ``(..., C, H, W)`` is *planar* when it is contiguous, and *interleaved* when its channels
+lie next to each other (``channels_last``, or a permuted HWC array). Both reach PIL and OpenCV
+without a copy. A fake allocates an operator's output here, and the kernel writes into what the fake
+allocated: the two cannot disagree about strides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: The integer type with the same number of bytes: movement is exact for every dtype when it moves bits.
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_NUMPY_HAS = frozenset(
+    {torch.uint8, torch.float32, torch.float64, torch.int8, torch.int16, torch.int32, torch.int64}
+)
+
+
+def is_interleaved(image: Tensor) -> bool:
+    """Whether the channels of ``image`` are its fastest dimension; what is both counts as planar."""
+    if image.is_contiguous():
+        return False
+    return image.movedim(-3, -1).is_contiguous()
+
+
+def has_format(image: Tensor) -> bool:
+    """False for strides that name no memory format: an expanded scalar, a slice, a transpose."""
+    return image.is_contiguous() or image.movedim(-3, -1).is_contiguous()
+
+
+def empty(like: Tensor, height: int, width: int, *, interleaved: bool | None = None) -> Tensor:
+    """An uninitialised image of another size with the dtype, device and memory format of ``like``."""
+    if interleaved is None:
+        interleaved = is_interleaved(like)
+    *batch, channels = like.shape[:-2]
+    if not interleaved:
+        return like.new_empty((*batch, channels, height, width))
+    return like.new_empty((*batch, height, width, channels)).movedim(-1, -3)
+
+
+def dense(image: Tensor) -> Tensor:
+    """``image`` itself when it is planar or interleaved, else a contiguous copy."""
+    return image if has_format(image) else image.contiguous()
+
+
+def bits(image: Tensor) -> Tensor:
+    """The same memory seen as integers of the same width (no copy)."""
+    return image.view(_BITS[image.element_size()])
+
+
+def array(image: Tensor) -> np.ndarray:
+    """A NumPy view of a CPU tensor: same memory, same strides; types unknown to NumPy come as bits."""
+    if image.requires_grad:
+        image = image.detach()
+    return (image if image.dtype in _NUMPY_HAS else bits(image)).numpy()
+
+
+def planes(image: Tensor) -> np.ndarray:
+    """A planar image as ``(planes, H, W)``, a view."""
+    view = array(image)
+    return view.reshape(-1, *view.shape[-2:]) if view.size else view.reshape(0, *view.shape[-2:])
+
+
+def frames(image: Tensor) -> np.ndarray:
+    """An interleaved image as ``(frames, H, W, C)``, a view."""
+    view = array(image.movedim(-3, -1))
+    return view.reshape(-1, *view.shape[-3:]) if view.size else view.reshape(0, *view.shape[-3:])

@@ -1,0 +1,163 @@
+"""The only module that talks to torch.library: it joins the facets of an operator.
+
+An operator is declared by a typed signature, which becomes its schema, and the list of facets it has::
+
+    @operator(kernel=cpu.compose.crop, fake=fake.compose.crop, ...)
+    def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
+
+A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _torch_private
+from imgops.kernels.cuda import host
+
+NAMESPACE = "imgops"
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The autograd facet: what the backward keeps, the backward, and the forward-mode rule."""
+
+    setup_context: Callable[..., None]
+    backward: Callable[..., tuple[Any, ...]]
+    jvp: Callable[..., Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A registered operator and its row of facets; calling it is calling the operator."""
+
+    name: str
+    signature: inspect.Signature
+    kernel: Callable[..., None]
+    cuda: Callable[..., None] | None
+    fake: Callable[..., Tensor]
+    autograd: Gradient | None
+    vmap: Callable[..., Any] | None
+    adjoint: str | None
+    overload: Any
+    call: Callable[..., Tensor]
+
+    def __call__(self, *args: Any) -> Tensor:
+        return self.call(*args)
+
+    @property
+    def gradient(self) -> str:
+        """What the operator table says about gradients."""
+        return "yes" if self.autograd is not None else "no"
+
+
+_operators: dict[str, Operator] = {}
+
+
+def operators() -> Mapping[str, Operator]:
+    """Every registered operator by its name, in order of registration."""
+    return dict(_operators)
+
+
+def operator(
+    *,
+    kernel: Callable[..., None],
+    fake: Callable[..., Tensor],
+    cuda: Callable[..., None] | None = None,
+    autograd: Gradient | None = None,
+    vmap: Callable[..., Any] | None = None,
+    adjoint: str | None = None,
+) -> Callable[[Callable[..., Tensor]], Operator]:
+    """Register the operator that the decorated signature ``_name`` describes as ``imgops::name``.
+
+    Parameters
+    ----------
+    kernel
+        ``kernel(out, *args)`` fills ``out`` on the CPU. Devices without a kernel of their own
+        run it through the host.
+    fake
+        ``fake(*args)`` validates and returns an uninitialised output.
+    cuda
+        ``cuda(out, *args)``, a native CUDA kernel; None for the round trip through the host.
+    autograd, vmap
+        The gradient and the batching rule; None states that there is none.
+    adjoint
+        The name of the operator that is this one's transpose in its image, if it is linear.
+    """
+
+    def register(signature: Callable[..., Tensor]) -> Operator:
+        name = signature.__name__.lstrip("_")
+        if name in _operators:
+            raise ValueError(f"operator: name must be new, got {name!r} a second time")
+        row = _register(name, signature, kernel, fake, cuda, autograd, vmap, adjoint)
+        _operators[name] = row
+        return row
+
+    return register
+
+
+def _register(
+    name: str,
+    signature: Callable[..., Tensor],
+    kernel: Callable[..., None],
+    fake: Callable[..., Tensor],
+    cuda: Callable[..., None] | None,
+    autograd: Gradient | None,
+    vmap: Callable[..., Any] | None,
+    adjoint: str | None,
+) -> Operator:
+    through_host = host.round_trip(kernel)
+
+    def on_cpu(*args: Any) -> Tensor:
+        out = fake(*args)
+        kernel(out, *args)
+        return out
+
+    def elsewhere(*args: Any) -> Tensor:
+        out = fake(*args)
+        through_host(out, *args)
+        return out
+
+    def on_cuda(*args: Any) -> Tensor:
+        out = fake(*args)
+        (cuda or through_host)(out, *args)
+        return out
+
+    schema = torch.library.infer_schema(signature, mutates_args=())
+    # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
+    tags = () if cuda else (torch.Tag.cudagraph_unsafe,)
+    opdef = torch.library.custom_op(
+        f"{NAMESPACE}::{name}", elsewhere, mutates_args=(), schema=schema, tags=tags
+    )
+    # One device a call: a shared registration cannot be replaced for one device alone.
+    opdef.register_kernel("cpu", on_cpu)
+    opdef.register_kernel("cuda", on_cuda)
+    opdef.register_fake(fake)
+    if autograd is not None:
+        _torch_private.register_gradient(
+            opdef, autograd.setup_context, autograd.backward, autograd.jvp
+        )
+    if vmap is not None:
+        opdef.register_vmap(vmap)
+
+    overload = _torch_private.overload_of(opdef)
+    nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
+    parameters = inspect.signature(signature)
+    tensors = sum("Tensor" in str(p.annotation) for p in parameters.parameters.values())
+
+    def call(*args: Any) -> Tensor:
+        if nothing_watches() and all(map(is_plain, args[:tensors])):
+            out = fake(*args)
+            kernel(out, *args)
+            return out
+        return overload(*args)
+
+    return Operator(
+        name, parameters, kernel, cuda, fake, autograd, vmap, adjoint, overload, call
+    )

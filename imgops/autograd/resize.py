@@ -1,0 +1,46 @@
+"""Gradients of resize and its adjoint: each is the other's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ops = torch.ops.imgops
+
+
+def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """For both: their arguments are alike, and each undoes the other's size."""
+    image, box, _, _, ctx.interpolation, ctx.antialias = inputs
+    if box is not None and box.requires_grad:
+        # A gradient of None would pass for "no influence"; the box has one that is not written yet.
+        must = "resize: box must not require a gradient, which is not implemented"
+        raise NotImplementedError(f"{must}, got a box with requires_grad=True")
+    ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
+    ctx.has_box = box is not None
+    if ctx.has_box:
+        ctx.save_for_backward(box)
+        ctx.save_for_forward(box)
+
+
+def _box(ctx: Any) -> Tensor | None:
+    return ctx.saved_tensors[0] if ctx.has_box else None
+
+
+def resize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    back = ops.resize_adjoint(grad, _box(ctx), *ctx.source, ctx.interpolation, ctx.antialias)
+    return back, None, None, None, None, None
+
+
+def resize_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
+    return ops.resize(image, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)
+
+
+def resize_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    back = ops.resize(grad, _box(ctx), *ctx.source, ctx.interpolation, ctx.antialias)
+    return back, None, None, None, None, None
+
+
+def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
+    return ops.resize_adjoint(grad, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)

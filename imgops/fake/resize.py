@@ -1,0 +1,76 @@
+"""Fakes of resize and its adjoint."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _layout
+
+PIL_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos")
+
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def resize(
+    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    _check.image("resize", "image", image)
+    _filter("resize", interpolation, antialias)
+    if interpolation == "nearest":
+        if image.dtype.itemsize > 8:
+            _check.fail(TypeError, "resize", "image must have at most 8 bytes a value", image.dtype)
+    elif image.dtype != torch.uint8 and image.dtype not in _FLOATS:
+        must = f"image must be uint8 or floating point for interpolation {interpolation!r}"
+        _check.fail(TypeError, "resize", must, image.dtype)
+    _sizes("resize", "image", image, height, width)
+    _box("resize", "image", image, box, antialias)
+    return _layout.empty(image, height, width)
+
+
+def resize_adjoint(
+    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    _check.image("resize_adjoint", "grad", grad)
+    _filter("resize_adjoint", interpolation, antialias)
+    if grad.dtype not in _FLOATS:
+        _check.fail(TypeError, "resize_adjoint", "grad must be floating point", grad.dtype)
+    _sizes("resize_adjoint", "grad", grad, height, width)
+    _box("resize_adjoint", "grad", grad, box, antialias)
+    return _layout.empty(grad, height, width)
+
+
+def _filter(op: str, interpolation: str, antialias: bool) -> None:
+    choices = PIL_FILTERS if antialias else OPENCV_FILTERS
+    _check.choice(op, "interpolation", interpolation, choices, f" with antialias={antialias}")
+
+
+def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
+    _check.require(
+        height >= 1 and width >= 1, op, "size must be at least (1, 1)", (height, width)
+    )
+    _check.pixels(op, "size", height, width)
+    _check.require(
+        image.shape[-2] * image.shape[-1] > 0,
+        op,
+        f"{name} must have at least one pixel",
+        f"shape {_check.shape(image)}",
+    )
+
+
+def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:
+    """``box`` is ``(4,)``, or one a sample; its values are checked by whoever reads them."""
+    if box is None:
+        return
+    if not antialias:
+        _check.fail(ValueError, op, "box must be None with antialias=False", "a box")
+    _check.parameter(op, "box", box)
+    if box.dtype != torch.float64:
+        _check.fail(TypeError, op, "box must be float64", box.dtype)
+    target = (*image.shape[:-3], 4)
+    fits = 1 <= box.ndim <= len(target) and box.shape[-1] == 4
+    for have, want in zip(reversed(box.shape), reversed(target), strict=False):
+        fits = fits and (have == 1 or have == want)
+    must = f"box must have 4 numbers (left, top, right, bottom), one box or one for each {name}"
+    _check.require(fits, op, must, f"shape {_check.shape(box)}")

@@ -1,0 +1,1 @@
+"""Kernels: ``kernel(out, *args)`` fills the tensor that the operator's fake allocated."""

@@ -1,0 +1,56 @@
+"""Threads: as many as torch says, none carried across a fork."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import cv2
+import torch
+
+#: Below this many values a second thread costs more than it saves.
+_WORTH_A_THREAD = 1 << 18
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
+    """Run ``work(start, stop)`` over ``range(count)``, in parallel when ``values`` are many."""
+    threads = min(torch.get_num_threads(), count, max(values // _WORTH_A_THREAD, 1))
+    if threads <= 1:
+        work(0, count)
+        return
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="imgops")
+    edges = [count * i // threads for i in range(threads + 1)]
+    futures = [_pool.submit(work, a, b) for a, b in zip(edges[1:-1], edges[2:], strict=True)]
+    try:
+        work(edges[0], edges[1])
+    finally:
+        for future in futures:
+            future.exception()  # wait for all: they write into memory that the caller owns
+    for future in futures:
+        future.result()
+
+
+def follow_torch() -> None:
+    """Let OpenCV use as many threads as torch; ``torch.set_num_threads`` then rules both."""
+    threads = torch.get_num_threads()
+    if cv2.getNumThreads() != threads:
+        cv2.setNumThreads(threads)
+
+
+def _before_fork() -> None:
+    """End OpenCV's pool while its threads exist: a child that inherits its locks would hang."""
+    cv2.setNumThreads(1)
+
+
+def _in_child() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)

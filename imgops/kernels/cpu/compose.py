@@ -1,0 +1,208 @@
+"""CPU kernels of crop, paste and pad.
+
+Movement copies bits, so it is exact for every dtype. A masked paste is PIL's own on uint8; a padding that
+repeats pixels is OpenCV's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops.kernels.cpu import _border
+
+#: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
+_LARGE = 1 << 19
+
+#: OpenCV copies values of any type that has the right width; 8-byte values travel as doubles, unread.
+_CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
+_MAX_CHANNELS = 128  # CV_CN_MAX of OpenCV 5; 512 before
+
+_WHOLE = (...,)
+
+
+def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
+    height, width = image.shape[-2:]
+    x0, x1 = _clip(left, right, width)
+    y0, y1 = _clip(top, bottom, height)
+    if (x1 - x0, y1 - y0) != (right - left, bottom - top):
+        out.zero_()
+    _copy(out, _window(x0 - left, x1 - left, y0 - top, y1 - top), image, _window(x0, x1, y0, y1))
+
+
+def paste(
+    out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int
+) -> None:
+    _copy(out, _WHOLE, image, _WHOLE)
+    x0, x1 = _clip(left, left + source.shape[-1], image.shape[-1])
+    y0, y1 = _clip(top, top + source.shape[-2], image.shape[-2])
+    target = _window(x0, x1, y0, y1)
+    window = _window(x0 - left, x1 - left, y0 - top, y1 - top)
+    if mask is None:
+        _copy(out, target, source, window)
+    elif x0 == x1 or y0 == y1 or out.numel() == 0:
+        return
+    elif mask.dtype == torch.bool:
+        chosen = _layout.array(mask)[window]
+        np.copyto(_layout.array(out)[target], _layout.array(source)[window], where=chosen)
+    elif out.dtype == torch.uint8:
+        _paste_levels(out, source, _levels(mask), left, top)
+    else:
+        _blend(out.detach()[target], source.detach()[window], mask.detach()[window])
+
+
+def _clip(low: int, high: int, size: int) -> tuple[int, int]:
+    """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
+    a = min(max(low, 0), size)
+    return a, max(a, min(high, size))
+
+
+def _window(x0: int, x1: int, y0: int, y1: int) -> tuple[Any, ...]:
+    return (..., slice(y0, y1), slice(x0, x1))
+
+
+def _copy(out: Tensor, to: tuple[Any, ...], image: Tensor, at: tuple[Any, ...]) -> None:
+    if out.numel() < _LARGE and out.element_size() <= 8:
+        np.copyto(_layout.array(out)[to], _layout.array(image)[at])
+    else:
+        out[to].copy_(image.detach()[at])
+
+
+def _levels(mask: Tensor) -> Tensor:
+    """A mask as PIL has it: 0 to 255. A float is rounded to the nearest level; NaN keeps the image."""
+    if mask.dtype == torch.uint8:
+        return mask
+    return mask.detach().float().nan_to_num(0.0).clamp(0, 1).mul(255).round().to(torch.uint8)
+
+
+def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int) -> None:
+    """PIL's blend, written by PIL into the planes of ``out``.
+
+    An interleaved image is one wide plane to PIL, whose blend treats each byte for itself.
+    """
+    if _layout.is_interleaved(out):
+        channels = out.shape[-3]
+        canvas = _layout.frames(out).reshape(-1, out.shape[-2], out.shape[-1] * channels)
+        wide = source.movedim(-3, -1).contiguous().flatten(-2)
+        patches = _layout.array(wide).reshape(-1, *wide.shape[-2:])
+        masks = np.repeat(_layout.planes(mask.contiguous()), channels, axis=-1)
+        left = left * channels
+    else:
+        canvas, patches = _layout.planes(out), _layout.planes(source.contiguous())
+        masks = _layout.planes(mask.contiguous())
+    repeat = len(canvas) // len(masks)
+    for i, plane in enumerate(canvas):
+        image = pil_view(plane)
+        image.readonly = 0  # PIL maps memory as read-only; this memory is ours to write
+        image.paste(pil_view(patches[i]), (left, top), pil_view(masks[i // repeat]))
+
+
+def pil_view(plane: np.ndarray) -> Image.Image:
+    """A contiguous uint8 plane as a PIL image of mode L over the same memory."""
+    height, width = plane.shape
+    return Image.frombuffer("L", (width, height), plane, "raw", "L", 0, 1)
+
+
+def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
+    """``part = part * (1 - mask) + source * mask``, computed in float32 at least, rounded once."""
+    working = torch.float64 if part.dtype == torch.float64 else torch.float32
+    weight = mask.to(working)
+    if mask.dtype == torch.uint8:
+        weight = weight / 255
+    blended = part.to(working) * (1 - weight) + source.to(working) * weight
+    part.copy_(blended)
+
+
+def pad(
+    out: Tensor,
+    image: Tensor,
+    fill: Tensor | None,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    mode: str,
+) -> None:
+    if mode == "constant":
+        _pad_constant(out, image, fill, left, top)
+    elif out.numel() == 0:
+        return
+    elif (left, top, right, bottom) == (0, 0, 0, 0):
+        _copy(out, _WHOLE, image, _WHOLE)
+    else:
+        _pad_border(out, image, left, top, right, bottom, mode)
+
+
+def _pad_constant(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) -> None:
+    height, width = image.shape[-2:]
+    value: Any = 0
+    if fill is not None:
+        value = _layout.array(saturate(fill, image.dtype))[..., None, None]
+    target = _layout.array(out)
+    target[..., :top, :] = value
+    target[..., top + height :, :] = value
+    target[..., top : top + height, :left] = value
+    target[..., top : top + height, left + width :] = value
+    _copy(out, _window(left, left + width, top, top + height), image, _WHOLE)
+
+
+def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
+    """``fill`` in another dtype as OpenCV casts it: rounded half to even, held in the range."""
+    if dtype.is_floating_point or dtype.is_complex or fill.dtype == dtype:
+        return fill.detach().to(dtype)
+    values = fill.detach().double() if fill.dtype.is_floating_point else fill.detach()
+    if dtype == torch.bool:
+        return values != 0
+    flat = values.flatten().tolist()
+    if not all(map(math.isfinite, flat)):
+        _check.fail(ValueError, "pad", f"fill must be finite for an image of {dtype}", flat)
+    info = torch.iinfo(dtype)
+    held = [min(max(round(v), info.min), info.max) for v in flat]
+    return torch.tensor(held, dtype=dtype, device="cpu").reshape(fill.shape)
+
+
+def _pad_border(
+    out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int, mode: str
+) -> None:
+    interleaved = _layout.is_interleaved(out)
+    if out.element_size() > 8 or (interleaved and out.shape[-3] > _MAX_CHANNELS):
+        rows = _border.indices(mode, image.shape[-2], top, bottom)
+        columns = _border.indices(mode, image.shape[-1], left, right)
+        out.copy_(image.detach()[..., torch.from_numpy(rows)[:, None], torch.from_numpy(columns)])
+        return
+    view = _layout.frames if interleaved else _layout.planes
+    carrier = _CARRIER[out.element_size()]
+    sources = view(image if interleaved else image.contiguous()).view(carrier)
+    for source, target in zip(sources, view(out).view(carrier), strict=True):
+        cv2.copyMakeBorder(source, top, bottom, left, right, _border.OPENCV[mode], dst=target)
+
+
+def pad_adjoint(
+    out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str
+) -> None:
+    """Add every padded pixel to the pixel that it repeats. Neither PIL nor OpenCV has this: ATen does it."""
+    height, width = out.shape[-2:]
+    if mode == "constant" or out.numel() == 0:
+        crop(out, grad, left, top, left + width, top + height)
+        return
+    working = torch.float64 if grad.dtype == torch.float64 else torch.float32
+    folded = _fold(grad.detach().to(working), -2, top, height, _border.indices(mode, height, top, bottom))
+    out.copy_(_fold(folded, -1, left, width, _border.indices(mode, width, left, right)))
+
+
+def _fold(grad: Tensor, dim: int, before: int, size: int, indices: np.ndarray) -> Tensor:
+    index = torch.from_numpy(indices)
+    total = grad.narrow(dim, before, size).clone()
+    after = before + size
+    for start, length in ((0, before), (after, len(indices) - after)):
+        if length:
+            strip = slice(start, start + length)
+            total.index_add_(dim, index[strip], grad.narrow(dim, start, length))
+    return total

@@ -1,0 +1,258 @@
+"""crop, paste and pad: moving pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from imgops import _check
+from imgops._registry import Gradient, operator
+from imgops.autograd import compose as autograd
+from imgops.fake import compose as fake
+from imgops.kernels.cpu import compose as cpu
+from imgops.vmap.leading import leading
+
+
+@operator(
+    kernel=cpu.crop,
+    fake=fake.crop,
+    autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
+    vmap=leading("crop", [3]),
+    adjoint="paste",
+)
+def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
+
+
+@operator(
+    kernel=cpu.paste,
+    fake=fake.paste,
+    autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
+    vmap=leading("paste", [3, 3, 3]),
+    adjoint="crop",
+)
+def _paste(
+    image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int
+) -> Tensor: ...
+
+
+@operator(
+    kernel=cpu.pad,
+    fake=fake.pad,
+    autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
+    vmap=leading("pad", [3, 1]),
+    adjoint="pad_adjoint",
+)
+def _pad(
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+) -> Tensor: ...
+
+
+@operator(
+    kernel=cpu.pad_adjoint,
+    fake=fake.pad_adjoint,
+    autograd=Gradient(
+        autograd.pad_adjoint_setup_context,
+        autograd.pad_adjoint_backward,
+        autograd.pad_adjoint_jvp,
+    ),
+    vmap=leading("pad_adjoint", [3]),
+    adjoint="pad",
+)
+def _pad_adjoint(
+    grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str
+) -> Tensor: ...
+
+
+def crop(image: Tensor, box: Sequence[int] | Tensor) -> Tensor:
+    """Cut a box out of an image; what lies outside the image is 0.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    box : sequence of 4 int, or Tensor
+        ``(left, top, right, bottom)`` in pixels; ``right`` and ``bottom`` are exclusive. The box may
+        reach or lie outside the image, and may be empty. An integer tensor of shape ``(4,)`` is read
+        on the host.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, bottom - top, right - left)``, a copy in the memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If ``image`` is not a tensor or ``box`` is not made of integers.
+    ValueError
+        If ``box`` has not 4 values, ``right < left``, ``bottom < top``, or 2**31 pixels or more.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.crop`; equal to the bit, for every dtype. The gradient is exact
+    for any value: :func:`paste` of the incoming gradient into zeros.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.crop(torch.arange(9).reshape(1, 3, 3), (1, 1, 4, 3))
+    tensor([[[4, 5, 0],
+             [7, 8, 0]]])
+    """
+    _check.tensor("crop", "image", image)
+    names = ("left", "top", "right", "bottom")
+    left, top, right, bottom = _check.integers("crop", "box", box, names)
+    return _crop(image, left, top, right, bottom)
+
+
+def paste(
+    image: Tensor, source: Tensor, position: Sequence[int] | Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """Put one image onto another.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device. It is not written to.
+    source : Tensor
+        ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
+        three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
+    position : sequence of 2 int, or Tensor
+        ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. What falls outside is
+        clipped. An integer tensor of shape ``(2,)`` is read on the host.
+    mask : Tensor, optional
+        ``(..., 1, h, w)``: how much of ``source`` is seen. Floating point in [0, 1], uint8 in
+        [0, 255], or bool. Images that are neither uint8 nor floating point take a bool mask only.
+
+    Returns
+    -------
+    Tensor
+        The shape of ``image``, broadcast, in its memory format.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or ``mask`` has a dtype that ``image`` cannot be blended with.
+    ValueError
+        If channels, devices, sizes or leading dimensions do not fit.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.paste`. Without a mask, and with a bool mask, equal to the bit for
+    every dtype. With another mask uint8 is PIL's blend to the bit (a float mask is first rounded to
+    the nearest of 256 levels and clipped), and a floating point image is
+    ``image * (1 - mask) + source * mask``, computed in float32 at least. Gradients go to ``image``,
+    ``source`` and a float ``mask``; they are made of :func:`paste` and :func:`crop`.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.paste(torch.zeros(1, 2, 3), torch.ones(1, 2, 2), (-1, 1))
+    tensor([[[0., 0., 0.],
+             [1., 0., 0.]]])
+    """
+    _check.tensor("paste", "image", image)
+    _check.tensor("paste", "source", source)
+    left, top = _check.integers("paste", "position", position, ("left", "top"))
+    if mask is not None:
+        _check.tensor("paste", "mask", mask)
+    image, source, mask = _broadcast(image, source, mask)
+    return _paste(image, source, mask, left, top)
+
+
+def _broadcast(
+    image: Tensor, source: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Expand the leading dimensions to common ones; the operator refuses what does not fit."""
+    batches = [t.shape[:-3] for t in (image, source, mask) if t is not None]
+    if all(b == batches[0] for b in batches) or any(
+        t is not None and t.ndim < 3 for t in (image, source, mask)
+    ):
+        return image, source, mask
+    try:
+        batch = torch.broadcast_shapes(*batches)
+    except RuntimeError:
+        return image, source, mask
+    image, source = image.expand(*batch, *image.shape[-3:]), source.expand(*batch, *source.shape[-3:])
+    return image, source, None if mask is None else mask.expand(*batch, *mask.shape[-3:])
+
+
+def pad(
+    image: Tensor,
+    padding: int | Sequence[int] | Tensor,
+    mode: str = "constant",
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Add a border to an image.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    padding : int or sequence of 2 or 4 int
+        Pixels on each side: one number for all, ``(x, y)`` for left and right, top and bottom, or
+        ``(left, top, right, bottom)``. Not negative.
+    mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        "reflect" leaves out the border pixel (``dcb|abcd|cba``), "symmetric" repeats it
+        (``cba|abcd|dcb``). A border may be wider than the image.
+    fill : number, sequence of numbers or Tensor
+        The value of a constant border: one, or one per channel. A tensor on the CPU of shape ``()``,
+        ``(C,)`` or ``(..., C)`` (per sample) can change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, H + top + bottom, W + left + right)`` in the memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If ``padding`` is not made of integers.
+    ValueError
+        If ``padding`` is negative or has 3 values, ``mode`` is unknown, ``fill`` does not fit the channels,
+        or a mode that repeats pixels gets an image without any.
+
+    Notes
+    -----
+    Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP); equal to
+    the bit for every dtype. For integer images ``fill`` is rounded half to even and held in the range,
+    as OpenCV's ``saturate_cast`` does. The gradient of a constant border is :func:`crop`, of the
+    others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.pad(torch.tensor([[[1, 2, 3]]]), (2, 0), mode="reflect")
+    tensor([[[3, 2, 1, 2, 3, 2, 1]]])
+    """
+    _check.tensor("pad", "image", image)
+    left, top, right, bottom = _sides(padding)
+    value = None if isinstance(fill, int) and fill == 0 else _fill_tensor(fill)
+    return _pad(image, value, left, top, right, bottom, mode)
+
+
+def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+    if isinstance(padding, int):
+        return (padding,) * 4
+    if isinstance(padding, Sequence) and len(padding) == 2:
+        x, y = _check.integers("pad", "padding", padding, ("x", "y"))
+        return x, y, x, y
+    return _check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
+
+
+def _fill_tensor(fill: float | Sequence[float] | Tensor) -> Tensor:
+    if isinstance(fill, Tensor):
+        return fill
+    values = [fill] if isinstance(fill, (int, float)) else fill
+    if isinstance(values, str) or not hasattr(values, "__len__"):
+        _check.fail(TypeError, "pad", "fill must be a number or one per channel", type(fill).__name__)
+    whole = True
+    for value in values:
+        if not isinstance(value, (int, float)):
+            must = "fill must be a number or one per channel"
+            _check.fail(TypeError, "pad", must, type(value).__name__)
+        whole = whole and isinstance(value, int)
+    dtype = torch.int64 if whole else torch.float64
+    return torch.tensor(values, dtype=dtype, device="cpu")

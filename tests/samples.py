@@ -1,0 +1,273 @@
+"""The table of samples: every generic test runs over these calls.
+
+A sample is one call of a public function (or of an adjoint operator, which has none). Its images are made
+by a Maker, so that the same call can be had in every dtype, memory format, batch shape and device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+
+MOVEMENT_DTYPES = (
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.bool,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+)
+RESIZE_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "flipped")
+BATCHES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (0,), (1, 1))
+DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the images of one call."""
+
+    dtype: torch.dtype = torch.float32
+    format: str = "planar"
+    batch: tuple[int, ...] = ()
+    device: str = "cpu"
+    seed: int = 0
+    grad: bool = False
+    count: list[int] = field(default_factory=lambda: [0])
+
+    def image(self, channels: int, height: int, width: int, low: float = -2, high: float = 2) -> Tensor:
+        self.count[0] += 1
+        generator = torch.Generator().manual_seed(1000 * self.seed + self.count[0])
+        shape = (*self.batch, channels, height, width)
+        dense = self._values(shape, generator, low, high)
+        image = formatted(dense.to(self.device), self.format)
+        return image.requires_grad_(self.grad and self.dtype.is_floating_point)
+
+    def mask(self, height: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
+        """A mask has its own dtype; by default that of a float image, else uint8."""
+        own = dtype or (self.dtype if self.dtype.is_floating_point else torch.uint8)
+        return replace(self, dtype=own).image(1, height, width, 0, 1)
+
+    def _values(self, shape: tuple[int, ...], generator: Any, low: float, high: float) -> Tensor:
+        if self.dtype.is_floating_point:
+            values = torch.rand(shape, generator=generator, dtype=torch.float64)
+            return (values * (high - low) + low).to(self.dtype)
+        if self.dtype == torch.bool:
+            return torch.rand(shape, generator=generator) < 0.5
+        info = torch.iinfo(self.dtype)
+        high_int = min(info.max, 2**62)
+        values = torch.randint(max(info.min, -(2**62)), high_int, shape, generator=generator)
+        return values.to(self.dtype)
+
+
+def formatted(dense: Tensor, format: str) -> Tensor:
+    """The same values in another memory format."""
+    if format == "planar":
+        return dense.contiguous()
+    if format == "interleaved":
+        return dense.movedim(-3, -1).contiguous().movedim(-1, -3)
+    if format == "transposed":
+        return dense.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if format == "flipped":  # channels in reverse order in memory: a permutation that is no format
+        return dense.movedim((-3, -2, -1), (-1, -3, -2)).contiguous().movedim((-1, -3, -2), (-3, -2, -1))
+    if format == "sliced":
+        *lead, height, width = dense.shape
+        frame = torch.zeros((*lead, height + 2, 2 * width + 1), dtype=dense.dtype, device=dense.device)
+        view = frame[..., 1 : height + 1, 1 : 2 * width + 1 : 2]
+        view.copy_(dense)
+        return view
+    if format == "expanded":  # every channel the same memory
+        return dense[..., :1, :, :].contiguous().expand(dense.shape)
+    raise ValueError(format)
+
+
+@dataclass(frozen=True)
+class Sample:
+    op: str
+    id: str
+    arguments: Callable[[Maker], tuple[Any, ...]]
+    keywords: dict[str, Any] = field(default_factory=dict)
+    linear: bool = False  # in its first tensor
+    edge: bool = False  # a shape at the edge of what is defined
+
+    def function(self) -> Callable[..., Tensor]:
+        if hasattr(imgops, self.op):
+            return getattr(imgops, self.op)
+        return getattr(torch.ops.imgops, self.op)
+
+    def call(self, maker: Maker) -> tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any]]:
+        return self.function(), self.arguments(maker), self.keywords
+
+    def __str__(self) -> str:
+        return f"{self.op}-{self.id}"
+
+
+def _crop(id: str, box: tuple[int, ...], shape: tuple[int, ...] = (3, 7, 9), edge: bool = False) -> Sample:
+    return Sample("crop", id, lambda m: (m.image(*shape), box), linear=True, edge=edge)
+
+
+def _paste(
+    id: str,
+    position: tuple[int, int],
+    source: tuple[int, int] = (4, 5),
+    shape: tuple[int, ...] = (3, 7, 9),
+    mask: str | torch.dtype = "",
+    edge: bool = False,
+) -> Sample:
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        image, patch = m.image(*shape), m.image(shape[0], *source)
+        if not mask:
+            return image, patch, position
+        weight = m.mask(*source, None if mask == "own" else mask)
+        return image, patch, position, weight
+
+    return Sample("paste", id, arguments, linear=not mask, edge=edge)
+
+
+def _pad(id: str, padding: Any, shape: tuple[int, ...] = (3, 5, 6), edge: bool = False, **keywords: Any) -> Sample:
+    linear = keywords.get("fill", 0) == 0
+    return Sample("pad", id, lambda m: (m.image(*shape), padding), keywords, linear=linear, edge=edge)
+
+
+def _resize(
+    id: str, size: tuple[int, int], *filter: str, shape: tuple[int, ...] = (3, 7, 9), edge: bool = False, **keywords: Any
+) -> Sample:
+    return Sample(
+        "resize", id, lambda m: (m.image(*shape), size, *filter), keywords, linear=True, edge=edge
+    )
+
+
+SAMPLES: tuple[Sample, ...] = (
+    _crop("inside", (2, 1, 7, 5)),
+    _crop("whole", (0, 0, 9, 7)),
+    _crop("over-left-top", (-3, -2, 4, 4)),
+    _crop("over-right-bottom", (5, 4, 12, 10)),
+    _crop("around", (-2, -3, 12, 10)),
+    _crop("outside", (20, -30, 25, -24)),
+    _crop("empty", (3, 3, 3, 6)),
+    _crop("empty-outside", (-4, 9, -4, 9)),
+    _crop("one-pixel", (0, 0, 1, 1), (1, 1, 1), edge=True),
+    _crop("one-row", (2, 0, 5, 1), (3, 1, 6), edge=True),
+    _crop("one-column", (-1, 2, 3, 5), (3, 6, 1), edge=True),
+    _crop("of-nothing", (-1, 0, 2, 2), (3, 0, 5), edge=True),
+    _crop("no-channels", (1, 1, 3, 4), (0, 5, 5), edge=True),
+    _crop("many-channels", (1, 1, 3, 4), (131, 5, 5), edge=True),
+    _paste("inside", (2, 1)),
+    _paste("clipped-left-top", (-2, -3)),
+    _paste("clipped-right-bottom", (6, 5)),
+    _paste("outside", (30, -20)),
+    _paste("covers", (-1, -1), (10, 12)),
+    _paste("mask", (2, 1), mask="own"),
+    _paste("mask-clipped", (-2, -1), mask="own"),
+    _paste("mask-clipped-right", (7, 4), mask="own"),
+    _paste("mask-outside", (9, 0), mask="own"),
+    _paste("mask-bool", (2, -1), mask=torch.bool),
+    _paste("mask-uint8", (2, -1), mask=torch.uint8),
+    _paste("mask-float", (2, -1), mask=torch.float32),
+    _paste("empty-source", (2, 2), (0, 5), edge=True),
+    _paste("one-pixel", (0, 0), (1, 1), (1, 1, 1), edge=True),
+    _paste("one-row", (2, 0), (1, 3), (3, 1, 6), mask="own", edge=True),
+    _paste("onto-nothing", (0, 0), (2, 2), (3, 0, 5), mask="own", edge=True),
+    _pad("all", 2),
+    _pad("pair", (3, 1), fill=0.25),
+    _pad("four", (1, 0, 4, 2), fill=(1, 0, 2)),
+    _pad("none", 0),
+    _pad("edge", (2, 3, 1, 0), mode="edge"),
+    _pad("reflect", (2, 3, 1, 0), mode="reflect"),
+    _pad("symmetric", (2, 3, 1, 0), mode="symmetric"),
+    _pad("wrap", (2, 3, 1, 0), mode="wrap"),
+    _pad("reflect-wide", 14, mode="reflect"),
+    _pad("symmetric-wide", 14, mode="symmetric"),
+    _pad("wrap-wide", 14, mode="wrap"),
+    _pad("one-pixel", 2, (1, 1, 1), mode="reflect", edge=True),
+    _pad("one-row", (1, 3), (3, 1, 4), mode="symmetric", edge=True),
+    _pad("of-nothing", (1, 2), (2, 0, 4), fill=1, edge=True),
+    _pad("no-channels", 1, (0, 3, 3), mode="wrap", edge=True),
+    _pad("five-channels", (2, 1), (5, 4, 4), fill=(1, 2, 3, 4, 5), edge=True),
+    _pad("many-channels", (2, 1), (131, 4, 4), mode="wrap", edge=True),
+    *(
+        _resize(f"{name}-{way}", size, name)
+        for name in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+        for way, size in (("down", (3, 4)), ("up", (10, 13)))
+    ),
+    *(
+        _resize(f"plain-{name}-{way}", size, name, antialias=False)
+        for name in ("nearest", "bilinear", "bicubic", "area", "lanczos")
+        for way, size in (("down", (3, 4)), ("up", (10, 13)))
+    ),
+    _resize("mixed", (3, 20), "bicubic"),
+    _resize("plain-area-mixed", (3, 20), "area", antialias=False),
+    _resize("same", (7, 9)),
+    _resize("rows-only", (4, 9)),
+    _resize("columns-only", (7, 4)),
+    _resize("box", (4, 5), box=(1.25, 0.5, 7.75, 6.0)),
+    _resize("box-nearest", (4, 5), "nearest", box=(1.25, 0.5, 7.75, 6.0)),
+    _resize("box-lanczos-up", (14, 19), "lanczos", box=(2, 1, 5, 6)),
+    _resize("one-pixel", (3, 4), shape=(1, 1, 1), edge=True),
+    _resize("to-one-pixel", (1, 1), "lanczos", edge=True),
+    _resize("one-row", (2, 3), "bicubic", shape=(3, 1, 6), edge=True),
+    _resize("plain-one-column", (2, 3), "bicubic", antialias=False, shape=(3, 6, 1), edge=True),
+    _resize("no-channels", (3, 4), shape=(0, 5, 5), edge=True),
+    _resize("five-channels", (4, 3), shape=(5, 7, 9), edge=True),
+    _resize("plain-many-channels", (4, 3), "area", antialias=False, shape=(131, 7, 9), edge=True),
+)
+
+ADJOINTS: tuple[Sample, ...] = (
+    *(
+        Sample("pad_adjoint", mode, lambda m, mode=mode: (m.image(3, 9, 8), 2, 3, 1, 0, mode), linear=True)
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+    ),
+    *(
+        Sample(
+            "resize_adjoint",
+            f"{name}-{antialias}",
+            lambda m, name=name, antialias=antialias: (m.image(3, 4, 11), None, 7, 9, name, antialias),
+            linear=True,
+        )
+        for name, antialias in (("bilinear", True), ("lanczos", True), ("nearest", True), ("area", False), ("nearest", False))
+    ),
+    Sample(
+        "resize_adjoint",
+        "box",
+        lambda m: (m.image(3, 4, 5), torch.tensor([1.25, 0.5, 7.75, 6.0], dtype=torch.float64), 7, 9, "bicubic", True),
+        linear=True,
+    ),
+)
+
+EVERY = SAMPLES + ADJOINTS
+
+
+def dtypes_of(sample: Sample) -> tuple[torch.dtype, ...]:
+    """The dtypes that a sample's call is defined for."""
+    if sample.op.endswith("_adjoint"):
+        return tuple(d for d in RESIZE_DTYPES if d.is_floating_point)
+    if sample.op == "resize":
+        _, args, _ = sample.call(Maker())
+        return MOVEMENT_DTYPES if "nearest" in args else RESIZE_DTYPES
+    if sample.op == "paste" and "mask" in sample.id:
+        if "bool" in sample.id:
+            return MOVEMENT_DTYPES
+        return RESIZE_DTYPES
+    return MOVEMENT_DTYPES
+
+
+def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
+    """One axis at a time: formats, batches and dtypes around a plain float image, on each device."""
+    makers = [Maker(dtype=dtype, format=f) for f in FORMATS]
+    makers += [Maker(dtype=dtype, batch=b) for b in BATCHES[1:]]
+    makers += [Maker(dtype=dtype, batch=(2,), format="interleaved")]
+    makers += [Maker(dtype=d) for d in dtypes_of(sample) if d not in (dtype, torch.uint16, torch.uint32, torch.uint64)]
+    return [replace(m, device=d, count=[0]) for d in DEVICES for m in makers]
