@@ -15,7 +15,7 @@ from torch import Tensor
 #: The integer type with the same number of bytes: movement is exact for every dtype when it moves bits.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY_HAS = frozenset(
-    {torch.uint8, torch.float32, torch.float64, torch.int8, torch.int16, torch.int32, torch.int64}
+    (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
 )
 
 

@@ -1,8 +1,9 @@
 /* Separable resampling by banded tables: PIL's antialiased resize and the adjoint of every resize.
  *
- * PIL's own arithmetic on uint8 (22-bit integer weights; a horizontal, then a vertical pass; each rounded
- * to 8 bits), arranged for vector units: both passes are sums of whole rows, the horizontal one over
- * transposed blocks of 16 rows. Results are PIL's to the bit. On float the order of the passes is free.
+ * PIL's own arithmetic on uint8 (22-bit integer weights; a horizontal and a vertical pass, in the order that
+ * the caller names; each rounded to 8 bits), arranged for vector units: both passes are sums of whole rows,
+ * the horizontal one over transposed blocks of 16 rows. Results are PIL's to the bit. On float the order of
+ * the passes is free.
  *
  * The module is optional: without it imgops calls PIL itself and gets the same pixels, later.
  * It reads no Python object but its arguments (addresses that the caller keeps alive) and holds no state.
@@ -289,13 +290,16 @@ static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_
 }
 
 static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
-                       Py_ssize_t channels, const Table *ty, const Table *tx, int avx2) {
+                       Py_ssize_t channels, const Table *ty, const Table *tx, int rows_first, int avx2) {
     Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width;
     Py_ssize_t length = width * channels, out_length = out_width * channels, i, from = 0, to = height;
     Pairs py = {0}, px = {0};
     uint8_t *middle = NULL;
     int done = (!ty->weight || make_pairs(&py, ty)) && (!tx->weight || make_pairs(&px, tx));
-    if (done && ty->weight) { /* only the rows that the vertical pass reads */
+    if (done && ty->weight && tx->weight && rows_first) {
+        middle = malloc((size_t)out_height * length + 1);
+        done = middle != NULL;
+    } else if (done && ty->weight) { /* only the rows that the vertical pass reads */
         from = (Py_ssize_t)py.first[0] * 2;
         to = 0;
         for (i = 0; i < out_height; i++) {
@@ -314,7 +318,10 @@ static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ss
             vertical(out, in, 0, height, out_height, out_length, &py, avx2);
         else if (!ty->weight)
             done = horizontal(out, in, 0, height, width, out_width, channels, &px, avx2);
-        else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, avx2)))
+        else if (rows_first) {
+            vertical(middle, in, 0, height, out_height, length, &py, avx2);
+            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, avx2);
+        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, avx2)))
             vertical(out, middle, from, to, out_height, out_length, &py, avx2);
     }
     free(middle);
@@ -435,10 +442,11 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     unsigned long long out, in, sy, cy, wy, sx, cx, wx;
     Py_ssize_t planes, height, width, channels;
     Table ty, tx;
-    int done = 0, vector;
+    int done = 0, rows_first, vector;
     (void)self;
-    if (!PyArg_ParseTuple(args, "sKKnnnn(KKKnn)(KKKnn)p", &kind, &out, &in, &planes, &height, &width, &channels, &sy,
-                          &cy, &wy, &ty.out, &ty.taps, &sx, &cx, &wx, &tx.out, &tx.taps, &vector))
+    if (!PyArg_ParseTuple(args, "sKKnnnn(KKKnn)(KKKnn)pp", &kind, &out, &in, &planes, &height, &width, &channels, &sy,
+                          &cy, &wy, &ty.out, &ty.taps, &sx, &cx, &wx, &tx.out, &tx.taps, &rows_first,
+                          &vector))
         return NULL;
     ty.start = (const int32_t *)(uintptr_t)sy;
     ty.count = (const int32_t *)(uintptr_t)cy;
@@ -452,7 +460,7 @@ static PyObject *resample(PyObject *self, PyObject *args) {
         done = 0;
     else if (*kind == 'B')
         done = resample_u8((uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, channels,
-                           &ty, &tx, vector);
+                           &ty, &tx, rows_first, vector);
 #if X86
     else if (vector && *kind == 'f')
         done = wide_float((float *)(uintptr_t)out, (const float *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
@@ -469,8 +477,8 @@ static PyObject *resample(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"resample", resample, METH_VARARGS,
-     "resample(kind, out, in, planes, height, width, channels, rows, columns, vector) -> bool\n\n"
-     "Apply a banded table to each axis; False when it was not done and nothing useful was written."},
+     "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, vector)"
+     " -> bool\n\nApply a banded table to each axis; False when it was not done and nothing useful was written."},
     {NULL, NULL, 0, NULL},
 };
 

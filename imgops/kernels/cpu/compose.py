@@ -12,11 +12,11 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from imgops import _check, _layout
 from imgops.kernels.cpu import _border
+from imgops.kernels.cpu._resample import pil_view
 
 #: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
 _LARGE = 1 << 19
@@ -102,12 +102,6 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
         image = pil_view(plane)
         image.readonly = 0  # PIL maps memory as read-only; this memory is ours to write
         image.paste(pil_view(patches[i]), (left, top), pil_view(masks[i // repeat]))
-
-
-def pil_view(plane: np.ndarray) -> Image.Image:
-    """A contiguous uint8 plane as a PIL image of mode L over the same memory."""
-    height, width = plane.shape
-    return Image.frombuffer("L", (width, height), plane, "raw", "L", 0, 1)
 
 
 def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:

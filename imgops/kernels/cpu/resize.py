@@ -1,16 +1,16 @@
 """CPU kernels of resize and its adjoint.
 
-============  ==========================================  =====================================
-dtype         antialias=True (PIL)                        antialias=False (OpenCV)
-============  ==========================================  =====================================
-uint8         PIL's integers: native, or PIL itself       ``cv2.resize``
-float32       PIL's weights: native, or PIL's mode F      ``cv2.resize``
-float64       PIL's weights in double, by ATen or native  OpenCV's weights in double, likewise
-float16       as float32, rounded once                    as float32, rounded once
-any, nearest  PIL's positions                             OpenCV's positions
-============  ==========================================  =====================================
+============  =============================================  ====================================
+dtype         antialias=True (PIL)                           antialias=False (OpenCV)
+============  =============================================  ====================================
+uint8         PIL's integers: native, or PIL itself          ``cv2.resize``
+float32       PIL's weights: native, or PIL's mode F         ``cv2.resize``
+float64       PIL's weights in double: native, or ATen       OpenCV's weights in double, likewise
+float16       as float32, rounded once                       as float32, rounded once
+any, nearest  the pixels that PIL takes                      the pixels that OpenCV takes
+============  =============================================  ====================================
 
-PIL and OpenCV have no true float64 path (PIL has none, OpenCV keeps single-precision weights).
+Neither library has a true float64 path: PIL has none, OpenCV keeps its weights in single precision.
 """
 
 from __future__ import annotations
@@ -21,17 +21,10 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from imgops import _check, _layout
-from imgops.kernels.cpu import _tables, _threads
-from imgops.kernels.cpu.compose import pil_view
-
-try:
-    from imgops.kernels.cpu._native import resample as native
-except ImportError:  # built without a compiler: PIL and ATen do the work
-    native = None
+from imgops.kernels.cpu import _resample, _tables, _threads
 
 _OPENCV = {
     "nearest": cv2.INTER_NEAREST,
@@ -40,16 +33,8 @@ _OPENCV = {
     "area": cv2.INTER_AREA,
     "lanczos": cv2.INTER_LANCZOS4,
 }
-_PIL = {
-    "box": Image.Resampling.BOX,
-    "bilinear": Image.Resampling.BILINEAR,
-    "hamming": Image.Resampling.HAMMING,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-}
-_KIND = {torch.uint8: "B", torch.float32: "f", torch.float64: "d"}
+_HALF = (torch.float16, torch.bfloat16)
 
-Tables = tuple[_tables.Table | None, _tables.Table | None]  # rows, columns; None is the identity
 Region = tuple[float, float, float, float]
 
 
@@ -64,22 +49,25 @@ def resize(
 ) -> None:
     if out.numel() == 0:
         return
-    if interpolation == "nearest":
-        positions = _pil_positions if antialias else _opencv_positions
-        _each_region(
-            out, image, box, lambda o, i, region: _gather(o, i, *positions(i, region, height, width))
-        )
-    elif image.dtype in (torch.float16, torch.bfloat16):
+    if image.dtype in _HALF and interpolation != "nearest":
         single = _layout.empty(image, height, width).float()
         resize(single, image.detach().float(), box, height, width, interpolation, antialias)
         out.copy_(single)
-    elif antialias:
-        _each_region(out, image, box, lambda o, i, region: _antialiased(o, i, region, interpolation))
-    elif image.dtype == torch.float64:
-        tables = _opencv_tables(interpolation, tuple(image.shape[-2:]), (height, width))
-        _apply(out, _layout.dense(image), tables)
-    else:
-        _by_opencv(out, image, interpolation)
+        return
+
+    def one(target: Tensor, source: Tensor, region: Region) -> None:
+        size = tuple(source.shape[-2:])
+        if interpolation == "nearest":
+            _gather(target, source, *_positions(size, region, (height, width), antialias))
+        elif antialias:
+            _antialiased(target, source, region, interpolation)
+        elif source.dtype == torch.float64:
+            tables = _opencv_tables(interpolation, size, (height, width))
+            _resample.apply(target, source, tables)
+        else:
+            _by_opencv(target, source, interpolation)
+
+    _each_region("resize", out, image, box, image, one)
 
 
 def resize_adjoint(
@@ -94,54 +82,56 @@ def resize_adjoint(
     """The transpose of ``resize`` from ``(height, width)``, from the same tables."""
     if out.numel() == 0:
         return
-    if grad.dtype in (torch.float16, torch.bfloat16):
+    if grad.dtype in _HALF:
         single = _layout.empty(grad, height, width).float()
         resize_adjoint(single, grad.detach().float(), box, height, width, interpolation, antialias)
         out.copy_(single)
         return
+    size = tuple(grad.shape[-2:])
 
-    def one(o: Tensor, g: Tensor, region: Region) -> None:
-        size = tuple(g.shape[-2:])
+    def one(target: Tensor, source: Tensor, region: Region) -> None:
         if interpolation == "nearest":
-            positions = _pil_positions if antialias else _opencv_positions
-            _scatter(o, g, *positions(o, region, *size))
+            _scatter(target, source, *_positions((height, width), region, size, antialias))
             return
         if antialias:
-            rows, columns = _pil_tables(interpolation, o, region, size)
+            single = grad.dtype != torch.float64
+            tables = _resample.pil_tables(interpolation, (height, width), region, size, single=single)
         else:
-            rows, columns = _opencv_tables(interpolation, (height, width), size)
-        _apply(o, _layout.dense(g), (rows and rows.transpose(height), columns and columns.transpose(width)))
+            tables = _opencv_tables(interpolation, (height, width), size)
+        rows, columns = tables
+        transposed = rows and rows.transpose(height), columns and columns.transpose(width)
+        _resample.apply(target, source, transposed)
 
-    _each_region(out, grad, box, one, wide=out)
+    _each_region("resize_adjoint", out, grad, box, out, one)
 
 
 def _each_region(
+    op: str,
     out: Tensor,
     image: Tensor,
     box: Tensor | None,
+    wide: Tensor,
     work: Callable[[Tensor, Tensor, Region], None],
-    wide: Tensor | None = None,
 ) -> None:
-    """Call ``work(out, image, region)``: once for all samples of one box, else sample by sample.
+    """Call ``work(out, image, region)``: at once when the samples share a box, else one by one.
 
-    Every box is checked before the first pixel is written. ``wide`` is the tensor that the boxes lie in.
+    ``wide`` is the image that boxes lie in. All of them are checked before the first pixel is written.
     """
-    wide = image if wide is None else wide
     height, width = wide.shape[-2:]
+    out, image = out.detach(), image.detach()
     if box is None:
-        work(out.detach(), image.detach(), (0.0, 0.0, float(width), float(height)))
-        return
-    regions = box.detach().reshape(-1, 4).tolist()
-    for region in regions:
-        check_region("resize", region, height, width)
-    if len(regions) == 1:
-        work(out.detach(), image.detach(), tuple(regions[0]))
+        work(out, image, (0.0, 0.0, float(width), float(height)))
         return
     batch = image.shape[:-3]
+    regions = box.detach().reshape(-1, 4).tolist()
+    for region in regions:
+        check_region(op, region, height, width)
+    if len(regions) == 1:
+        work(out, image, tuple(regions[0]))
+        return
     each = box.detach().expand(*batch, 4).reshape(-1, 4).tolist()
-    for i, region in enumerate(each):
-        index = np.unravel_index(i, batch)
-        work(out.detach()[index], image.detach()[index], tuple(region))
+    for index, region in zip(np.ndindex(*batch), each, strict=True):
+        work(out[index], image[index], tuple(region))
 
 
 def check_region(op: str, region: Any, height: int, width: int) -> None:
@@ -152,25 +142,25 @@ def check_region(op: str, region: Any, height: int, width: int) -> None:
         _check.fail(ValueError, op, must, tuple(region))
 
 
-def _pil_positions(
-    image: Tensor, region: Region, height: int, width: int
+def _positions(
+    source: tuple[int, ...], region: Region, size: tuple[int, ...], antialias: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    left, top, right, bottom = region
-    rows = _tables.pil_nearest(image.shape[-2], top, bottom, height)
-    return rows, _tables.pil_nearest(image.shape[-1], left, right, width)
-
-
-def _opencv_positions(
-    image: Tensor, region: Region, height: int, width: int
-) -> tuple[np.ndarray, np.ndarray]:
-    rows = _tables.opencv_nearest(image.shape[-2], height)
-    return rows, _tables.opencv_nearest(image.shape[-1], width)
+    """The row and the column that the nearest filter takes for each output."""
+    if antialias:
+        left, top, right, bottom = region
+        rows = _tables.pil_nearest(source[0], top, bottom, size[0])
+        return rows, _tables.pil_nearest(source[1], left, right, size[1])
+    rows = _tables.opencv_nearest(source[0], size[0])
+    return rows, _tables.opencv_nearest(source[1], size[1])
 
 
 def _gather(out: Tensor, image: Tensor, rows: np.ndarray, columns: np.ndarray) -> None:
-    """Copy the pixels at ``rows`` and ``columns``: whole rows first, then within the fewer rows."""
     target, source = _layout.array(out), _layout.array(image)
-    np.take(source.take(rows, axis=-2), columns, axis=-1, out=target, mode="clip")
+    if _layout.is_interleaved(out):  # whole pixels move together
+        target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)
+        np.take(source.take(rows, axis=-3), columns, axis=-2, out=target, mode="clip")
+    else:
+        np.take(source.take(rows, axis=-2), columns, axis=-1, out=target, mode="clip")
 
 
 def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -> None:
@@ -179,105 +169,20 @@ def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -
     out.zero_().index_add_(-2, torch.from_numpy(rows), narrow)
 
 
-def _pil_tables(name: str, wide: Tensor, region: Region, size: tuple[int, ...]) -> Tables:
-    left, top, right, bottom = region
-    single = wide.dtype != torch.float64
-    height, width = wide.shape[-2:]
-    rows = _tables.pil(name, height, top, bottom, size[0], single=single)
-    return rows, _tables.pil(name, width, left, right, size[1], single=single)
+def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
+    double = image.dtype == torch.float64
+    if double or _resample.pil_order() is not None:
+        sizes = image.shape[-2:], region, out.shape[-2:]
+        tables = _resample.pil_tables(interpolation, *sizes, single=not double)
+        if _resample.apply(out, image, tables, _resample.pil_order()):
+            return
+    _resample.by_pil(out, image, region, interpolation)
 
 
-def _opencv_tables(name: str, source: tuple[int, ...], size: tuple[int, ...]) -> Tables:
+def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
     shrinks = source[0] >= size[0] and source[1] >= size[1]
     rows = _tables.opencv(name, source[0], size[0], shrinks)
     return rows, _tables.opencv(name, source[1], size[1], shrinks)
-
-
-def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
-    image = _layout.dense(image)
-    if native is None and image.dtype != torch.float64:
-        _by_pil(out, image, region, interpolation)
-        return
-    tables = _pil_tables(interpolation, image, region, tuple(out.shape[-2:]))
-    if not _apply(out, image, tables):
-        _by_pil(out, image, region, interpolation)
-
-
-def _by_pil(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
-    """PIL itself, plane by plane."""
-    height, width = out.shape[-2:]
-    target = torch.empty(out.shape, dtype=out.dtype)
-    sources, targets = _layout.planes(image.contiguous()), _layout.planes(target)
-    eight_bit = out.dtype == torch.uint8
-
-    def work(start: int, stop: int) -> None:
-        for source, plane in zip(sources[start:stop], targets[start:stop], strict=True):
-            view = pil_view(source) if eight_bit else Image.fromarray(source)
-            resized = view.resize((width, height), _PIL[interpolation], box=region)
-            plane[...] = np.asarray(resized)
-
-    _threads.split(len(sources), image.numel(), work)
-    out.copy_(target)
-
-
-def _apply(out: Tensor, image: Tensor, tables: Tables) -> bool:
-    """Multiply by a table along each axis; False where only PIL can give PIL's bits."""
-    if tables == (None, None):
-        out.copy_(image)
-        return True
-    if native is None:
-        if image.dtype == torch.uint8:
-            return False
-        _multiply(out, image, tables)
-        return True
-    interleaved = _layout.is_interleaved(out)
-    if _layout.is_interleaved(image) != interleaved:
-        image = image.movedim(-3, -1).contiguous().movedim(-1, -3) if interleaved else image.contiguous()
-    channels = out.shape[-3] if interleaved else 1
-    height, width = image.shape[-2:]
-    pixels = height * width * channels
-    planes = image.numel() // pixels
-    steps = (pixels * image.element_size(), out[..., 0, 0].numel() // planes and out.numel() // planes * out.element_size())
-    pointers = tuple(_pointers(t) for t in tables)
-    done = [True]
-
-    def work(start: int, stop: int) -> None:
-        ok = native(
-            _KIND[out.dtype],
-            out.data_ptr() + start * steps[1],
-            image.data_ptr() + start * steps[0],
-            stop - start,
-            height,
-            width,
-            channels,
-            *pointers,
-            True,
-        )
-        done[0] = done[0] and ok
-
-    _threads.split(planes, image.numel(), work)
-    return done[0]
-
-
-def _pointers(table: _tables.Table | None) -> tuple[int, int, int, int, int]:
-    if table is None:
-        return (0, 0, 0, 0, 0)
-    return (
-        table.start.ctypes.data,
-        table.count.ctypes.data,
-        table.weight.ctypes.data,
-        *table.weight.shape,
-    )
-
-
-def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
-    """The same products by ATen, as dense matrices."""
-    result = image
-    for axis, table in zip((-2, -1), tables, strict=True):
-        if table is not None:
-            matrix = torch.from_numpy(table.matrix(image.shape[axis])).to(image.dtype)
-            result = matrix @ result if axis == -2 else result @ matrix.T
-    out.copy_(result)
 
 
 def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
@@ -285,7 +190,7 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
     _threads.follow_torch()
     height, width = out.shape[-2:]
     interleaved = _layout.is_interleaved(out)
-    if interleaved and not _takes_channels(interpolation, out.shape[-3]):
+    if interleaved and out.shape[-3] > (4 if interpolation == "area" else _MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype)
         _by_opencv(planar, image.contiguous(), interpolation)
         out.copy_(planar)
@@ -296,6 +201,4 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
         cv2.resize(source, (width, height), dst=target, interpolation=_OPENCV[interpolation])
 
 
-def _takes_channels(interpolation: str, channels: int) -> bool:
-    """Whether OpenCV resizes a frame of so many channels in one call."""
-    return channels <= (4 if interpolation == "area" else 128)
+_MAX_CHANNELS = 128  # CV_CN_MAX of OpenCV 5; 512 before
