@@ -82,15 +82,9 @@ def parameter(op: str, name: str, value: Tensor) -> None:
 
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """``value`` has exactly the leading dimensions of ``other``."""
-    same = value.ndim == other.ndim
-    for a, b in zip(value.shape[:-3], other.shape[:-3], strict=False):
-        same = same and a == b
-    require(
-        same,
-        op,
-        f"{name} must have the leading dimensions of {other_name} {shape(other)[:-3]}",
-        shape(value)[:-3],
-    )
+    if value.shape[:-3] != other.shape[:-3]:
+        must = f"{name} must have the leading dimensions of {other_name} {shape(other)[:-3]}"
+        fail(ValueError, op, must, shape(value)[:-3])
 
 
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
@@ -101,12 +95,16 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
     """A size that PIL and OpenCV can count; both factors are known to be >= 0."""
-    small = height <= INT32_MAX and width <= INT32_MAX and height * width <= MAX_PIXELS
-    require(small, op, f"{name} must span fewer than 2**31 pixels", f"{height} x {width}")
+    must, got = f"{name} must span fewer than 2**31 pixels", f"{height} x {width}"
+    require(height <= INT32_MAX, op, must, got)
+    require(width <= INT32_MAX, op, must, got)
+    require(height * width <= MAX_PIXELS, op, must, got)
 
 
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
     """Normalise a sequence, or an integer tensor, to as many ints as ``names`` has."""
+    if type(value) is tuple and len(value) == len(names) and all_int(value):
+        return value
     must = f"{name} must have {len(names)} integers ({', '.join(names)})"
     if isinstance(value, Tensor):
         if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
@@ -120,6 +118,14 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
     if len(values) != len(names):
         fail(ValueError, op, must, len(values))
     return tuple([integer(op, must, v) for v in values])
+
+
+def all_int(values: tuple[Any, ...]) -> bool:
+    """Whether all are plain ints (not symbolic ones, which need guards)."""
+    for value in values:  # a loop costs half of what all() does
+        if type(value) is not int:
+            return False
+    return True
 
 
 def integer(op: str, must: str, value: Any) -> int:

@@ -35,10 +35,17 @@ def empty(like: Tensor, height: int, width: int, *, interleaved: bool | None = N
     """An uninitialised image of another size with the dtype, device and memory format of ``like``."""
     if interleaved is None:
         interleaved = is_interleaved(like)
-    *batch, channels = like.shape[:-2]
+    size = list(like.shape)
+    size[-2:] = height, width
     if not interleaved:
-        return like.new_empty((*batch, channels, height, width))
-    return like.new_empty((*batch, height, width, channels)).movedim(-1, -3)
+        return like.new_empty(size)
+    channels = size[-3]
+    stride = [1, width * channels, channels]
+    step = height * width * channels
+    for extent in reversed(size[:-3]):
+        stride.insert(0, step)
+        step = step * extent
+    return like.new_empty_strided(size, stride)
 
 
 def dense(image: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Operator:
-    """A registered operator and its row of facets; calling it is calling the operator."""
+    """The row of a registered operator: its signature and its facets; None where it has none."""
 
     name: str
     signature: inspect.Signature
@@ -46,10 +46,6 @@ class Operator:
     vmap: Callable[..., Any] | None
     adjoint: str | None
     overload: Any
-    call: Callable[..., Tensor]
-
-    def __call__(self, *args: Any) -> Tensor:
-        return self.call(*args)
 
     @property
     def gradient(self) -> str:
@@ -73,8 +69,11 @@ def operator(
     autograd: Gradient | None = None,
     vmap: Callable[..., Any] | None = None,
     adjoint: str | None = None,
-) -> Callable[[Callable[..., Tensor]], Operator]:
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Register the operator that the decorated signature ``_name`` describes as ``imgops::name``.
+
+    The decorated name becomes the function that calls the operator: straight to the CPU kernel when
+    nothing would see the difference, else through the dispatcher.
 
     Parameters
     ----------
@@ -91,13 +90,17 @@ def operator(
         The name of the operator that is this one's transpose in its image, if it is linear.
     """
 
-    def register(signature: Callable[..., Tensor]) -> Operator:
+    def register(signature: Callable[..., Tensor]) -> Callable[..., Tensor]:
         name = signature.__name__.lstrip("_")
         if name in _operators:
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
-        row = _register(name, signature, kernel, fake, cuda, autograd, vmap, adjoint)
-        _operators[name] = row
-        return row
+        overload = _register(name, signature, kernel, fake, cuda, autograd, vmap)
+        parameters = inspect.signature(signature)
+        _operators[name] = Operator(
+            name, parameters, kernel, cuda, fake, autograd, vmap, adjoint, overload
+        )
+        tensors = sum("Tensor" in str(p.annotation) for p in parameters.parameters.values())
+        return _fast(overload, kernel, fake, tensors)
 
     return register
 
@@ -110,8 +113,8 @@ def _register(
     cuda: Callable[..., None] | None,
     autograd: Gradient | None,
     vmap: Callable[..., Any] | None,
-    adjoint: str | None,
-) -> Operator:
+) -> Any:
+    """Hand the facets to torch.library; return the overload."""
     through_host = host.round_trip(kernel)
 
     def on_cpu(*args: Any) -> Tensor:
@@ -146,18 +149,23 @@ def _register(
     if vmap is not None:
         opdef.register_vmap(vmap)
 
-    overload = _torch_private.overload_of(opdef)
+    return _torch_private.overload_of(opdef)
+
+
+def _fast(
+    overload: Any, kernel: Callable[..., None], fake: Callable[..., Tensor], tensors: int
+) -> Callable[..., Tensor]:
+    """The operator as a function of Python; its first ``tensors`` arguments are tensors."""
     nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
-    parameters = inspect.signature(signature)
-    tensors = sum("Tensor" in str(p.annotation) for p in parameters.parameters.values())
 
     def call(*args: Any) -> Tensor:
-        if nothing_watches() and all(map(is_plain, args[:tensors])):
+        if nothing_watches():
+            for x in args[:tensors]:
+                if not is_plain(x):
+                    return overload(*args)
             out = fake(*args)
             kernel(out, *args)
             return out
         return overload(*args)
 
-    return Operator(
-        name, parameters, kernel, cuda, fake, autograd, vmap, adjoint, overload, call
-    )
+    return call

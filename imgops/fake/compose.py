@@ -12,19 +12,27 @@ PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     _check.image("crop", "image", image)
+    height, width = bottom - top, right - left
+    if not (type(height) is type(width) is int and _is_box(left, top, right, bottom)):
+        _crop_box(left, top, right, bottom)
+    return _layout.empty(image, height, width)
+
+
+def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
+    low, high = _check.INT32_MIN, _check.INT32_MAX
+    ordered = low <= left <= right <= high and low <= top <= bottom <= high
+    return ordered and (bottom - top) * (right - left) <= _check.MAX_PIXELS
+
+
+def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
+    """Symbolic boxes get their guards here, wrong ones their message."""
     got = (left, top, right, bottom)
     _check.require(right >= left, "crop", "box must have right >= left", got)
     _check.require(bottom >= top, "crop", "box must have bottom >= top", got)
-    in_range = (
-        left >= _check.INT32_MIN
-        and top >= _check.INT32_MIN
-        and right <= _check.INT32_MAX
-        and bottom <= _check.INT32_MAX
-    )
-    _check.require(in_range, "crop", "box must have 32-bit coordinates", got)
-    height, width = bottom - top, right - left
-    _check.pixels("crop", "box", height, width)
-    return _layout.empty(image, height, width)
+    for low, high in ((left, right), (top, bottom)):
+        _check.require(low >= _check.INT32_MIN, "crop", "box must have 32-bit coordinates", got)
+        _check.require(high <= _check.INT32_MAX, "crop", "box must have 32-bit coordinates", got)
+    _check.pixels("crop", "box", bottom - top, right - left)
 
 
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
@@ -32,17 +40,14 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
     _check.image("paste", "source", source)
     _check.like("paste", "source", source, "image", image)
     channels = image.shape[-3]
-    _check.require(
-        source.shape[-3] == channels,
-        "paste",
-        f"source must have the channels of image ({channels})",
-        source.shape[-3],
-    )
+    if source.shape[-3] != channels:
+        must = f"source must have the channels of image ({channels})"
+        _check.fail(ValueError, "paste", must, source.shape[-3])
     _check.batch("paste", "source", source, "image", image)
-    in_range = (
-        _check.INT32_MIN <= left <= _check.INT32_MAX and _check.INT32_MIN <= top <= _check.INT32_MAX
-    )
-    _check.require(in_range, "paste", "position must have 32-bit coordinates", (left, top))
+    for at in (left, top):
+        in_range = at >= _check.INT32_MIN, at <= _check.INT32_MAX
+        for holds in in_range:
+            _check.require(holds, "paste", "position must have 32-bit coordinates", (left, top))
     if mask is not None:
         _paste_mask(image, source, mask)
     like = image if _layout.has_format(image) else source

@@ -159,17 +159,38 @@ INLINE AVX2 void transpose16(__m128i r[16]) {
 #undef STEP
 }
 
-/* 16 rows of `length` bytes to `length` columns of 16. `in` has at least 16 rows of `stride` bytes. */
-static AVX2 void to_columns(uint8_t *columns, const uint8_t *in, Py_ssize_t stride, Py_ssize_t length) {
-    Py_ssize_t x = 0, i;
+/* Two columns of 16 bytes to 16-bit pairs of horizontal neighbours. */
+INLINE AVX2 void store_pair(uint8_t *to, __m128i a, __m128i b) {
+    _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)));
+    _mm256_storeu_si256((__m256i *)(to + 32), _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b)));
+}
+
+INLINE AVX2 __m128i load_column(const uint8_t *in, Py_ssize_t stride) {
+    uint8_t column[LANES];
+    int i;
+    for (i = 0; i < LANES; i++) column[i] = in[i * stride];
+    return _mm_loadu_si128((const __m128i *)column);
+}
+
+/* 16 rows of `width` pixels, transposed and paired: 64 bytes for each pair of pixels and each channel. */
+INLINE AVX2 void to_pairs(uint8_t *paired, const uint8_t *in, Py_ssize_t stride, Py_ssize_t width,
+                          const int channels) {
+    const int block = 16 / (2 * channels) * 2 * channels; /* whole pairs of pixels in 16 bytes */
+    Py_ssize_t x = 0, i, c;
     __m128i r[16];
-    for (; x + 16 <= length; x += 16) {
+    for (; block && x + 16 <= stride; x += block) {
         for (i = 0; i < 16; i++) r[i] = _mm_loadu_si128((const __m128i *)(in + i * stride + x));
         transpose16(r);
-        for (i = 0; i < 16; i++) _mm_storeu_si128((__m128i *)(columns + (x + i) * LANES), r[i]);
+        for (i = 0; i < block; i += 2 * channels)
+            for (c = 0; c < channels; c++)
+                store_pair(paired + ((x + i) / 2 + c) * 4 * LANES, r[i + c], r[i + channels + c]);
     }
-    for (; x < length; x++)
-        for (i = 0; i < 16; i++) columns[x * LANES + i] = in[i * stride + x];
+    for (; x < width * channels; x += 2 * channels)
+        for (c = 0; c < channels; c++) {
+            __m128i a = load_column(in + x + c, stride), b = _mm_setzero_si128();
+            if (x + channels < width * channels) b = load_column(in + x + channels + c, stride);
+            store_pair(paired + (x / 2 + c) * 4 * LANES, a, b);
+        }
 }
 
 static AVX2 void from_columns(uint8_t *out, const uint8_t *columns, Py_ssize_t stride, Py_ssize_t length) {
@@ -184,21 +205,7 @@ static AVX2 void from_columns(uint8_t *out, const uint8_t *columns, Py_ssize_t s
         for (i = 0; i < 16; i++) out[i * stride + x] = columns[x * LANES + i];
 }
 
-/* Columns to 16-bit pairs of horizontal neighbours: 64 bytes for each pair and channel. */
-static AVX2 void pair_columns(uint8_t *paired, const uint8_t *columns, Py_ssize_t width, Py_ssize_t channels) {
-    Py_ssize_t p, c;
-    for (p = 0; p < (width + 1) / 2; p++)
-        for (c = 0; c < channels; c++) {
-            const uint8_t *at = columns + (2 * p * channels + c) * LANES;
-            __m128i a = _mm_loadu_si128((const __m128i *)at), b = _mm_setzero_si128();
-            uint8_t *to = paired + (p * channels + c) * 4 * LANES;
-            if (2 * p + 1 < width) b = _mm_loadu_si128((const __m128i *)(at + channels * LANES));
-            _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)));
-            _mm256_storeu_si256((__m256i *)(to + 32), _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b)));
-        }
-}
-
-static AVX2 void mix_columns(uint8_t *columns, const uint8_t *paired, Py_ssize_t out, Py_ssize_t channels,
+INLINE AVX2 void mix_columns(uint8_t *columns, const uint8_t *paired, Py_ssize_t out, const int channels,
                              const Pairs *p) {
     Py_ssize_t o, c;
     for (o = 0; o < out; o++) {
@@ -220,10 +227,33 @@ static AVX2 void mix_columns(uint8_t *columns, const uint8_t *paired, Py_ssize_t
         }
     }
 }
+/* One block of 16 rows; a constant number of channels lets the compiler unroll. */
+INLINE AVX2 void block_avx2(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired, Py_ssize_t width,
+                            Py_ssize_t out_width, const int channels, const Pairs *p) {
+    to_pairs(paired, in, width * channels, width, channels);
+    mix_columns(columns, paired, out_width, channels, p);
+    from_columns(out, columns, out_width * channels, out_width * channels);
+}
+
+typedef void (*Block)(uint8_t *, const uint8_t *, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int, const Pairs *);
+#define BLOCK(name, channels)                                                                                     \
+    static AVX2 void block_##name(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired,             \
+                                  Py_ssize_t width, Py_ssize_t out_width, int any, const Pairs *p) {              \
+        (void)any;                                                                                                \
+        block_avx2(out, in, columns, paired, width, out_width, channels, p);                                      \
+    }
+BLOCK(1, 1)
+BLOCK(3, 3)
+BLOCK(4, 4)
+BLOCK(any, any)
+
+static Block block_of(int channels) {
+    return channels == 1 ? block_1 : channels == 3 ? block_3 : channels == 4 ? block_4 : block_any;
+}
 #endif
 
 static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py_ssize_t out_width,
-                           Py_ssize_t channels, const Pairs *p) {
+                           int channels, const Pairs *p) {
     Py_ssize_t o, c;
     int32_t k;
     for (o = 0; o < out_width; o++) {
@@ -243,12 +273,11 @@ static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py
 
 /* Rows [from, to) of one plane, each `width` pixels of `channels` bytes, to `out_width` pixels. */
 static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t width,
-                      Py_ssize_t out_width, Py_ssize_t channels, const Pairs *p, int avx2) {
+                      Py_ssize_t out_width, int channels, const Pairs *p, int avx2) {
     Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
 #if X86
     if (avx2 && to - from >= LANES) {
-        Py_ssize_t longest = length > out_length ? length : out_length;
-        uint8_t *columns = malloc((size_t)longest * LANES), *paired = malloc((size_t)(length + channels) * 2 * LANES);
+        uint8_t *columns = malloc((size_t)out_length * LANES), *paired = malloc((size_t)(length + channels) * 2 * LANES);
         if (!columns || !paired) {
             free(columns);
             free(paired);
@@ -256,10 +285,8 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
         }
         while (y < to) {
             if (y + LANES > to) y = to - LANES; /* the last block repeats a few rows */
-            to_columns(columns, in + y * length, length, length);
-            pair_columns(paired, columns, width, channels);
-            mix_columns(columns, paired, out_width, channels, p);
-            from_columns(out + (y - from) * out_length, columns, out_length, out_length);
+            block_of(channels)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
+                               channels, p);
             y += LANES;
         }
         free(columns);
@@ -290,7 +317,7 @@ static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_
 }
 
 static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
-                       Py_ssize_t channels, const Table *ty, const Table *tx, int rows_first, int avx2) {
+                       int channels, const Table *ty, const Table *tx, int rows_first, int avx2) {
     Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width;
     Py_ssize_t length = width * channels, out_length = out_width * channels, i, from = 0, to = height;
     Pairs py = {0}, px = {0};
@@ -459,7 +486,7 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     if (!ty.weight && !tx.weight)
         done = 0;
     else if (*kind == 'B')
-        done = resample_u8((uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, channels,
+        done = resample_u8((uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, (int)channels,
                            &ty, &tx, rows_first, vector);
 #if X86
     else if (vector && *kind == 'f')

@@ -32,8 +32,10 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     height, width = image.shape[-2:]
     x0, x1 = _clip(left, right, width)
     y0, y1 = _clip(top, bottom, height)
-    if (x1 - x0, y1 - y0) != (right - left, bottom - top):
-        out.zero_()
+    if x1 - x0 == right - left and y1 - y0 == bottom - top:
+        _copy(out, _WHOLE, image, _window(x0, x1, y0, y1))
+        return
+    out.zero_()
     _copy(out, _window(x0 - left, x1 - left, y0 - top, y1 - top), image, _window(x0, x1, y0, y1))
 
 
