@@ -23,13 +23,34 @@ def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     raise error(f"{op}: {must}, got {got}")
 
 
-def require(condition: Any, op: str, must: str, got: object) -> None:
-    """Raise ValueError unless ``condition`` holds; ``condition`` may be symbolic."""
-    if condition is True:
-        return
-    if condition is False:
-        fail(ValueError, op, must, got)
-    torch._check_value(condition, lambda: f"{op}: {must}, got {got}")
+def broken(condition: Any) -> bool:
+    """Whether a condition, perhaps symbolic, does not hold.
+
+    Backed sizes give a guard; of unbacked ones nothing is known yet, and a run-time assertion is left.
+    """
+    if condition is True or condition is False:
+        return not condition
+    try:
+        return not bool(condition)
+    except RuntimeError:  # data-dependent
+        torch._check(condition)
+        return False
+
+
+def number(value: Any) -> Any:
+    """A size for a message: an error may as well name the number behind a symbol."""
+    try:
+        return int(value)
+    except RuntimeError:
+        return value
+
+
+def numbers(*values: Any) -> tuple[Any, ...]:
+    return tuple(map(number, values))
+
+
+def shape(value: Tensor) -> tuple[Any, ...]:
+    return numbers(*value.shape)
 
 
 def tensor(op: str, name: str, value: object) -> None:
@@ -87,6 +108,14 @@ def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> 
         fail(ValueError, op, must, shape(value)[:-3])
 
 
+def broadcasts(size: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether ``size`` broadcasts to ``target`` without making it larger."""
+    if len(size) > len(target):
+        return False
+    pairs = zip(reversed(size), reversed(target), strict=False)
+    return all(have == 1 or have == want for have, want in pairs)
+
+
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
     if value not in choices:
         names = ", ".join(map(repr, choices))
@@ -95,10 +124,21 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
     """A size that PIL and OpenCV can count; both factors are known to be >= 0."""
-    must, got = f"{name} must span fewer than 2**31 pixels", f"{height} x {width}"
-    require(height <= INT32_MAX, op, must, got)
-    require(width <= INT32_MAX, op, must, got)
-    require(height * width <= MAX_PIXELS, op, must, got)
+    if (
+        broken(height <= INT32_MAX)
+        or broken(width <= INT32_MAX)
+        or broken(height * width <= MAX_PIXELS)
+    ):
+        got = f"{number(height)} x {number(width)}"
+        fail(ValueError, op, f"{name} must span fewer than 2**31 pixels", got)
+
+
+def region(op: str, box: Sequence[float], height: int, width: int) -> None:
+    """PIL's rules for a box of real numbers; a NaN breaks them."""
+    left, top, right, bottom = box
+    if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
+        must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
+        fail(ValueError, op, must, tuple(float(v) for v in box))
 
 
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
@@ -134,7 +174,3 @@ def integer(op: str, must: str, value: Any) -> int:
     if not hasattr(value, "__index__") or isinstance(value, Tensor):
         fail(TypeError, op, must, f"{type(value).__name__} {value}")
     return int(value.__index__())
-
-
-def shape(value: Tensor) -> tuple[int, ...]:
-    return tuple(value.shape)

@@ -87,13 +87,14 @@ def bits_equal(a: Tensor, b: Tensor) -> bool:
     return bool(same.all())
 
 
-def check_adjoint(forward: Callable[[Tensor], Tensor], x: Tensor) -> None:
-    """<A x, y> = <x, A^T y>, with A^T y from the backward."""
-    x = x.detach().clone().requires_grad_()
-    out = forward(x)
+def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
+    """<A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
+    inputs = tuple(x.detach().clone().requires_grad_() for x in inputs)
+    out = forward(*inputs)
     y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype).to(out.device)
-    (back,) = torch.autograd.grad(out, x, y, allow_unused=False)
-    left, right = (out.detach() * y).sum(), (x.detach() * back).sum()
+    back = torch.autograd.grad(out, inputs, y)
+    left = (out.detach() * y).sum()
+    right = sum((x.detach() * b).sum() for x, b in zip(inputs, back, strict=True))
     size = (out.detach() * y).abs().sum() + 1e-300
     assert abs(left - right) <= 1e-12 * size, f"<Ax, y> = {left} but <x, A'y> = {right}"
 

@@ -15,3 +15,15 @@ torch.set_num_threads(2)
 def _fresh_compiler():
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture(scope="session")
+def photograph() -> torch.Tensor:
+    """A real photograph, (3, 600, 512) uint8."""
+    import matplotlib.cbook
+    import numpy as np
+    from PIL import Image
+
+    with matplotlib.cbook.get_sample_data("grace_hopper.jpg") as file:
+        image = np.array(Image.open(file).convert("RGB"))
+    return torch.from_numpy(image).permute(2, 0, 1).contiguous()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
+from imgops._check import broken, fail
 
 PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
@@ -26,12 +27,13 @@ def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
 
 def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
     """Symbolic boxes get their guards here, wrong ones their message."""
-    got = (left, top, right, bottom)
-    _check.require(right >= left, "crop", "box must have right >= left", got)
-    _check.require(bottom >= top, "crop", "box must have bottom >= top", got)
-    for low, high in ((left, right), (top, bottom)):
-        _check.require(low >= _check.INT32_MIN, "crop", "box must have 32-bit coordinates", got)
-        _check.require(high <= _check.INT32_MAX, "crop", "box must have 32-bit coordinates", got)
+    box = left, top, right, bottom
+    if broken(right >= left):
+        fail(ValueError, "crop", "box must have right >= left", _check.numbers(*box))
+    if broken(bottom >= top):
+        fail(ValueError, "crop", "box must have bottom >= top", _check.numbers(*box))
+    if any(broken(v >= _check.INT32_MIN) or broken(v <= _check.INT32_MAX) for v in box):
+        fail(ValueError, "crop", "box must have 32-bit coordinates", _check.numbers(*box))
     _check.pixels("crop", "box", bottom - top, right - left)
 
 
@@ -39,21 +41,19 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
     _check.image("paste", "image", image)
     _check.image("paste", "source", source)
     _check.like("paste", "source", source, "image", image)
-    channels = image.shape[-3]
-    if source.shape[-3] != channels:
-        must = f"source must have the channels of image ({channels})"
-        _check.fail(ValueError, "paste", must, source.shape[-3])
+    if source.shape[-3] != image.shape[-3]:
+        must = f"source must have the channels of image ({_check.number(image.shape[-3])})"
+        fail(ValueError, "paste", must, _check.number(source.shape[-3]))
     _check.batch("paste", "source", source, "image", image)
-    for at in (left, top):
-        in_range = at >= _check.INT32_MIN, at <= _check.INT32_MAX
-        for holds in in_range:
-            _check.require(holds, "paste", "position must have 32-bit coordinates", (left, top))
+    if any(broken(v >= _check.INT32_MIN) or broken(v <= _check.INT32_MAX) for v in (left, top)):
+        must = "position must have 32-bit coordinates"
+        fail(ValueError, "paste", must, _check.numbers(left, top))
     if mask is not None:
         _paste_mask(image, source, mask)
+    # Strides that name no format (zeros made by expanding one number) leave the choice to source.
     like = image if _layout.has_format(image) else source
-    return _layout.empty(
-        image, image.shape[-2], image.shape[-1], interleaved=_layout.is_interleaved(like)
-    )
+    height, width = image.shape[-2:]
+    return _layout.empty(image, height, width, interleaved=_layout.is_interleaved(like))
 
 
 def _paste_mask(image: Tensor, source: Tensor, mask: Tensor) -> None:
@@ -66,14 +66,11 @@ def _paste_mask(image: Tensor, source: Tensor, mask: Tensor) -> None:
         known = mask.dtype == torch.bool
         must = f"mask must be bool for an image of {image.dtype}"
     if not known:
-        _check.fail(TypeError, "paste", must, mask.dtype)
-    height, width = source.shape[-2:]
-    _check.require(
-        mask.shape[-3] == 1 and mask.shape[-2] == height and mask.shape[-1] == width,
-        "paste",
-        f"mask must be (..., 1, {height}, {width}) as source is",
-        _check.shape(mask),
-    )
+        fail(TypeError, "paste", must, mask.dtype)
+    if mask.shape[-3] != 1 or mask.shape[-2:] != source.shape[-2:]:
+        height, width = _check.numbers(*source.shape[-2:])
+        must = f"mask must be (..., 1, {height}, {width}) as source is"
+        fail(ValueError, "paste", must, _check.shape(mask))
     _check.batch("paste", "mask", mask, "image", image)
 
 
@@ -83,58 +80,42 @@ def pad(
     _check.image("pad", "image", image)
     _padding("pad", left, top, right, bottom, mode)
     height, width = image.shape[-2:]
-    if mode != "constant":
-        _check.require(
-            height * width > 0,
-            "pad",
-            f"image must have at least one pixel for mode {mode!r}",
-            f"shape {_check.shape(image)}",
-        )
+    if mode != "constant" and broken(height * width > 0):
+        must = f"image must have at least one pixel for mode {mode!r}"
+        fail(ValueError, "pad", must, f"shape {_check.shape(image)}")
     if fill is not None:
         _fill(image, fill)
-    _check.pixels("pad", "the padded image", height + top + bottom, width + left + right)
-    return _layout.empty(image, height + top + bottom, width + left + right)
+    height, width = height + top + bottom, width + left + right
+    _check.pixels("pad", "the padded image", height, width)
+    return _layout.empty(image, height, width)
 
 
-def pad_adjoint(
-    grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str
-) -> Tensor:
+def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
     _check.image("pad_adjoint", "grad", grad)
     _check.floating("pad_adjoint", "grad", grad)
     _padding("pad_adjoint", left, top, right, bottom, mode)
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
     smallest = 0 if mode == "constant" else 1
-    _check.require(
-        height >= smallest and width >= smallest,
-        "pad_adjoint",
-        "padding must leave a part of grad",
-        f"{(left, top, right, bottom)} for shape {_check.shape(grad)}",
-    )
+    if broken(height >= smallest) or broken(width >= smallest):
+        got = f"{_check.numbers(left, top, right, bottom)} for shape {_check.shape(grad)}"
+        fail(ValueError, "pad_adjoint", "padding must leave a part of grad", got)
     return _layout.empty(grad, height, width)
 
 
 def _padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -> None:
     _check.choice(op, "mode", mode, PAD_MODES)
-    got = (left, top, right, bottom)
-    positive = left >= 0 and top >= 0 and right >= 0 and bottom >= 0
-    _check.require(positive, op, "padding must not be negative", got)
-    limit = _check.INT32_MAX
-    small = left <= limit and top <= limit and right <= limit and bottom <= limit
-    _check.require(small, op, "padding must be 32-bit", got)
+    padding = left, top, right, bottom
+    if any(broken(v >= 0) for v in padding):
+        fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
+    if any(broken(v <= _check.INT32_MAX) for v in padding):
+        fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
 
 
 def _fill(image: Tensor, fill: Tensor) -> None:
     """``fill`` broadcasts to ``(..., C)``: one value, one a channel, or one a sample and channel."""
     _check.parameter("pad", "fill", fill)
     if fill.dtype.is_complex and not image.dtype.is_complex:
-        _check.fail(TypeError, "pad", "fill must be real", fill.dtype)
-    target = image.shape[:-2]
-    fits = fill.ndim <= len(target)
-    for have, want in zip(reversed(fill.shape), reversed(target), strict=False):
-        fits = fits and (have == 1 or have == want)
-    _check.require(
-        fits,
-        "pad",
-        f"fill must be one value or one for each of {target[-1]} channels",
-        f"shape {_check.shape(fill)}",
-    )
+        fail(TypeError, "pad", "fill must be real", fill.dtype)
+    if not _check.broadcasts(fill.shape, image.shape[:-2]):
+        must = f"fill must be one value or one for each of {_check.number(image.shape[-3])} channels"
+        fail(ValueError, "pad", must, f"shape {_check.shape(fill)}")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
+from imgops._check import broken, fail
 
 PIL_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos")
@@ -20,10 +21,10 @@ def resize(
     _filter("resize", interpolation, antialias)
     if interpolation == "nearest":
         if image.dtype.itemsize > 8:
-            _check.fail(TypeError, "resize", "image must have at most 8 bytes a value", image.dtype)
+            fail(TypeError, "resize", "image must have at most 8 bytes a value", image.dtype)
     elif image.dtype != torch.uint8 and image.dtype not in _FLOATS:
         must = f"image must be uint8 or floating point for interpolation {interpolation!r}"
-        _check.fail(TypeError, "resize", must, image.dtype)
+        fail(TypeError, "resize", must, image.dtype)
     _sizes("resize", "image", image, height, width)
     _box("resize", "image", image, box, antialias)
     return _layout.empty(image, height, width)
@@ -35,7 +36,7 @@ def resize_adjoint(
     _check.image("resize_adjoint", "grad", grad)
     _filter("resize_adjoint", interpolation, antialias)
     if grad.dtype not in _FLOATS:
-        _check.fail(TypeError, "resize_adjoint", "grad must be floating point", grad.dtype)
+        fail(TypeError, "resize_adjoint", "grad must be floating point", grad.dtype)
     _sizes("resize_adjoint", "grad", grad, height, width)
     _box("resize_adjoint", "grad", grad, box, antialias)
     return _layout.empty(grad, height, width)
@@ -47,16 +48,12 @@ def _filter(op: str, interpolation: str, antialias: bool) -> None:
 
 
 def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
-    _check.require(
-        height >= 1 and width >= 1, op, "size must be at least (1, 1)", (height, width)
-    )
+    if broken(height >= 1) or broken(width >= 1):
+        fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
     _check.pixels(op, "size", height, width)
-    _check.require(
-        image.shape[-2] * image.shape[-1] > 0,
-        op,
-        f"{name} must have at least one pixel",
-        f"shape {_check.shape(image)}",
-    )
+    if broken(image.shape[-2] * image.shape[-1] > 0):
+        must = f"{name} must have at least one pixel"
+        fail(ValueError, op, must, f"shape {_check.shape(image)}")
 
 
 def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:
@@ -64,13 +61,11 @@ def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool)
     if box is None:
         return
     if not antialias:
-        _check.fail(ValueError, op, "box must be None with antialias=False", "a box")
+        fail(ValueError, op, "box must be None with antialias=False", "a box")
     _check.parameter(op, "box", box)
     if box.dtype != torch.float64:
-        _check.fail(TypeError, op, "box must be float64", box.dtype)
-    target = (*image.shape[:-3], 4)
-    fits = 1 <= box.ndim <= len(target) and box.shape[-1] == 4
-    for have, want in zip(reversed(box.shape), reversed(target), strict=False):
-        fits = fits and (have == 1 or have == want)
-    must = f"box must have 4 numbers (left, top, right, bottom), one box or one for each {name}"
-    _check.require(fits, op, must, f"shape {_check.shape(box)}")
+        fail(TypeError, op, "box must be float64", box.dtype)
+    right_size = box.ndim >= 1 and box.shape[-1] == 4
+    if not (right_size and _check.broadcasts(box.shape, (*image.shape[:-3], 4))):
+        must = f"box must have 4 numbers (left, top, right, bottom), one box or one for each {name}"
+        fail(ValueError, op, must, f"shape {_check.shape(box)}")

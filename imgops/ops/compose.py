@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -229,7 +230,7 @@ def pad(
     """
     _check.tensor("pad", "image", image)
     left, top, right, bottom = _sides(padding)
-    value = None if isinstance(fill, int) and fill == 0 else _fill_tensor(fill)
+    value = None if isinstance(fill, int) and fill == 0 else _fill_tensor(fill, image.dtype)
     return _pad(image, value, left, top, right, bottom, mode)
 
 
@@ -242,17 +243,20 @@ def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     return _check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
 
 
-def _fill_tensor(fill: float | Sequence[float] | Tensor) -> Tensor:
+def _fill_tensor(fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
     if isinstance(fill, Tensor):
         return fill
+    must = "fill must be a number or one per channel"
     values = [fill] if isinstance(fill, (int, float)) else fill
     if isinstance(values, str) or not hasattr(values, "__len__"):
-        _check.fail(TypeError, "pad", "fill must be a number or one per channel", type(fill).__name__)
+        _check.fail(TypeError, "pad", must, type(fill).__name__)
     whole = True
     for value in values:
         if not isinstance(value, (int, float)):
-            must = "fill must be a number or one per channel"
             _check.fail(TypeError, "pad", must, type(value).__name__)
         whole = whole and isinstance(value, int)
-    dtype = torch.int64 if whole else torch.float64
-    return torch.tensor(values, dtype=dtype, device="cpu")
+    if not (whole or dtype.is_floating_point or dtype.is_complex):
+        for value in values:
+            if not math.isfinite(value):
+                _check.fail(ValueError, "pad", f"fill must be finite for {dtype}", float(value))
+    return torch.tensor(values, dtype=torch.int64 if whole else torch.float64, device="cpu")

@@ -112,4 +112,7 @@ def _box_tensor(image: Tensor, box: Sequence[float] | Tensor) -> Tensor:
     for value in box:
         if not isinstance(value, (int, float)):
             _check.fail(TypeError, "resize", must, type(value).__name__)
+    # Numbers are refused here, in eager, compiled and meta calls alike; a tensor where it is read.
+    _check.image("resize", "image", image)
+    _check.region("resize", box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

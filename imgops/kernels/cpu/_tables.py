@@ -127,7 +127,7 @@ _pil_cached = lru_cache(maxsize=64)(_pil)
 def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
     """Which pixel PIL's nearest filter takes, asked of PIL: it adds up positions with rounding."""
     ramp = Image.fromarray(np.arange(size, dtype=np.int32)[None])
-    return np.asarray(ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1)))[0]
+    return np.array(ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1)))[0]
 
 
 @lru_cache(maxsize=64)

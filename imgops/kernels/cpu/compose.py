@@ -157,8 +157,9 @@ def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype == torch.bool:
         return values != 0
     flat = values.flatten().tolist()
-    if not all(map(math.isfinite, flat)):
-        _check.fail(ValueError, "pad", f"fill must be finite for an image of {dtype}", flat)
+    for value in flat:
+        if not math.isfinite(value):
+            _check.fail(ValueError, "pad", f"fill must be finite for {dtype}", value)
     info = torch.iinfo(dtype)
     held = [min(max(round(v), info.min), info.max) for v in flat]
     return torch.tensor(held, dtype=dtype, device="cpu").reshape(fill.shape)

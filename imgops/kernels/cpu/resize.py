@@ -125,21 +125,13 @@ def _each_region(
     batch = image.shape[:-3]
     regions = box.detach().reshape(-1, 4).tolist()
     for region in regions:
-        check_region(op, region, height, width)
+        _check.region(op, region, height, width)
     if len(regions) == 1:
         work(out, image, tuple(regions[0]))
         return
     each = box.detach().expand(*batch, 4).reshape(-1, 4).tolist()
     for index, region in zip(np.ndindex(*batch), each, strict=True):
         work(out[index], image[index], tuple(region))
-
-
-def check_region(op: str, region: Any, height: int, width: int) -> None:
-    """PIL's rules for a box; a NaN breaks them."""
-    left, top, right, bottom = region
-    if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
-        must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
-        _check.fail(ValueError, op, must, tuple(region))
 
 
 def _positions(

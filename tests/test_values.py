@@ -1,0 +1,317 @@
+"""Values that the samples table cannot name one by one: random sizes, exact gradients, double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import references
+import torch
+from checks import bits_equal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from samples import formatted
+
+import imgops
+
+FORMAT = st.sampled_from(["planar", "interleaved"])
+EXTENT = st.integers(1, 40)
+CHANNELS = st.sampled_from([1, 3, 4])
+many = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def picture(channels: int, height: int, width: int, dtype: torch.dtype, format: str) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(height * 1000 + width)
+    if dtype == torch.uint8:
+        values = torch.randint(0, 256, (channels, height, width), generator=generator).to(dtype)
+    else:
+        values = torch.randn(channels, height, width, generator=generator).to(dtype)
+    return formatted(values, format)
+
+
+def as_pil(image: torch.Tensor) -> Image.Image:
+    """The image as PIL users have it: all channels in one."""
+    array = image.permute(1, 2, 0).contiguous().numpy()
+    return Image.fromarray(array[..., 0] if array.shape[2] == 1 else array)
+
+
+def of_pil(image: Image.Image) -> torch.Tensor:
+    array = np.array(image)
+    return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)
+
+
+class TestCrop:
+    @many
+    @given(EXTENT, EXTENT, st.sampled_from([1, 3]), FORMAT, st.data())
+    def test_pil(self, height: int, width: int, channels: int, format: str, data: st.DataObject) -> None:
+        left, top = data.draw(st.integers(-50, 50)), data.draw(st.integers(-50, 50))
+        right, bottom = left + data.draw(st.integers(1, 60)), top + data.draw(st.integers(1, 60))
+        x = picture(channels, height, width, torch.uint8, format)
+        wanted = of_pil(as_pil(x).crop((left, top, right, bottom)))
+        assert bits_equal(imgops.crop(x, (left, top, right, bottom)), wanted)
+
+    @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, -1.0, 1e4, 1e30])
+    def test_gradient_is_the_weight(self, scale: float) -> None:
+        """Inside the box the gradient is w, of any sign and size, to the bit; outside it is 0."""
+        for dtype in (torch.float64, torch.float32):
+            x = torch.rand(2, 3, 9, 11, dtype=dtype, requires_grad=True)
+            w = torch.randn(2, 3, 5, 6, dtype=dtype) * scale
+            imgops.crop(x, (3, 2, 9, 7)).mul(w).sum().backward()
+            assert bits_equal(x.grad[..., 2:7, 3:9], w)
+            outside = x.grad.clone()
+            outside[..., 2:7, 3:9] = 0
+            assert (outside == 0).all()
+
+    def test_gradient_is_not_squeezed_through_8_bits(self) -> None:
+        x = torch.rand(1, 2, 3, requires_grad=True)
+        w = torch.tensor([[[-0.25, 1e-6, 300.0], [0.123456789, -1e9, 2.0]]])
+        imgops.crop(x, (0, 0, 3, 2)).mul(w).sum().backward()
+        assert bits_equal(x.grad, w)
+
+    def test_gradient_with_strides_0_0(self) -> None:
+        x = torch.rand(3, 8, 8, requires_grad=True)
+        imgops.crop(x, (2, 2, 5, 6)).sum().backward()
+        assert x.grad.sum() == 3 * 3 * 4 and x.grad[:, 2:6, 2:5].min() == 1
+
+    def test_interleaved_gradient_stays_interleaved(self) -> None:
+        x = formatted(torch.rand(2, 3, 8, 8), "interleaved")
+        grad = formatted(torch.rand(2, 3, 4, 4), "interleaved")
+        back = torch.ops.imgops.paste(x.new_zeros(()).expand(x.shape), grad, None, 1, 1)
+        assert back.stride() == x.stride()
+
+    def test_tensor_box(self) -> None:
+        x = torch.rand(3, 8, 8)
+        assert bits_equal(imgops.crop(x, torch.tensor([1, 2, 5, 7])), x[:, 2:7, 1:5])
+        assert bits_equal(imgops.crop(x, np.array([1, 2, 5, 7])), x[:, 2:7, 1:5])
+
+
+class TestPaste:
+    @many
+    @given(EXTENT, EXTENT, EXTENT, EXTENT, FORMAT, st.integers(-45, 45), st.integers(-45, 45), st.sampled_from(["none", "uint8", "float", "bool"]))
+    def test_pil(self, height: int, width: int, h: int, w: int, format: str, left: int, top: int, kind: str) -> None:
+        x = picture(3, height, width, torch.uint8, format)
+        source = picture(3, h, w, torch.uint8, "planar")
+        mask = {
+            "none": None,
+            "uint8": picture(1, h, w, torch.uint8, "planar"),
+            "float": torch.rand(1, h, w),
+            "bool": torch.rand(1, h, w) < 0.5,
+        }[kind]
+        canvas = as_pil(x)
+        hard = None if mask is None else as_pil(references._levels(mask))
+        canvas.paste(as_pil(source), (left, top), hard)
+        assert bits_equal(imgops.paste(x, source, (left, top), mask), of_pil(canvas))
+
+    def test_float_blend(self) -> None:
+        image, source, mask = torch.rand(3, 6, 6), torch.rand(3, 6, 6), torch.rand(1, 6, 6)
+        out = imgops.paste(image, source, (0, 0), mask)
+        assert bits_equal(out, image * (1 - mask) + source * mask)
+
+    def test_gradients_by_formula(self) -> None:
+        image, source = (torch.rand(2, 3, 6, 6, dtype=torch.float64, requires_grad=True) for _ in range(2))
+        mask = torch.rand(2, 1, 6, 6, dtype=torch.float64, requires_grad=True)
+        w = torch.randn(2, 3, 6, 6, dtype=torch.float64)
+        got = torch.autograd.grad(imgops.paste(image, source, (0, 0), mask), (image, source, mask), w)
+        wanted = torch.autograd.grad(image * (1 - mask) + source * mask, (image, source, mask), w)
+        for a, b in zip(got, wanted, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-14, atol=1e-14)
+
+    def test_uint8_does_not_differentiate(self) -> None:
+        image = torch.zeros(3, 4, 4, dtype=torch.uint8)
+        mask = torch.rand(1, 4, 4, requires_grad=True)
+        assert not imgops.paste(image, image, (0, 0), mask).requires_grad
+
+    def test_broadcast_gradient_sums(self) -> None:
+        images = torch.zeros(4, 3, 8, 8)
+        patch = torch.rand(3, 2, 2, requires_grad=True)
+        imgops.paste(images, patch, (1, 1)).sum().backward()
+        assert (patch.grad == 4).all()
+
+
+class TestPad:
+    @many
+    @given(EXTENT, EXTENT, st.sampled_from([1, 3]), FORMAT, st.tuples(*[st.integers(0, 60)] * 4), st.sampled_from(["constant", "edge", "reflect", "symmetric", "wrap"]))
+    def test_opencv(self, height: int, width: int, channels: int, format: str, padding: tuple[int, ...], mode: str) -> None:
+        import cv2
+
+        x = picture(channels, height, width, torch.uint8, format)
+        left, top, right, bottom = padding
+        array = x.permute(1, 2, 0).contiguous().numpy()
+        fill = (3, 200, 77)[:channels]
+        wanted = cv2.copyMakeBorder(array, top, bottom, left, right, references._BORDERS[mode], value=fill)
+        wanted = torch.from_numpy(wanted.reshape(height + top + bottom, -1, channels)).permute(2, 0, 1)
+        assert bits_equal(imgops.pad(x, padding, mode, fill=fill), wanted)
+
+    @pytest.mark.parametrize("fill", [-5, 300, 0.5, 1.5, 2.5, 254.5, 255.4])
+    def test_fill_saturates_as_opencv(self, fill: float) -> None:
+        import cv2
+
+        x = torch.zeros(1, 1, 1, dtype=torch.uint8)
+        wanted = cv2.copyMakeBorder(x[0].numpy(), 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=fill)
+        assert bits_equal(imgops.pad(x, 1, fill=fill)[0], torch.from_numpy(wanted))
+
+    def test_big_integers_are_exact(self) -> None:
+        x = torch.full((1, 1, 1), 2**62 + 1)
+        assert imgops.pad(x, 1, fill=2**60 + 3).flatten()[0] == 2**60 + 3
+        assert imgops.pad(x, 1, "edge").unique().item() == 2**62 + 1
+
+    def test_fill_per_sample_and_its_gradient(self) -> None:
+        x = torch.zeros(2, 3, 4, 4)
+        fill = torch.rand(2, 3, requires_grad=True)
+        out = imgops.pad(x, 1, fill=fill)
+        assert bits_equal(out[..., 0, 0], fill.detach())
+        out.sum().backward()
+        assert (fill.grad == 20).all()
+
+    def test_indices_are_opencvs(self) -> None:
+        import cv2
+
+        from imgops.kernels.cpu import _border
+
+        for mode, flag in _border.OPENCV.items():
+            for size in (1, 2, 3, 7):
+                wanted = [cv2.borderInterpolate(i, size, flag) for i in range(-19, size + 23)]
+                assert _border.indices(mode, size, 19, 23).tolist() == wanted
+
+
+class TestResize:
+    @many
+    @given(EXTENT, EXTENT, EXTENT, EXTENT, CHANNELS, FORMAT, st.sampled_from(["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]))
+    def test_pil(self, height: int, width: int, h: int, w: int, channels: int, format: str, name: str) -> None:
+        x = picture(channels, height, width, torch.uint8, format)
+        if channels == 4:  # PIL's RGBA multiplies colours by alpha; CMYK treats four channels alike
+            array = x.permute(1, 2, 0).contiguous().numpy()
+            whole = Image.frombytes("CMYK", (width, height), array.tobytes())
+        else:
+            whole = as_pil(x)
+        wanted = of_pil(whole.resize((w, h), references._FILTERS[name]))
+        assert bits_equal(imgops.resize(x, (h, w), name), wanted)
+
+    @many
+    @given(EXTENT, EXTENT, EXTENT, EXTENT, FORMAT, st.sampled_from(["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]), st.tuples(*[st.floats(0, 1)] * 4))
+    def test_pil_box(self, height: int, width: int, h: int, w: int, format: str, name: str, ends: tuple[float, ...]) -> None:
+        x = picture(3, height, width, torch.uint8, format)
+        left, right = sorted((ends[0] * width, ends[1] * width))
+        top, bottom = sorted((ends[2] * height, ends[3] * height))
+        wanted = of_pil(as_pil(x).resize((w, h), references._FILTERS[name], box=(left, top, right, bottom)))
+        assert bits_equal(imgops.resize(x, (h, w), name, box=(left, top, right, bottom)), wanted)
+
+    @many
+    @given(EXTENT, EXTENT, EXTENT, EXTENT, CHANNELS, FORMAT, st.sampled_from(["nearest", "bilinear", "bicubic", "area", "lanczos"]), st.sampled_from([torch.uint8, torch.float32]))
+    def test_opencv(self, height: int, width: int, h: int, w: int, channels: int, format: str, name: str, dtype: torch.dtype) -> None:
+        x = picture(channels, height, width, dtype, format)
+        wanted = references.resize(x, (h, w), name, antialias=False, interleaved=references.is_interleaved(x))
+        assert bits_equal(imgops.resize(x, (h, w), name, antialias=False), wanted)
+
+    @pytest.mark.parametrize("size", [(224, 224), (100, 640), (700, 90), (333, 333)])
+    @pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
+    def test_photograph(self, photograph: torch.Tensor, name: str, size: tuple[int, int]) -> None:
+        wanted = of_pil(as_pil(photograph).resize(size[::-1], references._FILTERS[name]))
+        for format in ("planar", "interleaved"):
+            assert bits_equal(imgops.resize(formatted(photograph, format), size, name), wanted)
+
+    @pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
+    @pytest.mark.parametrize("size,box", [((5, 4), None), ((23, 31), None), ((5, 31), (1.37, 0.21, 17.9, 12.4))])
+    def test_float64_is_the_definition(self, name: str, size: tuple[int, int], box: tuple[float, ...] | None) -> None:
+        x = torch.randn(2, 13, 19, dtype=torch.float64)
+        left, top, right, bottom = box or (0, 0, 19, 13)
+        rows = references.weights_pil(name, 13, top, bottom, size[0])
+        columns = references.weights_pil(name, 19, left, right, size[1])
+        wanted = torch.from_numpy(np.einsum("oh,chw,pw->cop", rows, x.numpy(), columns))
+        out = imgops.resize(x, size, name, box=box)
+        assert (out - wanted).abs().max() <= 1e-12 * x.abs().max()
+
+    @pytest.mark.parametrize("name", ["bilinear", "bicubic"])
+    @pytest.mark.parametrize("size", [(5, 4), (23, 31), (5, 31), (13, 19)])
+    def test_plain_float64_is_atens(self, name: str, size: tuple[int, int]) -> None:
+        """ATen has the same definition in true double precision."""
+        x = torch.randn(1, 2, 13, 19, dtype=torch.float64)
+        wanted = torch.nn.functional.interpolate(x, size, mode=name, align_corners=False)
+        out = imgops.resize(x, size, name, antialias=False)
+        assert (out - wanted).abs().max() <= 1e-12 * x.abs().max()
+
+    def test_plain_area_float64_averages_cells(self) -> None:
+        x = torch.randn(1, 2, 12, 20, dtype=torch.float64)
+        wanted = torch.nn.functional.avg_pool2d(x, (3, 4))
+        out = imgops.resize(x, (4, 5), "area", antialias=False)
+        assert (out - wanted).abs().max() <= 1e-12
+
+    @pytest.mark.parametrize("name", ["bilinear", "bicubic", "area", "lanczos"])
+    def test_plain_float64_is_opencv_to_its_accuracy(self, name: str) -> None:
+        for size in ((5, 4), (23, 31), (5, 31), (6, 9), (12, 18)):
+            x = torch.randn(2, 13, 19, dtype=torch.float64)
+            wanted = references.resize(x, size, name, antialias=False)
+            torch.testing.assert_close(imgops.resize(x, size, name, antialias=False), wanted, rtol=1e-5, atol=1e-5)
+
+    def test_a_box_for_each_sample(self) -> None:
+        x = torch.rand(2, 2, 3, 12, 15)
+        boxes = torch.tensor([[[0, 0, 15, 12], [1.5, 2, 9, 9.25]], [[3, 3, 3.5, 3.5], [0, 0, 1, 12]]], dtype=torch.float64)
+        out = imgops.resize(x, (5, 6), "bicubic", box=boxes)
+        for i in range(2):
+            for j in range(2):
+                one = imgops.resize(x[i, j], (5, 6), "bicubic", box=boxes[i, j].tolist())
+                assert bits_equal(out[i, j], one)
+
+    def test_both_ways_of_the_antialiased_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without the native module, or with a PIL that computes in another way, PIL itself does it."""
+        from imgops.kernels.cpu import _resample
+
+        u8, f32 = picture(3, 33, 41, torch.uint8, "interleaved"), picture(3, 33, 41, torch.float32, "planar")
+        f64 = f32.double()
+        call = lambda x: imgops.resize(x, (20, 50), "lanczos", box=(1.5, 2, 40, 30.25))  # noqa: E731
+        native = [call(x) for x in (u8, f32, f64)]
+        _resample.pil_order.cache_clear()
+        monkeypatch.setattr(_resample, "native", None)
+        by_pil = [call(x) for x in (u8, f32, f64)]
+        monkeypatch.undo()
+        _resample.pil_order.cache_clear()
+        assert bits_equal(native[0], by_pil[0])
+        torch.testing.assert_close(native[1], by_pil[1], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(native[2], by_pil[2], rtol=1e-12, atol=1e-12)
+
+    def test_scalar_and_vector_code_agree(self) -> None:
+        from imgops.kernels.cpu import _resample
+
+        if _resample.native is None:
+            pytest.skip("the native module was not built")
+        for channels in (1, 2, 3, 4, 5):
+            x = picture(channels, 45, 53, torch.uint8, "interleaved" if channels > 1 else "planar")
+            for size in ((20, 21), (90, 17), (17, 99)):
+                tables = _resample.pil_tables("lanczos", (45, 53), (0, 0, 53, 45), size)
+                outs = []
+                for vector in (True, False):
+                    out = torch.empty((*size, channels), dtype=torch.uint8)
+                    pointers = [_resample._pointers(t) for t in tables]
+                    done = _resample.native("B", out.data_ptr(), x.data_ptr(), 1, 45, 53, channels, *pointers, False, vector)
+                    assert done
+                    outs.append(out)
+                assert bits_equal(*outs)
+
+    def test_a_pil_that_computes_otherwise_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from imgops.kernels.cpu import _resample, _tables
+
+        monkeypatch.setattr(_tables, "_FILTERS", {**_tables._FILTERS, "box": (_tables._bilinear, 0.6)})
+        _tables._pil_cached.cache_clear()
+        _resample.pil_order.cache_clear()
+        assert _resample.pil_order() is None
+        monkeypatch.undo()
+        _tables._pil_cached.cache_clear()
+        _resample.pil_order.cache_clear()
+        if _resample.native is not None:
+            assert _resample.pil_order() is not None, "this PIL resamples in a way imgops does not know: it is called itself"
+
+
+def test_large_images() -> None:
+    """Beyond a million pixels other branches run: ATen's copies, more threads."""
+    x = picture(3, 2100, 1700, torch.uint8, "interleaved")
+    wanted = of_pil(as_pil(x).crop((-5, 3, 1600, 2100)))
+    assert bits_equal(imgops.crop(x, (-5, 3, 1600, 2100)), wanted)
+    wanted = of_pil(as_pil(x).resize((900, 1100), Image.Resampling.BICUBIC))
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        for format in ("planar", "interleaved"):
+            assert bits_equal(imgops.resize(formatted(x, format), (1100, 900), "bicubic"), wanted)
+    torch.set_num_threads(2)
+    canvas = as_pil(x)
+    canvas.paste(as_pil(x[:, :700, :900]), (1000, 1800))
+    assert bits_equal(imgops.paste(x, x[:, :700, :900], (1000, 1800)), of_pil(canvas))
