@@ -31,7 +31,7 @@ MOVEMENT_DTYPES = (
     torch.float64,
 )
 RESIZE_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
-FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "flipped")
+FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "rows")
 BATCHES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (0,), (1, 1))
 DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
 
@@ -81,8 +81,8 @@ def formatted(dense: Tensor, format: str) -> Tensor:
         return dense.movedim(-3, -1).contiguous().movedim(-1, -3)
     if format == "transposed":
         return dense.transpose(-1, -2).contiguous().transpose(-1, -2)
-    if format == "flipped":  # channels in reverse order in memory: a permutation that is no format
-        return dense.movedim((-3, -2, -1), (-1, -3, -2)).contiguous().movedim((-1, -3, -2), (-3, -2, -1))
+    if format == "rows":  # (H, C, W) in memory: dense, but neither planar nor interleaved
+        return dense.movedim(-3, -2).contiguous().movedim(-2, -3)
     if format == "sliced":
         *lead, height, width = dense.shape
         frame = torch.zeros((*lead, height + 2, 2 * width + 1), dtype=dense.dtype, device=dense.device)

@@ -1,0 +1,133 @@
+"""The checkers check: each fails on an operator that is wrong in the way it looks for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from checks import bits_equal, check_adjoint, check_fake, check_format, check_raises, check_untouched, check_vmap, same_metadata
+from samples import Maker, formatted
+
+
+def test_metadata_sees_strides() -> None:
+    planar, interleaved = torch.zeros(3, 4, 5), formatted(torch.zeros(3, 4, 5), "interleaved")
+    with pytest.raises(AssertionError, match="strides"):
+        same_metadata(interleaved, planar)
+    with pytest.raises(AssertionError, match="shape"):
+        same_metadata(planar, planar[:2])
+    with pytest.raises(AssertionError, match="float64"):
+        same_metadata(planar.double(), planar)
+
+
+def test_fake_check_sees_a_wrong_fake() -> None:
+    @torch.library.custom_op("imgops_wrong::transposed", mutates_args=())
+    def transposed(x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+    transposed.register_fake(lambda x: torch.empty_like(x, memory_format=torch.contiguous_format))
+    with pytest.raises(AssertionError, match="strides"):
+        check_fake(torch.ops.imgops_wrong.transposed.default, (torch.zeros(3, 4, 5),))
+
+
+def test_format_check_sees_a_lost_format_and_an_alias() -> None:
+    interleaved = formatted(torch.zeros(3, 4, 5), "interleaved")
+    with pytest.raises(AssertionError, match="interleaved image"):
+        check_format(torch.zeros(3, 4, 5), interleaved)
+    with pytest.raises(AssertionError, match="planar image"):
+        check_format(interleaved, torch.zeros(3, 4, 5))
+    x = torch.zeros(3, 4, 5)
+    with pytest.raises(AssertionError, match="alias"):
+        check_format(x[:2], x)
+
+
+def test_untouched_check_sees_a_write() -> None:
+    with pytest.raises(AssertionError, match="written to"):
+        check_untouched(lambda x: x.add_(1), torch.zeros(3))
+    with pytest.raises(AssertionError, match="written to"):
+        check_untouched(lambda x: x.zero_(), torch.tensor([float("nan")]))
+
+
+def test_bits_equal_sees_one_value() -> None:
+    x = torch.rand(100)
+    y = x.clone()
+    assert bits_equal(x, y)
+    y[37] = torch.nextafter(y[37], torch.tensor(2.0))
+    assert not bits_equal(x, y)
+    assert not bits_equal(x, x.double()) and not bits_equal(x, x[:99])
+    assert bits_equal(torch.tensor([float("nan"), -0.0]), torch.tensor([float("nan"), 0.0]))
+    assert not bits_equal(torch.tensor([float("nan")]), torch.tensor([1.0]))
+
+
+class HalfGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 3 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 1.5 * g
+
+
+def test_adjoint_check_sees_a_wrong_gradient() -> None:
+    check_adjoint(lambda x: 3 * x, torch.rand(4, dtype=torch.float64))
+    with pytest.raises(AssertionError, match="<Ax, y>"):
+        check_adjoint(HalfGradient.apply, torch.rand(4, dtype=torch.float64))
+
+
+def test_vmap_check_sees_a_wrong_rule() -> None:
+    @torch.library.custom_op("imgops_wrong::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    double.register_vmap(lambda info, dims, x: (double(x) + 1, dims[0]))
+    with pytest.raises(AssertionError):
+        check_vmap(double, (torch.rand(2, 3),), (0,))
+
+
+def test_raises_check_sees_silence_and_other_words() -> None:
+    def fail() -> None:
+        raise ValueError("crop: box must be small, got large")
+
+    check_raises(fail, ValueError, "crop: box must be small, got large")
+    with pytest.raises(AssertionError):
+        check_raises(fail, ValueError, "crop: box must be small, got huge")
+    with pytest.raises(AssertionError):
+        check_raises(lambda: None, ValueError, "anything")
+    with pytest.raises(ValueError):
+        check_raises(fail, TypeError, "crop: box must be small, got large")
+
+
+def test_reference_comparison_sees_one_level() -> None:
+    from samples import SAMPLES
+    from test_reference import close
+
+    x = torch.randint(0, 255, (3, 4, 4), dtype=torch.uint8)
+    y = x.clone()
+    y[1, 2, 3] += 1
+    for sample in SAMPLES:
+        close(sample, x, x.clone())
+        with pytest.raises(AssertionError):
+            close(sample, y, x)
+
+
+def test_reference_comparison_sees_a_float_error() -> None:
+    from samples import SAMPLES
+    from test_reference import close
+
+    x = torch.rand(3, 4, 4)
+    for sample in SAMPLES:
+        with pytest.raises(AssertionError):
+            close(sample, x + 1e-4, x)
+
+
+def test_every_format_is_what_it_says() -> None:
+    def made(format: str) -> torch.Tensor:
+        return Maker(format=format).image(3, 4, 5)
+
+    assert made("planar").is_contiguous()
+    assert made("interleaved").stride() == (1, 15, 3)
+    assert made("expanded").stride()[0] == 0
+    for format in ("sliced", "transposed", "rows"):
+        x = made(format)
+        assert not x.is_contiguous() and not x.movedim(0, -1).is_contiguous()
+    for format in ("interleaved", "sliced", "transposed", "rows"):
+        assert bits_equal(made(format), made("planar"))

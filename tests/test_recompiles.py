@@ -1,0 +1,94 @@
+"""Fifty different boxes, positions, sizes or paddings: at most two compilations, and no graph break."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from checks import bits_equal
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import imgops
+
+
+def draws(seed: int, count: int = 50) -> list[tuple[int, ...]]:
+    """Coordinates as a pipeline draws them: any position, sizes from 2."""
+    rng = random.Random(seed)
+    return [
+        (rng.randrange(-8, 30), rng.randrange(-8, 30), rng.randrange(2, 40), rng.randrange(2, 40))
+        for _ in range(count)
+    ]
+
+
+X = torch.rand(2, 3, 32, 36)
+PATCH = torch.rand(2, 3, 7, 9)
+MASK = torch.rand(2, 1, 7, 9)
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "crop": lambda x, a, b, h, w: imgops.crop(x, (a, b, a + w, b + h)),
+    "paste": lambda x, a, b, h, w: imgops.paste(x, PATCH, (a, b)),
+    "paste-mask": lambda x, a, b, h, w: imgops.paste(x, PATCH, (a, b), MASK),
+    "pad": lambda x, a, b, h, w: imgops.pad(x, (a + 10, b + 10, h, w)),
+    "pad-reflect": lambda x, a, b, h, w: imgops.pad(x, (a + 10, b + 10, h, w), "reflect"),
+    "resize": lambda x, a, b, h, w: imgops.resize(x, (h, w)),
+    "resize-plain": lambda x, a, b, h, w: imgops.resize(x, (h, w), "area", antialias=False),
+    "pipeline": lambda x, a, b, h, w: imgops.pad(imgops.resize(imgops.crop(x, (a, b, a + w, b + h)), (h, w)), 2),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", list(CALLS))
+def test_at_most_two_compilations(name: str, grad: bool) -> None:
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(CALLS[name], fullgraph=True, dynamic=True, backend=counter)
+    x = X.clone().requires_grad_(grad)
+    for draw in draws(len(name)):
+        out = compiled(x, *draw)
+        assert bits_equal(out, CALLS[name](x, *draw))
+        if grad:
+            out.sum().backward()
+    assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
+
+
+def test_tensor_parameters_never_recompile() -> None:
+    counter = CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=counter)
+    def call(x: torch.Tensor, box: torch.Tensor, fill: torch.Tensor) -> torch.Tensor:
+        return imgops.pad(imgops.resize(x, (8, 8), box=box), 2, fill=fill)
+
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        low, extent = (torch.rand(2, generator=generator, dtype=torch.float64) * 10 for _ in range(2))
+        box, fill = torch.cat([low, low + extent]), torch.rand(3, generator=generator)
+        wanted = imgops.pad(imgops.resize(X, (8, 8), box=box), 2, fill=fill)
+        assert bits_equal(call(X, box, fill), wanted)
+    assert counter.frame_count == 1
+
+
+def test_integer_tensors_compile_whole() -> None:
+    """A position or a box drawn as a tensor: read in the graph, without a break."""
+    counter = CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=counter)
+    def call(x: torch.Tensor, position: torch.Tensor, box: torch.Tensor) -> torch.Tensor:
+        return imgops.crop(imgops.paste(x, PATCH, position), box)
+
+    for a, b, h, w in draws(1, 12):
+        position, box = torch.tensor([a, b]), torch.tensor([a, b, a + w, b + h])
+        assert bits_equal(call(X, position, box), imgops.crop(imgops.paste(X, PATCH, (a, b)), (a, b, a + w, b + h)))
+    assert counter.frame_count == 1
+
+
+def test_export_with_dynamic_sizes() -> None:
+    class Thumbnail(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return imgops.resize(imgops.crop(x, (0, 0, 16, 16)), (8, 8))
+
+    sizes = {0: torch.export.Dim("n"), 2: torch.export.Dim("h"), 3: torch.export.Dim("w")}
+    program = torch.export.export(Thumbnail(), (X,), dynamic_shapes={"x": sizes})
+    other = torch.rand(5, 3, 21, 40)
+    assert bits_equal(program.module()(other), Thumbnail()(other))

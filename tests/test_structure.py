@@ -1,0 +1,165 @@
+"""The house: which room may look into which, and that every facet of an operator has its signature."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import imgops
+from imgops import _registry
+from imgops._registry import operators
+
+ROOT = Path(imgops.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+#: What a room may import; nothing looks upwards.
+ALLOWED = {
+    "_check": set(),
+    "_layout": set(),
+    "_torch_private": set(),
+    "fake": {"_check", "_layout"},
+    "kernels": {"_check", "_layout", "fake", "kernels"},
+    "_registry": {"_check", "_layout", "_torch_private", "fake", "kernels"},
+    "autograd": {"_check"},
+    "vmap": {"_check"},
+    "ops": {"_check", "_registry", "autograd", "fake", "kernels", "ops", "vmap"},
+    "transforms": {"", "_check", "ops", "transforms"},
+    "demo": {"", "_check", "demo"},
+    "__main__": {"", "demo"},
+    "__init__": {"ops"},
+}
+
+
+def room(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "imgops":
+                names = [f"imgops.{a.name}" for a in node.names]
+            else:
+                names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        for name in names:
+            if name.split(".")[0] == "imgops":
+                part = name.split(".")[1] if "." in name else ""
+                rooms.add("" if hasattr(imgops, "__all__") and part in imgops.__all__ else part)
+    return rooms
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down(path: Path) -> None:
+    here = room(path)
+    assert here in ALLOWED, f"{path} is in no known room"
+    assert imported_rooms(path) - {here} <= ALLOWED[here]
+
+
+def test_only_the_registry_talks_to_torch_library() -> None:
+    for path in FILES:
+        if room(path) not in ("_registry", "_torch_private"):
+            assert "torch.library" not in path.read_text().replace("``torch.library``", ""), path
+
+
+def test_only_one_module_uses_private_names() -> None:
+    for path in FILES:
+        if room(path) == "_torch_private":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
+                assert not node.attr.startswith("_") or node.attr == "_check", f"{path}: torch.{node.attr}"
+
+
+def test_files_are_short() -> None:
+    for path in FILES:
+        assert len(path.read_text().splitlines()) <= 420, path
+
+
+def names(function: object, skip: int = 0) -> list[str]:
+    return list(inspect.signature(function).parameters)[skip:]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", list(operators()))
+def test_facets_share_the_signature(name: str) -> None:
+    row = operators()[name]
+    schema = [a.name for a in getattr(torch.ops.imgops, name).default._schema.arguments]
+    assert list(row.signature.parameters) == schema
+    assert names(row.fake) == schema
+    assert names(row.kernel) == ["out", *schema]
+
+
+@pytest.mark.parametrize("name", list(operators()))
+def test_facets_are_where_their_name_says(name: str) -> None:
+    row = operators()[name]
+    family = row.fake.__module__.rsplit(".", 1)[1]
+    assert row.fake.__name__ == row.kernel.__name__ == name
+    assert row.kernel.__module__ == f"imgops.kernels.cpu.{family}"
+    assert row.autograd.backward.__module__ == f"imgops.autograd.{family}"
+    assert row.autograd.backward.__name__ == f"{name}_backward"
+    assert row.autograd.jvp.__name__ == f"{name}_jvp"
+
+
+@pytest.mark.parametrize("name", list(operators()))
+def test_dispatch_table(name: str) -> None:
+    """A kernel for the CPU, one for CUDA, the round trip for every other device, and the tag that it needs."""
+    from imgops._torch_private import has_kernel
+
+    for key in ("CPU", "CUDA", "Autograd", "CompositeExplicitAutograd"):
+        assert has_kernel(f"imgops::{name}", key), key
+    table = torch._C._dispatch_dump_table(f"imgops::{name}")
+    for device in ("MPS", "XPU"):
+        assert f"{device}: " in table
+    assert torch.Tag.cudagraph_unsafe in getattr(torch.ops.imgops, name).default.tags
+    assert torch.Tag.pt2_compliant_tag in getattr(torch.ops.imgops, name).default.tags
+
+
+def test_a_name_is_registered_once() -> None:
+    def _crop(image: torch.Tensor) -> torch.Tensor: ...
+
+    row = operators()["crop"]
+    with pytest.raises(ValueError, match="operator: name must be new, got 'crop' a second time"):
+        _registry.operator(kernel=row.kernel, fake=row.fake)(_crop)
+    assert operators()["crop"] is row
+
+
+def test_public_names() -> None:
+    assert imgops.__all__ == ["crop", "pad", "paste", "resize"]
+    for name in imgops.__all__:
+        doc = getattr(imgops, name).__doc__
+        for section in ("Parameters", "Returns", "Raises", "Notes", "Examples", "Reference"):
+            assert section in doc, f"{name} says nothing of {section}"
+
+
+def test_import_is_light() -> None:
+    """import imgops needs neither torchvision nor triton nor matplotlib."""
+    code = (
+        "import sys, imgops; "
+        "print([m for m in ('torchvision', 'triton.language', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    import torch as _  # noqa: F401
+
+    assert "torchvision" not in done.stdout and "matplotlib" not in done.stdout
+
+
+def test_missing_libgl_names_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "cv2.py").write_text(
+        "raise ImportError('libGL.so.1: cannot open shared object file: No such file or directory')"
+    )
+    path = f"{tmp_path}:{ROOT.parent}"
+    done = subprocess.run(
+        [sys.executable, "-c", "import imgops"], capture_output=True, text=True, env={"PYTHONPATH": path}
+    )
+    assert done.returncode == 1
+    assert "opencv-python-headless" in done.stderr.strip().splitlines()[-1]

@@ -1,0 +1,73 @@
+"""Private PyTorch names: present, and meaning what imgops takes them to mean."""
+
+from __future__ import annotations
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch import _C
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from imgops import _torch_private as private
+
+
+def test_nothing_watches_by_default() -> None:
+    assert private.nothing_watches()
+
+
+def test_stacks_count_modes() -> None:
+    with TorchDispatchMode():
+        assert _C._len_torch_dispatch_stack() == 1 and not private.nothing_watches()
+    with TorchFunctionMode():
+        assert _C._len_torch_function_stack() == 1 and not private.nothing_watches()
+
+
+def test_levels_are_seen() -> None:
+    seen = []
+    torch.func.grad(lambda x: (seen.append(private.nothing_watches()), x.sum())[1])(torch.ones(2))
+    torch.vmap(lambda x: (seen.append(private.nothing_watches()), x)[1])(torch.ones(2))
+    assert seen == [False, False]
+    with forward_ad.dual_level():
+        assert forward_ad._current_level >= 0 and not private.nothing_watches()
+    assert forward_ad._current_level < 0
+
+
+def test_profiler_is_seen() -> None:
+    with torch.profiler.profile():
+        assert not private.nothing_watches()
+    assert private.nothing_watches()
+
+
+def test_forward_levels() -> None:
+    assert private._forward_levels() == 1
+    seen = []
+    call = lambda x: (seen.append(private._forward_levels()), x.sum())[1]  # noqa: E731
+    x = torch.ones(2)
+    torch.func.jvp(call, (x,), (x,))
+    torch.func.jvp(lambda y: torch.func.jvp(call, (y,), (x,))[1], (x,), (x,))
+    torch.func.grad(call)(x)
+    assert seen == [1, 2, 0]
+
+
+def test_second_forward_derivative_refuses() -> None:
+    import imgops
+
+    x = torch.ones(1, 4, 4)
+    try:
+        torch.func.jacfwd(torch.func.jacfwd(lambda t: imgops.crop(t, (0, 0, 2, 2)).sum()))(x)
+    except NotImplementedError as error:
+        assert "forward-mode" in str(error)
+    else:
+        raise AssertionError("a second forward derivative came out of nowhere")
+
+
+def test_schema_and_overload() -> None:
+    assert str(torch.ops.imgops.crop.default._schema) == (
+        "imgops::crop(Tensor image, SymInt left, SymInt top, SymInt right, SymInt bottom) -> Tensor"
+    )
+    assert "Tensor? mask" in str(torch.ops.imgops.paste.default._schema)
+
+
+def test_keyset_names() -> None:
+    for name in ("_after_autograd_keyset", "_AutoDispatchBelowAutograd", "_any_requires_grad"):
+        assert hasattr(_C, name)
