@@ -79,9 +79,7 @@ def floating(op: str, name: str, value: Tensor) -> None:
 def like(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """``value`` shares dtype and device with ``other``."""
     if value.dtype != other.dtype:
-        fail(
-            TypeError, op, f"{name} must have the dtype of {other_name} ({other.dtype})", value.dtype
-        )
+        fail(TypeError, op, f"{name} must have the dtype of {other_name} ({other.dtype})", value.dtype)
     same_device(op, name, value, other_name, other)
 
 
@@ -124,11 +122,7 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
     """A size that PIL and OpenCV can count; both factors are known to be >= 0."""
-    if (
-        broken(height <= INT32_MAX)
-        or broken(width <= INT32_MAX)
-        or broken(height * width <= MAX_PIXELS)
-    ):
+    if broken(height <= INT32_MAX) or broken(width <= INT32_MAX) or broken(height * width <= MAX_PIXELS):
         got = f"{number(height)} x {number(width)}"
         fail(ValueError, op, f"{name} must span fewer than 2**31 pixels", got)
 
@@ -154,7 +148,7 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
         return tuple(value.tolist())
     if isinstance(value, str) or not hasattr(value, "__len__"):
         fail(TypeError, op, must, type(value).__name__)
-    values = tuple(value)  # type: ignore[arg-type]
+    values: tuple[Any, ...] = tuple(value)  # type: ignore[arg-type]
     if len(values) != len(names):
         fail(ValueError, op, must, len(values))
     return tuple([integer(op, must, v) for v in values])
@@ -162,7 +156,7 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
 
 def all_int(values: tuple[Any, ...]) -> bool:
     """Whether all are plain ints (not symbolic ones, which need guards)."""
-    for value in values:  # a loop costs half of what all() does
+    for value in values:  # noqa: SIM110 (a loop costs half of what all() does)
         if type(value) is not int:
             return False
     return True

@@ -96,9 +96,7 @@ def operator(
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
         overload = _register(name, signature, kernel, fake, cuda, autograd, vmap)
         parameters = inspect.signature(signature)
-        _operators[name] = Operator(
-            name, parameters, kernel, cuda, fake, autograd, vmap, adjoint, overload
-        )
+        _operators[name] = Operator(name, parameters, kernel, cuda, fake, autograd, vmap, adjoint, overload)
         tensors = sum("Tensor" in str(p.annotation) for p in parameters.parameters.values())
         return _fast(overload, kernel, fake, tensors)
 
@@ -143,9 +141,7 @@ def _register(
     opdef.register_kernel("cuda", on_cuda)
     opdef.register_fake(fake)
     if autograd is not None:
-        _torch_private.register_gradient(
-            opdef, autograd.setup_context, autograd.backward, autograd.jvp
-        )
+        _torch_private.register_gradient(opdef, autograd.setup_context, autograd.backward, autograd.jvp)
     if vmap is not None:
         opdef.register_vmap(vmap)
 

@@ -6,14 +6,15 @@ changes its meaning. Nothing else in imgops may reach below PyTorch's public nam
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.autograd.forward_ad as forward_ad
-from torch import Tensor, _C
-from torch._C._functorch import maybe_current_level
-from torch._functorch.pyfunctorch import TransformType, retrieve_all_functorch_interpreters
+from torch import _C, Tensor
+from torch._C._functorch import TransformType, maybe_current_level
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch._library.utils import fill_defaults
 from torch.autograd import profiler
@@ -94,7 +95,7 @@ def register_gradient(
     }
     if jvp is not None:
         body["jvp"] = staticmethod(lambda ctx, *tangents: jvp(ctx, *tangents[:-1]))
-    function = type(f"imgops_{opdef._name}", (_SingleLevelFunction,), body)
+    function: Any = type(f"imgops_{opdef._name}", (_SingleLevelFunction,), body)
 
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
         forward_mode = forward_ad._current_level >= 0
@@ -107,7 +108,9 @@ def register_gradient(
                 return function.apply(*args, keyset)
         return below(keyset, args)
 
-    opdef._lib.impl(opdef._name, autograd_kernel, "Autograd", with_keyset=True, allow_override=True)
+    with warnings.catch_warnings():  # torch 2.11 warns of every override, wanted or not
+        warnings.simplefilter("ignore")
+        opdef._lib.impl(opdef._name, autograd_kernel, "Autograd", with_keyset=True, allow_override=True)
 
 
 def _forward_levels() -> int:
@@ -122,3 +125,24 @@ def overload_of(opdef: Any) -> Any:
 
 def has_kernel(name: str, dispatch_key: str) -> bool:
     return _C._dispatch_has_kernel_for_dispatch_key(name, dispatch_key)
+
+
+def graph_breaks() -> int:
+    """How often dynamo has broken a graph in this process."""
+    from torch._dynamo.utils import counters  # dynamo takes a second to import
+
+    return sum(counters["graph_break"].values())
+
+
+class CountingBackend:
+    """A compiler backend that counts the graphs it is given."""
+
+    def __init__(self, name: str) -> None:
+        from torch._dynamo.backends.registry import lookup_backend
+
+        self.compile = lookup_backend(name)
+        self.count = 0
+
+    def __call__(self, graph: Any, example_inputs: Any) -> Any:
+        self.count += 1
+        return self.compile(graph, example_inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -99,7 +100,9 @@ def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
     assert abs(left - right) <= 1e-12 * size, f"<Ax, y> = {left} but <x, A'y> = {right}"
 
 
-def check_vmap(function: Callable[..., Tensor], args: tuple[Any, ...], in_dims: tuple[Any, ...], out_dims: int = 0) -> None:
+def check_vmap(
+    function: Callable[..., Tensor], args: tuple[Any, ...], in_dims: tuple[Any, ...], out_dims: int = 0
+) -> None:
     """vmap against a loop."""
     batched = torch.vmap(function, in_dims, out_dims)(*args)
     size = next(a.shape[d] for a, d in zip(args, in_dims, strict=True) if d is not None)
@@ -113,9 +116,6 @@ def check_vmap(function: Callable[..., Tensor], args: tuple[Any, ...], in_dims: 
 
 def check_raises(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     """Exactly this error and, up to what a compiler adds around it, exactly this message."""
-    try:
+    with pytest.raises(error) as caught:
         call()
-    except error as caught:
-        assert str(caught) == message, f"message was {caught}"
-        return
-    raise AssertionError(f"no {error.__name__}")
+    assert str(caught.value) == message

@@ -10,7 +10,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-_FILTERS = {name: getattr(Image.Resampling, name.upper()) for name in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")}
+_FILTERS = {
+    name: getattr(Image.Resampling, name.upper())
+    for name in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+}
 _PLAIN = {
     "nearest": cv2.INTER_NEAREST,
     "bilinear": cv2.INTER_LINEAR,
@@ -56,7 +59,12 @@ def stack(planes: list[Any], like: Tensor) -> Tensor:
 def crop(image: Tensor, box: tuple[int, ...]) -> Tensor:
     """PIL for what PIL has, else the pixels one by one."""
     left, top, right, bottom = box
-    if image.dtype in (torch.uint8, torch.float32, torch.int32) and image.numel() and right > left and bottom > top:
+    if (
+        image.dtype in (torch.uint8, torch.float32, torch.int32)
+        and image.numel()
+        and right > left
+        and bottom > top
+    ):
         return stack([p.crop(box) for p in pil_planes(image)], image)
     out = torch.zeros((image.shape[0], bottom - top, right - left), dtype=image.dtype)
     for y in range(top, bottom):
@@ -79,7 +87,9 @@ def paste(image: Tensor, source: Tensor, position: tuple[int, int], mask: Tensor
         for x in range(source.shape[2]):
             if 0 <= y + top < image.shape[1] and 0 <= x + left < image.shape[2]:
                 below = out[:, y + top, x + left]
-                out[:, y + top, x + left] = _mix(below, source[:, y, x], None if mask is None else mask[0, y, x])
+                out[:, y + top, x + left] = _mix(
+                    below, source[:, y, x], None if mask is None else mask[0, y, x]
+                )
     return out
 
 
@@ -122,7 +132,9 @@ def pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0) -> T
             for p, v in zip(image.contiguous(), values, strict=True)
         ]
         return stack(planes, image)
-    out = torch.zeros((channels, height + top + bottom, width + left + right), dtype=torch.float64).to(image.dtype)
+    out = torch.zeros((channels, height + top + bottom, width + left + right), dtype=torch.float64).to(
+        image.dtype
+    )
     numbers = np.full(out.shape[1:], -1, np.int32)
     if height * width:
         ramp = np.arange(height * width, dtype=np.int32).reshape(height, width)
@@ -158,11 +170,16 @@ def resize(
     if interpolation == "nearest":
         return _nearest(image, size, antialias, box)
     if image.dtype in (torch.float16, torch.bfloat16):
-        single = resize(image.float(), size, interpolation, antialias=antialias, box=box, interleaved=interleaved)
+        single = resize(
+            image.float(), size, interpolation, antialias=antialias, box=box, interleaved=interleaved
+        )
         return single.to(image.dtype)
     if antialias:
         planes = pil_planes(image.float() if image.dtype == torch.float64 else image)
-        return stack([p.resize((width, height), _FILTERS[interpolation], box=box) for p in planes], image.new_zeros((0, height, width))).to(image.dtype)
+        return stack(
+            [p.resize((width, height), _FILTERS[interpolation], box=box) for p in planes],
+            image.new_zeros((0, height, width)),
+        ).to(image.dtype)
     flag = _PLAIN[interpolation]
     channels = image.shape[0]
     if interleaved and channels <= 4:

@@ -137,17 +137,22 @@ def _paste(
     return Sample("paste", id, arguments, linear=not mask, edge=edge)
 
 
-def _pad(id: str, padding: Any, shape: tuple[int, ...] = (3, 5, 6), edge: bool = False, **keywords: Any) -> Sample:
+def _pad(
+    id: str, padding: Any, shape: tuple[int, ...] = (3, 5, 6), edge: bool = False, **keywords: Any
+) -> Sample:
     linear = keywords.get("fill", 0) == 0
     return Sample("pad", id, lambda m: (m.image(*shape), padding), keywords, linear=linear, edge=edge)
 
 
 def _resize(
-    id: str, size: tuple[int, int], *filter: str, shape: tuple[int, ...] = (3, 7, 9), edge: bool = False, **keywords: Any
+    id: str,
+    size: tuple[int, int],
+    *filter: str,
+    shape: tuple[int, ...] = (3, 7, 9),
+    edge: bool = False,
+    **keywords: Any,
 ) -> Sample:
-    return Sample(
-        "resize", id, lambda m: (m.image(*shape), size, *filter), keywords, linear=True, edge=edge
-    )
+    return Sample("resize", id, lambda m: (m.image(*shape), size, *filter), keywords, linear=True, edge=edge)
 
 
 SAMPLES: tuple[Sample, ...] = (
@@ -237,12 +242,25 @@ ADJOINTS: tuple[Sample, ...] = (
             lambda m, name=name, antialias=antialias: (m.image(3, 4, 11), None, 7, 9, name, antialias),
             linear=True,
         )
-        for name, antialias in (("bilinear", True), ("lanczos", True), ("nearest", True), ("area", False), ("nearest", False))
+        for name, antialias in (
+            ("bilinear", True),
+            ("lanczos", True),
+            ("nearest", True),
+            ("area", False),
+            ("nearest", False),
+        )
     ),
     Sample(
         "resize_adjoint",
         "box",
-        lambda m: (m.image(3, 4, 5), torch.tensor([1.25, 0.5, 7.75, 6.0], dtype=torch.float64), 7, 9, "bicubic", True),
+        lambda m: (
+            m.image(3, 4, 5),
+            torch.tensor([1.25, 0.5, 7.75, 6.0], dtype=torch.float64),
+            7,
+            9,
+            "bicubic",
+            True,
+        ),
         linear=True,
     ),
 )
@@ -269,5 +287,9 @@ def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
     makers = [Maker(dtype=dtype, format=f) for f in FORMATS]
     makers += [Maker(dtype=dtype, batch=b) for b in BATCHES[1:]]
     makers += [Maker(dtype=dtype, batch=(2,), format="interleaved")]
-    makers += [Maker(dtype=d) for d in dtypes_of(sample) if d not in (dtype, torch.uint16, torch.uint32, torch.uint64)]
+    makers += [
+        Maker(dtype=d)
+        for d in dtypes_of(sample)
+        if d not in (dtype, torch.uint16, torch.uint32, torch.uint64)
+    ]
     return [replace(m, device=d, count=[0]) for d in DEVICES for m in makers]

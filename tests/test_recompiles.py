@@ -35,7 +35,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "pad-reflect": lambda x, a, b, h, w: imgops.pad(x, (a + 10, b + 10, h, w), "reflect"),
     "resize": lambda x, a, b, h, w: imgops.resize(x, (h, w)),
     "resize-plain": lambda x, a, b, h, w: imgops.resize(x, (h, w), "area", antialias=False),
-    "pipeline": lambda x, a, b, h, w: imgops.pad(imgops.resize(imgops.crop(x, (a, b, a + w, b + h)), (h, w)), 2),
+    "pipeline": lambda x, a, b, h, w: imgops.pad(
+        imgops.resize(imgops.crop(x, (a, b, a + w, b + h)), (h, w)), 2
+    ),
 }
 
 
@@ -79,7 +81,9 @@ def test_integer_tensors_compile_whole() -> None:
 
     for a, b, h, w in draws(1, 12):
         position, box = torch.tensor([a, b]), torch.tensor([a, b, a + w, b + h])
-        assert bits_equal(call(X, position, box), imgops.crop(imgops.paste(X, PATCH, (a, b)), (a, b, a + w, b + h)))
+        assert bits_equal(
+            call(X, position, box), imgops.crop(imgops.paste(X, PATCH, (a, b)), (a, b, a + w, b + h))
+        )
     assert counter.frame_count == 1
 
 

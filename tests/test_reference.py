@@ -111,4 +111,3 @@ def test_batched_patch_broadcasts() -> None:
     assert bits_equal(out, expected)
     onto_one = imgops.paste(images[0, 0], patch.expand(5, 3, 2, 2), (3, 4), torch.ones(1, 2, 2))
     assert bits_equal(onto_one, expected[0, 0].expand(5, 3, 8, 8))
-

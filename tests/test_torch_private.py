@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import _C
@@ -53,12 +54,8 @@ def test_second_forward_derivative_refuses() -> None:
     import imgops
 
     x = torch.ones(1, 4, 4)
-    try:
+    with pytest.raises(NotImplementedError, match="forward-mode AD must have a rule of this order"):
         torch.func.jacfwd(torch.func.jacfwd(lambda t: imgops.crop(t, (0, 0, 2, 2)).sum()))(x)
-    except NotImplementedError as error:
-        assert "forward-mode" in str(error)
-    else:
-        raise AssertionError("a second forward derivative came out of nowhere")
 
 
 def test_schema_and_overload() -> None:

@@ -87,8 +87,19 @@ class TestCrop:
 
 class TestPaste:
     @many
-    @given(EXTENT, EXTENT, EXTENT, EXTENT, FORMAT, st.integers(-45, 45), st.integers(-45, 45), st.sampled_from(["none", "uint8", "float", "bool"]))
-    def test_pil(self, height: int, width: int, h: int, w: int, format: str, left: int, top: int, kind: str) -> None:
+    @given(
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        FORMAT,
+        st.integers(-45, 45),
+        st.integers(-45, 45),
+        st.sampled_from(["none", "uint8", "float", "bool"]),
+    )
+    def test_pil(
+        self, height: int, width: int, h: int, w: int, format: str, left: int, top: int, kind: str
+    ) -> None:
         x = picture(3, height, width, torch.uint8, format)
         source = picture(3, h, w, torch.uint8, "planar")
         mask = {
@@ -130,8 +141,17 @@ class TestPaste:
 
 class TestPad:
     @many
-    @given(EXTENT, EXTENT, st.sampled_from([1, 3]), FORMAT, st.tuples(*[st.integers(0, 60)] * 4), st.sampled_from(["constant", "edge", "reflect", "symmetric", "wrap"]))
-    def test_opencv(self, height: int, width: int, channels: int, format: str, padding: tuple[int, ...], mode: str) -> None:
+    @given(
+        EXTENT,
+        EXTENT,
+        st.sampled_from([1, 3]),
+        FORMAT,
+        st.tuples(*[st.integers(0, 60)] * 4),
+        st.sampled_from(["constant", "edge", "reflect", "symmetric", "wrap"]),
+    )
+    def test_opencv(
+        self, height: int, width: int, channels: int, format: str, padding: tuple[int, ...], mode: str
+    ) -> None:
         import cv2
 
         x = picture(channels, height, width, torch.uint8, format)
@@ -176,8 +196,18 @@ class TestPad:
 
 class TestResize:
     @many
-    @given(EXTENT, EXTENT, EXTENT, EXTENT, CHANNELS, FORMAT, st.sampled_from(["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]))
-    def test_pil(self, height: int, width: int, h: int, w: int, channels: int, format: str, name: str) -> None:
+    @given(
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        CHANNELS,
+        FORMAT,
+        st.sampled_from(["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]),
+    )
+    def test_pil(
+        self, height: int, width: int, h: int, w: int, channels: int, format: str, name: str
+    ) -> None:
         x = picture(channels, height, width, torch.uint8, format)
         if channels == 4:  # PIL's RGBA multiplies colours by alpha; CMYK treats four channels alike
             array = x.permute(1, 2, 0).contiguous().numpy()
@@ -188,8 +218,18 @@ class TestResize:
         assert bits_equal(imgops.resize(x, (h, w), name), wanted)
 
     @many
-    @given(EXTENT, EXTENT, EXTENT, EXTENT, FORMAT, st.sampled_from(["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]), st.tuples(*[st.floats(0, 1)] * 4))
-    def test_pil_box(self, height: int, width: int, h: int, w: int, format: str, name: str, ends: tuple[float, ...]) -> None:
+    @given(
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        FORMAT,
+        st.sampled_from(["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]),
+        st.tuples(*[st.floats(0, 1)] * 4),
+    )
+    def test_pil_box(
+        self, height: int, width: int, h: int, w: int, format: str, name: str, ends: tuple[float, ...]
+    ) -> None:
         x = picture(3, height, width, torch.uint8, format)
         left, right = sorted((ends[0] * width, ends[1] * width))
         top, bottom = sorted((ends[2] * height, ends[3] * height))
@@ -197,8 +237,27 @@ class TestResize:
         assert bits_equal(imgops.resize(x, (h, w), name, box=(left, top, right, bottom)), wanted)
 
     @many
-    @given(EXTENT, EXTENT, EXTENT, EXTENT, CHANNELS, FORMAT, st.sampled_from(["nearest", "bilinear", "bicubic", "area", "lanczos"]), st.sampled_from([torch.uint8, torch.float32]))
-    def test_opencv(self, height: int, width: int, h: int, w: int, channels: int, format: str, name: str, dtype: torch.dtype) -> None:
+    @given(
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        EXTENT,
+        CHANNELS,
+        FORMAT,
+        st.sampled_from(["nearest", "bilinear", "bicubic", "area", "lanczos"]),
+        st.sampled_from([torch.uint8, torch.float32]),
+    )
+    def test_opencv(
+        self,
+        height: int,
+        width: int,
+        h: int,
+        w: int,
+        channels: int,
+        format: str,
+        name: str,
+        dtype: torch.dtype,
+    ) -> None:
         x = picture(channels, height, width, dtype, format)
         wanted = references.resize(x, (h, w), name, antialias=False, interleaved=references.is_interleaved(x))
         assert bits_equal(imgops.resize(x, (h, w), name, antialias=False), wanted)
@@ -211,8 +270,12 @@ class TestResize:
             assert bits_equal(imgops.resize(formatted(photograph, format), size, name), wanted)
 
     @pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
-    @pytest.mark.parametrize("size,box", [((5, 4), None), ((23, 31), None), ((5, 31), (1.37, 0.21, 17.9, 12.4))])
-    def test_float64_is_the_definition(self, name: str, size: tuple[int, int], box: tuple[float, ...] | None) -> None:
+    @pytest.mark.parametrize(
+        ("size", "box"), [((5, 4), None), ((23, 31), None), ((5, 31), (1.37, 0.21, 17.9, 12.4))]
+    )
+    def test_float64_is_the_definition(
+        self, name: str, size: tuple[int, int], box: tuple[float, ...] | None
+    ) -> None:
         x = torch.randn(2, 13, 19, dtype=torch.float64)
         left, top, right, bottom = box or (0, 0, 19, 13)
         rows = references.weights_pil(name, 13, top, bottom, size[0])
@@ -241,11 +304,15 @@ class TestResize:
         for size in ((5, 4), (23, 31), (5, 31), (6, 9), (12, 18)):
             x = torch.randn(2, 13, 19, dtype=torch.float64)
             wanted = references.resize(x, size, name, antialias=False)
-            torch.testing.assert_close(imgops.resize(x, size, name, antialias=False), wanted, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(
+                imgops.resize(x, size, name, antialias=False), wanted, rtol=1e-5, atol=1e-5
+            )
 
     def test_a_box_for_each_sample(self) -> None:
         x = torch.rand(2, 2, 3, 12, 15)
-        boxes = torch.tensor([[[0, 0, 15, 12], [1.5, 2, 9, 9.25]], [[3, 3, 3.5, 3.5], [0, 0, 1, 12]]], dtype=torch.float64)
+        boxes = torch.tensor(
+            [[[0, 0, 15, 12], [1.5, 2, 9, 9.25]], [[3, 3, 3.5, 3.5], [0, 0, 1, 12]]], dtype=torch.float64
+        )
         out = imgops.resize(x, (5, 6), "bicubic", box=boxes)
         for i in range(2):
             for j in range(2):
@@ -282,7 +349,9 @@ class TestResize:
                 for vector in (True, False):
                     out = torch.empty((*size, channels), dtype=torch.uint8)
                     pointers = [_resample._pointers(t) for t in tables]
-                    done = _resample.native("B", out.data_ptr(), x.data_ptr(), 1, 45, 53, channels, *pointers, False, vector)
+                    done = _resample.native(
+                        "B", out.data_ptr(), x.data_ptr(), 1, 45, 53, channels, *pointers, False, vector
+                    )
                     assert done
                     outs.append(out)
                 assert bits_equal(*outs)
@@ -298,7 +367,9 @@ class TestResize:
         _tables._pil_cached.cache_clear()
         _resample.pil_order.cache_clear()
         if _resample.native is not None:
-            assert _resample.pil_order() is not None, "this PIL resamples in a way imgops does not know: it is called itself"
+            assert _resample.pil_order() is not None, (
+                "this PIL resamples in a way imgops does not know: it is called itself"
+            )
 
 
 def test_large_images() -> None:

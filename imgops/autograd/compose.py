@@ -10,7 +10,7 @@ from torch import Tensor
 ops = torch.ops.imgops
 
 
-def _zeros(like: Tensor, size: torch.Size) -> Tensor:
+def _zeros(like: Any, size: torch.Size) -> Tensor:
     """Zeros without memory: one number, seen as an image."""
     return like.new_zeros(()).expand(size)
 
@@ -29,7 +29,6 @@ def crop_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
     return ops.crop(image, *ctx.box)
 
 
-
 def paste_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     image, source, mask, *ctx.position = inputs
     ctx.sizes = image.shape, source.shape
@@ -43,9 +42,14 @@ def paste_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
     ctx.save_for_forward(*kept)
 
 
+def _saved(ctx: Any) -> tuple[Any, Any, Any]:
+    """The mask and, where it is floating point, the two images."""
+    return ctx.saved_tensors if ctx.mask_dtype is not None else (None, None, None)
+
+
 def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     left, top = ctx.position
-    mask, image, source = ctx.saved_tensors if ctx.mask_dtype is not None else (None, None, None)
+    mask, image, source = _saved(ctx)
     needs_image, needs_source, needs_mask = ctx.needs_input_grad[:3]
     grad_image = grad_source = grad_mask = None
     if needs_image:
@@ -65,11 +69,9 @@ def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return grad_image, grad_source, grad_mask, None, None
 
 
-def paste_jvp(
-    ctx: Any, image: Tensor | None, source: Tensor | None, mask: Tensor | None, *_: None
-) -> Tensor:
+def paste_jvp(ctx: Any, image: Tensor | None, source: Tensor | None, mask: Tensor | None, *_: None) -> Tensor:
     left, top = ctx.position
-    weight, below, above = ctx.saved_tensors if ctx.mask_dtype is not None else (None, None, None)
+    weight, below, above = _saved(ctx)
     like = next(t for t in (image, source, mask) if t is not None)
     image_size, source_size = ctx.sizes
     dtype = like.dtype if below is None else below.dtype
@@ -82,7 +84,6 @@ def paste_jvp(
         moved = mask.to(dtype) * (above - under)
         out = out + ops.paste(_zeros(moved, image_size), moved, None, left, top)
     return out
-
 
 
 def pad_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -110,12 +111,10 @@ def _aligned(size: torch.Size, ndim: int) -> tuple[int, ...]:
     return (1,) * (ndim - len(size)) + tuple(size)
 
 
-def pad_jvp(ctx: Any, image: Tensor | None, fill: Tensor | None, *_: None) -> Tensor:
-    if image is None:
-        assert fill is not None
-        image = fill.new_zeros(()).expand(ctx.size)
+def pad_jvp(ctx: Any, image: Any, fill: Tensor | None, *_: None) -> Tensor:
+    if image is None:  # then only the fill moves
+        image = _zeros(fill, ctx.size)
     return ops.pad(image, fill, *ctx.padding, ctx.mode)
-
 
 
 def pad_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -128,4 +127,3 @@ def pad_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def pad_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
     return ops.pad_adjoint(grad, *ctx.padding, ctx.mode)
-

@@ -33,9 +33,7 @@ def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor
     vmap=leading("paste", [3, 3, 3]),
     adjoint="crop",
 )
-def _paste(
-    image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int
-) -> Tensor: ...
+def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor: ...
 
 
 @operator(
@@ -61,9 +59,7 @@ def _pad(
     vmap=leading("pad_adjoint", [3]),
     adjoint="pad",
 )
-def _pad_adjoint(
-    grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str
-) -> Tensor: ...
+def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor: ...
 
 
 def crop(image: Tensor, box: Sequence[int] | Tensor) -> Tensor:
@@ -163,21 +159,29 @@ def paste(
     return _paste(image, source, mask, left, top)
 
 
-def _broadcast(
-    image: Tensor, source: Tensor, mask: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
+def _broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Expand the leading dimensions to common ones; the operator refuses what does not fit."""
-    batches = [t.shape[:-3] for t in (image, source, mask) if t is not None]
-    if all(b == batches[0] for b in batches) or any(
-        t is not None and t.ndim < 3 for t in (image, source, mask)
-    ):
+    batch: tuple[int, ...] = image.shape[:-3]
+    given = (image, source) if mask is None else (image, source, mask)
+    if all(t.shape[:-3] == batch for t in given):
         return image, source, mask
-    try:
-        batch = torch.broadcast_shapes(*batches)
-    except RuntimeError:
-        return image, source, mask
-    image, source = image.expand(*batch, *image.shape[-3:]), source.expand(*batch, *source.shape[-3:])
-    return image, source, None if mask is None else mask.expand(*batch, *mask.shape[-3:])
+    for t in given[1:]:
+        batch = _wider(batch, t.shape[:-3])
+
+    def expand(t: Tensor) -> Tensor:
+        fits = t.ndim >= 3 and _check.broadcasts(t.shape[:-3], batch)
+        return t.expand(*batch, *t.shape[-3:]) if fits else t
+
+    return expand(image), expand(source), None if mask is None else expand(mask)
+
+
+def _wider(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """What two shapes broadcast to, if they do."""
+    if len(a) < len(b):
+        a, b = b, a
+    kept = len(a) - len(b)
+    pairs = zip(a[kept:], b, strict=True)
+    return (*a[:kept], *(y if x == 1 else x for x, y in pairs))
 
 
 def pad(

@@ -30,9 +30,7 @@ def _resize(
 @operator(
     kernel=cpu.resize_adjoint,
     fake=fake.resize_adjoint,
-    autograd=Gradient(
-        autograd.setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp
-    ),
+    autograd=Gradient(autograd.setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp),
     vmap=leading("resize_adjoint", [3, 1]),
     adjoint="resize",
 )

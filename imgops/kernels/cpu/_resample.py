@@ -161,9 +161,7 @@ def _agrees(order: Order) -> bool:
     return True
 
 
-def pil_tables(
-    name: str, source: Any, region: Any, size: Any, *, single: bool = True
-) -> Tables:
+def pil_tables(name: str, source: Any, region: Any, size: Any, *, single: bool = True) -> Tables:
     left, top, right, bottom = region
     rows = _tables.pil(name, source[0], top, bottom, size[0], single=single)
     return rows, _tables.pil(name, source[1], left, right, size[1], single=single)

@@ -1,7 +1,7 @@
 """Resampling along one axis as a banded matrix: PIL's filters and OpenCV's, and their transposes.
 
 Row ``o`` of a table says that output ``o`` is ``sum(weight[o, k] * input[start[o] + k])`` over
-``k < count[o]``. PIL's tables are computed in double precision as PIL computes them, so that uint8
+``k < length[o]``. PIL's tables are computed in double precision as PIL computes them, so that uint8
 results keep PIL's bits; OpenCV's serve float64 images and every adjoint.
 """
 
@@ -21,13 +21,13 @@ _CACHED_VALUES = 1 << 15
 
 class Table(NamedTuple):
     start: np.ndarray  # int32 (out,)
-    count: np.ndarray  # int32 (out,)
-    weight: np.ndarray  # float64 (out, taps), zero from count on
+    length: np.ndarray  # int32 (out,)
+    weight: np.ndarray  # float64 (out, taps), zero from length on
 
     def transpose(self, size: int) -> Table:
         """The table of the transposed matrix; ``size`` is the length of this one's input."""
         i = np.arange(size)
-        first = np.searchsorted(self.start + self.count, i, side="right")
+        first = np.searchsorted(self.start + self.length, i, side="right")
         last = np.searchsorted(self.start, i, side="right")
         count = np.maximum(last - first, 0)
         rows = first[:, None] + np.arange(max(int(count.max(initial=0)), 1))
@@ -41,7 +41,7 @@ class Table(NamedTuple):
         """The dense ``(out, size)`` matrix."""
         dense = np.zeros((len(self.start), size))
         taps = np.arange(self.weight.shape[1])
-        inside = taps < self.count[:, None]
+        inside = taps < self.length[:, None]
         rows, tap = np.nonzero(inside)
         dense[rows, self.start[rows] + tap] = self.weight[rows, tap]
         return dense

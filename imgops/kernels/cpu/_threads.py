@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import cv2
 import torch
@@ -25,9 +26,10 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
     if _pool is None:
         _pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="imgops")
     edges = [count * i // threads for i in range(threads + 1)]
-    futures = [_pool.submit(work, a, b) for a, b in zip(edges[1:-1], edges[2:], strict=True)]
+    first, *rest = pairwise(edges)
+    futures = [_pool.submit(work, *part) for part in rest]
     try:
-        work(edges[0], edges[1])
+        work(*first)
     finally:
         for future in futures:
             future.exception()  # wait for all: they write into memory that the caller owns

@@ -39,9 +39,7 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     _copy(out, _window(x0 - left, x1 - left, y0 - top, y1 - top), image, _window(x0, x1, y0, y1))
 
 
-def paste(
-    out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int
-) -> None:
+def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
     _copy(out, _WHOLE, image, _WHOLE)
     x0, x1 = _clip(left, left + source.shape[-1], image.shape[-1])
     y0, y1 = _clip(top, top + source.shape[-2], image.shape[-2])
@@ -165,9 +163,7 @@ def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.tensor(held, dtype=dtype, device="cpu").reshape(fill.shape)
 
 
-def _pad_border(
-    out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int, mode: str
-) -> None:
+def _pad_border(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
     interleaved = _layout.is_interleaved(out)
     if out.element_size() > 8 or (interleaved and out.shape[-3] > _MAX_CHANNELS):
         rows = _border.indices(mode, image.shape[-2], top, bottom)
@@ -181,9 +177,7 @@ def _pad_border(
         cv2.copyMakeBorder(source, top, bottom, left, right, _border.OPENCV[mode], dst=target)
 
 
-def pad_adjoint(
-    out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str
-) -> None:
+def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
     """Add every padded pixel to the pixel that it repeats. Neither PIL nor OpenCV has this: ATen does it."""
     height, width = out.shape[-2:]
     if mode == "constant" or out.numel() == 0:

@@ -1,0 +1,51 @@
+# Everything that a newcomer needs: each command makes what is missing, and is quick the second time.
+PYTHON ?= python3
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+SOURCES := pyproject.toml imgops/kernels/cpu/_native.c
+
+.PHONY: help demo test lint format bench clean
+.DELETE_ON_ERROR:
+
+help: ## Show the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.base ## Show the operators on a photograph; PHOTO=path takes yours
+	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
+
+test: $(VENV)/.test ## Run all tests
+	$(PY) -m pytest
+
+lint: $(VENV)/.lint ## Check style, format and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(VENV)/.lint ## Format the code
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and kornia
+	$(PY) -m benchmarks
+
+clean: ## Remove the virtual environment and what was built
+	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so
+
+# A machine without a display often has no libGL: the headless build of OpenCV does not need it.
+define install
+	$(PIP) install --editable '.$(1)'
+	@$(PY) -c 'import cv2' 2>/dev/null || { $(PIP) uninstall --yes opencv-python; \
+		$(PIP) install --force-reinstall --no-deps opencv-python-headless; $(PY) -c 'import cv2'; }
+	@touch $@
+endef
+
+$(VENV)/.base: $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "imgops needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "Installing imgops and what it needs into $(VENV) (PyTorch is several gigabytes)"
+	$(call install,)
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(VENV)/.base
+	$(call install,[$*])
