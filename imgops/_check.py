@@ -37,6 +37,12 @@ def broken(condition: Any) -> bool:
         return False
 
 
+def is_int32(value: Any) -> bool:
+    if type(value) is int:
+        return INT32_MIN <= value <= INT32_MAX
+    return not (broken(value >= INT32_MIN) or broken(value <= INT32_MAX))
+
+
 def number(value: Any) -> Any:
     """A size for a message: an error may as well name the number behind a symbol."""
     try:

@@ -8,6 +8,8 @@ allocated: the two cannot disagree about strides.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,12 +25,21 @@ def is_interleaved(image: Tensor) -> bool:
     """Whether the channels of ``image`` are its fastest dimension; what is both counts as planar."""
     if image.is_contiguous():
         return False
+    if image.ndim == 3:  # the usual strides are told without making a view
+        channels, _, width = image.shape
+        if image.stride() == (1, width * channels, channels):
+            return True
     return image.movedim(-3, -1).is_contiguous()
+
+
+def writes_interleaved(out: Tensor) -> bool:
+    """``is_interleaved`` of a tensor that ``empty`` made, which has one of the two formats."""
+    return not out.is_contiguous()
 
 
 def has_format(image: Tensor) -> bool:
     """False for strides that name no memory format: an expanded scalar, a slice, a transpose."""
-    return image.is_contiguous() or image.movedim(-3, -1).is_contiguous()
+    return image.is_contiguous() or is_interleaved(image)
 
 
 def empty(like: Tensor, height: int, width: int, *, interleaved: bool | None = None) -> Tensor:
@@ -68,10 +79,15 @@ def array(image: Tensor) -> np.ndarray:
 def planes(image: Tensor) -> np.ndarray:
     """A planar image as ``(planes, H, W)``, a view."""
     view = array(image)
-    return view.reshape(-1, *view.shape[-2:]) if view.size else view.reshape(0, *view.shape[-2:])
+    if view.ndim == 3:
+        return view
+    return view.reshape(prod(view.shape[:-2]), *view.shape[-2:])
 
 
 def frames(image: Tensor) -> np.ndarray:
     """An interleaved image as ``(frames, H, W, C)``, a view."""
-    view = array(image.movedim(-3, -1))
-    return view.reshape(-1, *view.shape[-3:]) if view.size else view.reshape(0, *view.shape[-3:])
+    view = array(image)
+    if view.ndim == 3:
+        return view.transpose(1, 2, 0)[None]
+    view = np.moveaxis(view, -3, -1)
+    return view.reshape(prod(view.shape[:-3]), *view.shape[-3:])

@@ -25,6 +25,7 @@ _grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack
 _dispatch_modes = _C._len_torch_dispatch_stack
 _tracing_state = _C._get_tracing_state
+_functorch_level = maybe_current_level
 
 
 def nothing_watches() -> bool:
@@ -37,7 +38,7 @@ def nothing_watches() -> bool:
         not _is_compiling()
         and not _dispatch_modes()
         and not _function_modes()
-        and maybe_current_level() is None
+        and _functorch_level() is None
         and forward_ad._current_level < 0
         and _tracing_state() is None
         and not profiler._is_profiler_enabled

@@ -192,13 +192,15 @@ def resize(
 def _nearest(image: Tensor, size: tuple[int, int], antialias: bool, box: Any) -> Tensor:
     """Which pixel is taken does not depend on its value: resize the pixels' numbers, then look them up."""
     rows, columns = image.shape[-2:]
-    ramp = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    ramp = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
     if antialias:
         taken = np.array(Image.fromarray(ramp).resize(size[::-1], Image.Resampling.NEAREST, box=box))
     else:
         taken = cv2.resize(ramp, size[::-1], interpolation=cv2.INTER_NEAREST)
     index = torch.from_numpy(taken).long().reshape(-1)
-    return image.reshape(image.shape[0], -1)[:, index].reshape(image.shape[0], *size)
+    black = torch.zeros((image.shape[0], 1), dtype=image.dtype)  # a position outside: PIL writes 0
+    values = torch.cat([black, image.reshape(image.shape[0], rows * columns)], dim=1)
+    return values[:, index].reshape(image.shape[0], *size)
 
 
 # -- float64, where neither library is exact: the textbook definition, sum by sum -----------------

@@ -220,6 +220,8 @@ SAMPLES: tuple[Sample, ...] = (
     _resize("columns-only", (7, 4)),
     _resize("box", (4, 5), box=(1.25, 0.5, 7.75, 6.0)),
     _resize("box-nearest", (4, 5), "nearest", box=(1.25, 0.5, 7.75, 6.0)),
+    _resize("box-nearest-empty", (2, 3), "nearest", box=(9, 2, 9, 5)),
+    _resize("box-empty", (2, 3), "bicubic", box=(3.5, 2, 3.5, 7)),
     _resize("box-lanczos-up", (14, 19), "lanczos", box=(2, 1, 5, 6)),
     _resize("one-pixel", (3, 4), shape=(1, 1, 1), edge=True),
     _resize("to-one-pixel", (1, 1), "lanczos", edge=True),
@@ -249,6 +251,19 @@ ADJOINTS: tuple[Sample, ...] = (
             ("area", False),
             ("nearest", False),
         )
+    ),
+    Sample(
+        "resize_adjoint",
+        "box-nearest-empty",
+        lambda m: (
+            m.image(3, 4, 5),
+            torch.tensor([9.0, 0, 9, 7], dtype=torch.float64),
+            7,
+            9,
+            "nearest",
+            True,
+        ),
+        linear=True,
     ),
     Sample(
         "resize_adjoint",

@@ -188,7 +188,8 @@ class TestPad:
 
         from imgops.kernels.cpu import _border
 
-        for mode, flag in _border.OPENCV.items():
+        for mode in ("edge", "reflect", "symmetric", "wrap"):
+            flag = _border.OPENCV[mode]
             for size in (1, 2, 3, 7):
                 wanted = [cv2.borderInterpolate(i, size, flag) for i in range(-19, size + 23)]
                 assert _border.indices(mode, size, 19, 23).tolist() == wanted

@@ -32,7 +32,7 @@ def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
         fail(ValueError, "crop", "box must have right >= left", _check.numbers(*box))
     if broken(bottom >= top):
         fail(ValueError, "crop", "box must have bottom >= top", _check.numbers(*box))
-    if any(broken(v >= _check.INT32_MIN) or broken(v <= _check.INT32_MAX) for v in box):
+    if not all(map(_check.is_int32, box)):
         fail(ValueError, "crop", "box must have 32-bit coordinates", _check.numbers(*box))
     _check.pixels("crop", "box", bottom - top, right - left)
 
@@ -45,15 +45,17 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
         must = f"source must have the channels of image ({_check.number(image.shape[-3])})"
         fail(ValueError, "paste", must, _check.number(source.shape[-3]))
     _check.batch("paste", "source", source, "image", image)
-    if any(broken(v >= _check.INT32_MIN) or broken(v <= _check.INT32_MAX) for v in (left, top)):
+    if not (_check.is_int32(left) and _check.is_int32(top)):
         must = "position must have 32-bit coordinates"
         fail(ValueError, "paste", must, _check.numbers(left, top))
     if mask is not None:
         _paste_mask(image, source, mask)
-    # Strides that name no format (zeros made by expanding one number) leave the choice to source.
-    like = image if _layout.has_format(image) else source
     height, width = image.shape[-2:]
-    return _layout.empty(image, height, width, interleaved=_layout.is_interleaved(like))
+    if image.is_contiguous():
+        return _layout.empty(image, height, width, interleaved=False)
+    # Strides that name no format (zeros made by expanding one number) leave the choice to source.
+    interleaved = _layout.is_interleaved(image) or _layout.is_interleaved(source)
+    return _layout.empty(image, height, width, interleaved=interleaved)
 
 
 def _paste_mask(image: Tensor, source: Tensor, mask: Tensor) -> None:
@@ -107,7 +109,7 @@ def _padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -
     padding = left, top, right, bottom
     if any(broken(v >= 0) for v in padding):
         fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
-    if any(broken(v <= _check.INT32_MAX) for v in padding):
+    if not all(map(_check.is_int32, padding)):
         fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
 
 

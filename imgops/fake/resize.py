@@ -48,7 +48,8 @@ def _filter(op: str, interpolation: str, antialias: bool) -> None:
 
 
 def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
-    if broken(height >= 1) or broken(width >= 1):
+    plain = type(height) is type(width) is int and height >= 1 and width >= 1
+    if not plain and (broken(height >= 1) or broken(width >= 1)):
         fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
     _check.pixels(op, "size", height, width)
     if broken(image.shape[-2] * image.shape[-1] > 0):

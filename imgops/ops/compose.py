@@ -161,6 +161,8 @@ def paste(
 
 def _broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Expand the leading dimensions to common ones; the operator refuses what does not fit."""
+    if image.ndim == source.ndim == 3 and (mask is None or mask.ndim == 3):
+        return image, source, mask
     batch: tuple[int, ...] = image.shape[:-3]
     given = (image, source) if mask is None else (image, source, mask)
     if all(t.shape[:-3] == batch for t in given):
@@ -240,8 +242,8 @@ def pad(
 
 def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     if isinstance(padding, int):
-        return (padding,) * 4
-    if isinstance(padding, Sequence) and len(padding) == 2:
+        return padding, padding, padding, padding
+    if isinstance(padding, (tuple, list)) and len(padding) == 2:
         x, y = _check.integers("pad", "padding", padding, ("x", "y"))
         return x, y, x, y
     return _check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))

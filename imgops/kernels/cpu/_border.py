@@ -7,6 +7,7 @@ import numpy as np
 
 #: torchvision's names for OpenCV's borders.
 OPENCV = {
+    "constant": cv2.BORDER_CONSTANT,
     "edge": cv2.BORDER_REPLICATE,
     "reflect": cv2.BORDER_REFLECT_101,
     "symmetric": cv2.BORDER_REFLECT,

@@ -50,7 +50,7 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
             return False
         _multiply(out, image, tables)
         return True
-    interleaved = _layout.is_interleaved(out)
+    interleaved = _layout.writes_interleaved(out)
     if _layout.is_interleaved(image) != interleaved or not _layout.has_format(image):
         channels_last = image.movedim(-3, -1).contiguous().movedim(-1, -3) if interleaved else None
         image = image.contiguous() if channels_last is None else channels_last

@@ -125,9 +125,13 @@ _pil_cached = lru_cache(maxsize=64)(_pil)
 
 @lru_cache(maxsize=64)
 def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
-    """Which pixel PIL's nearest filter takes, asked of PIL: it adds up positions with rounding."""
-    ramp = Image.fromarray(np.arange(size, dtype=np.int32)[None])
-    return np.array(ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1)))[0]
+    """Which pixel PIL's nearest filter takes, asked of PIL: it adds up positions with rounding.
+
+    -1 stands for none: at the end of an image a box without extent takes nothing, and PIL writes 0.
+    """
+    ramp = Image.fromarray(np.arange(1, size + 1, dtype=np.int32)[None])
+    taken = ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1))
+    return np.array(taken)[0] - 1
 
 
 @lru_cache(maxsize=64)

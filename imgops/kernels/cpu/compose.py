@@ -7,6 +7,7 @@ repeats pixels is OpenCV's.
 from __future__ import annotations
 
 import math
+from itertools import cycle
 from typing import Any
 
 import cv2
@@ -87,7 +88,7 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
 
     An interleaved image is one wide plane to PIL, whose blend treats each byte for itself.
     """
-    if _layout.is_interleaved(out):
+    if _layout.writes_interleaved(out):
         channels = out.shape[-3]
         canvas = _layout.frames(out).reshape(-1, out.shape[-2], out.shape[-1] * channels)
         wide = source.movedim(-3, -1).contiguous().flatten(-2)
@@ -124,21 +125,65 @@ def pad(
     bottom: int,
     mode: str,
 ) -> None:
-    if mode == "constant":
-        _pad_constant(out, image, fill, left, top)
-    elif out.numel() == 0:
-        return
-    elif (left, top, right, bottom) == (0, 0, 0, 0):
-        _copy(out, _WHOLE, image, _WHOLE)
+    interleaved = _layout.writes_interleaved(out)
+    channels = out.shape[-3]
+    values = None if fill is None or mode != "constant" else saturate(fill, image.dtype)
+    scalars: list[Scalar] | None = [_ZERO]
+    if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _MAX_CHANNELS):
+        scalars = None
+    elif mode == "constant":
+        scalars = _scalars(values, channels, interleaved)
+    if scalars is not None:
+        _pad_by_opencv(out, image, (top, bottom, left, right), mode, scalars)
+    elif mode == "constant":
+        _pad_constant(out, image, values, left, top)
+    elif out.numel():
+        rows = torch.from_numpy(_border.indices(mode, image.shape[-2], top, bottom))
+        columns = torch.from_numpy(_border.indices(mode, image.shape[-1], left, right))
+        out.copy_(image.detach()[..., rows[:, None], columns])
+
+
+Scalar = tuple[float, ...]
+_ZERO: Scalar = (0.0, 0.0, 0.0, 0.0)
+
+
+def _scalars(values: Tensor | None, channels: int, interleaved: bool) -> list[Scalar] | None:
+    """The fill in OpenCV's scalars (four doubles), a plane's or a frame's; None where they cannot hold it."""
+    if interleaved and channels > 4:
+        return None
+    if values is None:
+        return [_ZERO]
+    if values.dtype not in (torch.uint8, torch.float32, torch.float64) or values.ndim > 1:
+        return None
+    numbers = values.expand(channels).tolist()
+    if interleaved:
+        return [tuple(numbers)]
+    return [(v, v, v, v) for v in numbers]
+
+
+def _pad_by_opencv(
+    out: Tensor,
+    image: Tensor,
+    border: tuple[int, int, int, int],
+    mode: str,
+    scalars: list[Scalar],
+) -> None:
+    if _layout.writes_interleaved(out):
+        sources, targets = _layout.frames(image), _layout.frames(out)
     else:
-        _pad_border(out, image, left, top, right, bottom, mode)
+        sources, targets = _layout.planes(image.contiguous()), _layout.planes(out)
+    if scalars[0] is _ZERO or mode != "constant":  # bits move, and the bits of 0 are 0
+        carrier = _CARRIER[out.element_size()]
+        sources, targets = sources.view(carrier), targets.view(carrier)
+    flag = _border.OPENCV[mode]
+    for source, target, value in zip(sources, targets, cycle(scalars), strict=False):
+        cv2.copyMakeBorder(source, *border, flag, dst=target, value=value)
 
 
-def _pad_constant(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) -> None:
+def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, top: int) -> None:
+    """Any dtype, any number of channels, a fill for each sample: NumPy broadcasts it."""
     height, width = image.shape[-2:]
-    value: Any = 0
-    if fill is not None:
-        value = _layout.array(saturate(fill, image.dtype))[..., None, None]
+    value: Any = 0 if values is None else _layout.array(values)[..., None, None]
     target = _layout.array(out)
     target[..., :top, :] = value
     target[..., top + height :, :] = value
@@ -161,20 +206,6 @@ def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
     info = torch.iinfo(dtype)
     held = [min(max(round(v), info.min), info.max) for v in flat]
     return torch.tensor(held, dtype=dtype, device="cpu").reshape(fill.shape)
-
-
-def _pad_border(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
-    interleaved = _layout.is_interleaved(out)
-    if out.element_size() > 8 or (interleaved and out.shape[-3] > _MAX_CHANNELS):
-        rows = _border.indices(mode, image.shape[-2], top, bottom)
-        columns = _border.indices(mode, image.shape[-1], left, right)
-        out.copy_(image.detach()[..., torch.from_numpy(rows)[:, None], torch.from_numpy(columns)])
-        return
-    view = _layout.frames if interleaved else _layout.planes
-    carrier = _CARRIER[out.element_size()]
-    sources = view(image if interleaved else image.contiguous()).view(carrier)
-    for source, target in zip(sources, view(out).view(carrier), strict=True):
-        cv2.copyMakeBorder(source, top, bottom, left, right, _border.OPENCV[mode], dst=target)
 
 
 def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:

@@ -15,7 +15,8 @@ Neither library has a true float64 path: PIL has none, OpenCV keeps its weights 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import cv2
@@ -49,25 +50,20 @@ def resize(
 ) -> None:
     if out.numel() == 0:
         return
-    if image.dtype in _HALF and interpolation != "nearest":
+    if interpolation == "nearest":
+        _each_region("resize", out, image, box, image, partial(_nearest, antialias=antialias))
+    elif image.dtype in _HALF:
         single = _layout.empty(image, height, width).float()
         resize(single, image.detach().float(), box, height, width, interpolation, antialias)
         out.copy_(single)
-        return
-
-    def one(target: Tensor, source: Tensor, region: Region) -> None:
-        size = tuple(source.shape[-2:])
-        if interpolation == "nearest":
-            _gather(target, source, *_positions(size, region, (height, width), antialias))
-        elif antialias:
-            _antialiased(target, source, region, interpolation)
-        elif source.dtype == torch.float64:
-            tables = _opencv_tables(interpolation, size, (height, width))
-            _resample.apply(target, source, tables)
-        else:
-            _by_opencv(target, source, interpolation)
-
-    _each_region("resize", out, image, box, image, one)
+    elif antialias:
+        work = partial(_antialiased, interpolation=interpolation)
+        _each_region("resize", out, image, box, image, work)
+    elif image.dtype == torch.float64:
+        tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
+        _resample.apply(out, image.detach(), tables)
+    else:
+        _by_opencv(out, image, interpolation)
 
 
 def resize_adjoint(
@@ -135,7 +131,7 @@ def _each_region(
 
 
 def _positions(
-    source: tuple[int, ...], region: Region, size: tuple[int, ...], antialias: bool
+    source: Sequence[int], region: Region, size: Sequence[int], antialias: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The row and the column that the nearest filter takes for each output."""
     if antialias:
@@ -146,19 +142,29 @@ def _positions(
     return rows, _tables.opencv_nearest(source[1], size[1])
 
 
-def _gather(out: Tensor, image: Tensor, rows: np.ndarray, columns: np.ndarray) -> None:
+def _nearest(out: Tensor, image: Tensor, region: Region, antialias: bool) -> None:
+    rows, columns = _positions(image.shape[-2:], region, out.shape[-2:], antialias)
     target, source = _layout.array(out), _layout.array(image)
-    if _layout.is_interleaved(out):  # whole pixels move together
+    if _layout.writes_interleaved(out):  # whole pixels move together
         target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)
-        np.take(source.take(rows, axis=-3), columns, axis=-2, out=target, mode="clip")
+        np.take(source.take(rows, axis=-3, mode="clip"), columns, axis=-2, out=target, mode="clip")
     else:
-        np.take(source.take(rows, axis=-2), columns, axis=-1, out=target, mode="clip")
+        np.take(source.take(rows, axis=-2, mode="clip"), columns, axis=-1, out=target, mode="clip")
+    if rows[-1] < 0 or columns[-1] < 0:
+        target = _layout.array(out)
+        target[..., rows < 0, :] = 0
+        target[..., columns < 0] = 0
 
 
 def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -> None:
-    narrow = grad.new_zeros((*grad.shape[:-1], out.shape[-1]))
-    narrow.index_add_(-1, torch.from_numpy(columns), grad)
-    out.zero_().index_add_(-2, torch.from_numpy(rows), narrow)
+    for axis, taken in ((-1, columns), (-2, rows)):
+        size = list(grad.shape)
+        size[axis] = out.shape[axis]
+        (used,) = np.nonzero(taken >= 0)
+        if len(used) < len(taken):
+            grad, taken = grad.index_select(axis, torch.from_numpy(used)), taken[used]
+        grad = grad.new_zeros(size).index_add_(axis, torch.from_numpy(taken), grad)
+    out.copy_(grad)
 
 
 def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
@@ -181,7 +187,7 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
     """``cv2.resize`` of each plane of a planar image, of each HWC frame of an interleaved one."""
     _threads.follow_torch()
     height, width = out.shape[-2:]
-    interleaved = _layout.is_interleaved(out)
+    interleaved = _layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else _MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype)
         _by_opencv(planar, image.contiguous(), interpolation)

@@ -1,0 +1,75 @@
+"""``python -m benchmarks [--quick]``: time every case and write the table to benchmarks/results/."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import cv2
+import torch
+from tqdm import tqdm
+
+from benchmarks.cases import COLUMNS, OPERATORS, Case
+from benchmarks.table import Row, machine, write
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def cases(quick: bool) -> list[Case]:
+    sizes = ((512, 1),) if quick else tuple((s, b) for s in (32, 224, 512, 2048) for b in (1, 16))
+    return [
+        Case(operator, dtype, layout, size, batch)
+        for size, batch in sizes
+        for operator in OPERATORS
+        for dtype in (torch.uint8, torch.float32)
+        for layout in ("planar", "interleaved")
+    ]
+
+
+def measure(case: Case, seconds: float) -> Row:
+    """The shortest time of each column, in microseconds; the columns take turns, so all share the noise."""
+    calls = {name: call for name, call in case.columns().items() if call is not None}
+    loops = {name: _loops(call) for name, call in calls.items()}
+    best = dict.fromkeys(calls, float("inf"))
+    started, rounds = time.perf_counter(), 0
+    while rounds < 5 or (time.perf_counter() - started < seconds and rounds < 200):
+        for name, call in calls.items():
+            best[name] = min(best[name], _time(call, loops[name]))
+        rounds += 1
+        if rounds >= 3 and time.perf_counter() - started > 6 * seconds:
+            break
+    return Row(case, {name: best.get(name) for name in COLUMNS})
+
+
+def _loops(call: Callable[[], Any]) -> int:
+    call()
+    once = _time(call, 1)
+    return max(1, min(200, int(1000 / once)))
+
+
+def _time(call: Callable[[], Any], loops: int) -> float:
+    start = time.perf_counter()
+    for _ in range(loops):
+        call()
+    return (time.perf_counter() - start) / loops * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("--quick", action="store_true", help="512 x 512, batch 1 only; written to quick.md")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each case (default: %(default)s)")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    rows = [measure(case, options.seconds) for case in tqdm(cases(options.quick), ncols=78)]
+    RESULTS.mkdir(exist_ok=True)
+    name = "quick" if options.quick else f"{date.today()}-{machine()['slug']}"
+    print(write(rows, RESULTS / name))
+
+
+if __name__ == "__main__":
+    main()

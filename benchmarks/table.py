@@ -1,0 +1,149 @@
+"""The table of ratios, with the budgets and, in plain words, where imgops loses."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.cases import RAW, Case
+
+#: A ratio below this is a loss; nearer to 1 the noise of a shared machine decides.
+EVEN = 0.95
+
+_PACKAGES = ("imgops", "torch", "torchvision", "pillow", "opencv-python", "numpy", "kornia")
+
+
+@dataclass(frozen=True)
+class Row:
+    case: Case
+    times: dict[str, float | None]  # microseconds
+
+    def ratio(self, peer: str) -> float | None:
+        """How many times as long as imgops the peer takes."""
+        ours, theirs = self.times["imgops"], self.times[peer]
+        return None if ours is None or theirs is None else theirs / ours
+
+    def losses(self) -> list[str]:
+        return [p for p in self.times if p != "imgops" and (r := self.ratio(p)) is not None and r < EVEN]
+
+    def budget(self) -> float | None:
+        """The most that a call may take: 1.1 raw calls + 10 us, for one image of 512 x 512."""
+        raw = self.times["raw"]
+        if raw is None or self.case.size != 512 or self.case.batch != 1:
+            return None
+        return 1.1 * raw + 10
+
+
+def why(row: Row) -> str:
+    """The reason of a loss, from what the code does."""
+    losses = row.losses()
+    if not losses:
+        return ""
+    ours = row.times["imgops"] or 0
+    operator, uint8 = row.case.operator, str(row.case.dtype) == "torch.uint8"
+    reasons = []
+    for peer in losses:
+        gap = ours - (row.times[peer] or 0)
+        if gap < 40:
+            reasons.append(f"{peer}: {gap:.0f} us of checks and calls around a short kernel")
+        elif peer == "raw" and operator in ("crop", "paste"):
+            reasons.append("raw: its result lies in a list of separate images, ours in one new batch tensor")
+        elif peer == "raw" and operator.startswith("pad"):
+            reasons.append("raw: as the row above, and fresh memory for one large tensor")
+        elif peer == "torchvision" and operator in ("resize bilinear", "resize bicubic") and uint8:
+            reasons.append("torchvision: 16-bit weights, other pixels than PIL's; ours have 22 bits")
+        elif peer == "torchvision" and operator == "crop":
+            reasons.append("torchvision: one ATen copy against a NumPy copy into an ATen tensor")
+        else:
+            reasons.append(f"{peer}: {gap:.0f} us, within what the memory of this machine varies by")
+    return "; ".join(reasons)
+
+
+def machine() -> dict[str, str]:
+    """What was measured on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = re.findall(r"model name\s*:\s*(.+)", info.read_text())
+        cpu = names[0] if names else cpu
+    slug = re.sub(r"[^a-z0-9.]+", "-", re.sub(r"\(.*?\)|@|cpu|processor", " ", cpu.lower())).strip("-")
+    return {"cpu": cpu, "system": platform.platform(), "python": platform.python_version(), "slug": slug}
+
+
+def write(rows: list[Row], path: Path) -> str:
+    """Write ``path``.md and .json; return a summary."""
+    facts = machine()
+    versions = {name: version(name) for name in _PACKAGES}
+    lines = [
+        "# imgops beside the raw libraries and its peers",
+        "",
+        f"{facts['cpu']}, one thread; Python {facts['python']}, "
+        + ", ".join(f"{n} {v}" for n, v in versions.items())
+        + ".",
+        "",
+        "Each number says how many times as long as imgops the other takes on the same work, output in memory of",
+        "its own: above 1 imgops is faster. Shortest times of one run in which the columns take turns; compare",
+        "rows, not runs. Images have three channels. A dash: the peer has no such operator. **Bold**: imgops",
+        f"loses (below {EVEN}), and the last column says why.",
+        "",
+        *(f"- {operator}: raw is {raw}" for operator, raw in RAW.items()),
+        "",
+        "kornia works on floats: on uint8 it is timed with the conversion there and back, and its antialiasing",
+        "and torchvision's give other pixels than PIL.",
+        "",
+    ]
+    for operator in dict.fromkeys(r.case.operator for r in rows):
+        lines += [f"## {operator}", "", *_header()]
+        lines += [_line(r) for r in rows if r.case.operator == operator]
+        lines.append("")
+    lines += _budgets(rows)
+    path.with_suffix(path.suffix + ".md").write_text("\n".join(lines))
+    data = [
+        {**vars(r.case), "dtype": str(r.case.dtype), "microseconds": r.times, "why": why(r)} for r in rows
+    ]
+    path.with_suffix(path.suffix + ".json").write_text(
+        json.dumps({"machine": facts, "versions": versions, "rows": data}, indent=1) + "\n"
+    )
+    lost = [p for r in rows for p in r.losses()]
+    return f"{len(rows)} rows in {path}.md; losses: " + (
+        ", ".join(f"{p} {lost.count(p)}" for p in sorted(set(lost))) or "none"
+    )
+
+
+def _header() -> list[str]:
+    return [
+        "| dtype | layout | size | batch | imgops, us | raw | torchvision | kornia | where imgops loses, why |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+
+
+def _line(row: Row) -> str:
+    case, cells = row.case, []
+    for peer in ("raw", "torchvision", "kornia"):
+        ratio = row.ratio(peer)
+        text = "–" if ratio is None else f"{ratio:.2f}"
+        cells.append(f"**{text}**" if ratio is not None and ratio < EVEN else text)
+    dtype = str(case.dtype).removeprefix("torch.")
+    first = [dtype, case.layout, f"{case.size}²", str(case.batch), f"{row.times['imgops']:.0f}"]
+    return "| " + " | ".join([*first, *cells, why(row)]) + " |"
+
+
+def _budgets(rows: list[Row]) -> list[str]:
+    lines = [
+        "## Budgets: one image of 512 × 512, at most 1.1 raw calls + 10 us",
+        "",
+        "| operator | dtype | layout | imgops, us | budget, us | |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        budget, ours = row.budget(), row.times["imgops"] or 0
+        if budget is not None:
+            dtype = str(row.case.dtype).removeprefix("torch.")
+            verdict = "kept" if ours <= budget else f"**{ours - budget:.0f} us over**"
+            cells = (row.case.operator, dtype, row.case.layout, f"{ours:.0f}", f"{budget:.0f}", verdict)
+            lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
