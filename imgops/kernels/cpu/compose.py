@@ -88,21 +88,32 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
 
     An interleaved image is one wide plane to PIL, whose blend treats each byte for itself.
     """
+    masks = _layout.planes(mask.contiguous())
     if _layout.writes_interleaved(out):
         channels = out.shape[-3]
-        canvas = _layout.frames(out).reshape(-1, out.shape[-2], out.shape[-1] * channels)
-        wide = source.movedim(-3, -1).contiguous().flatten(-2)
-        patches = _layout.array(wide).reshape(-1, *wide.shape[-2:])
-        masks = np.repeat(_layout.planes(mask.contiguous()), channels, axis=-1)
+        canvas, patches = _wide(out), _wide(source.movedim(-3, -1).contiguous().movedim(-1, -3))
+        masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _merged(masks, channels)
         left = left * channels
     else:
         canvas, patches = _layout.planes(out), _layout.planes(source.contiguous())
-        masks = _layout.planes(mask.contiguous())
     repeat = len(canvas) // len(masks)
     for i, plane in enumerate(canvas):
+        if i % repeat == 0:
+            level = pil_view(masks[i // repeat])
         image = pil_view(plane)
         image.readonly = 0  # PIL maps memory as read-only; this memory is ours to write
-        image.paste(pil_view(patches[i]), (left, top), pil_view(masks[i // repeat]))
+        image.paste(pil_view(patches[i]), (left, top), level)
+
+
+def _wide(image: Tensor) -> np.ndarray:
+    """An interleaved image as planes of width W * C."""
+    frames = _layout.frames(image)
+    return frames.reshape(*frames.shape[:2], -1) if frames.size else frames[..., 0]
+
+
+def _merged(masks: np.ndarray, channels: int) -> np.ndarray:
+    """Each value ``channels`` times in a row; OpenCV does it many times faster than NumPy."""
+    return np.stack([cv2.merge([mask] * channels).reshape(len(mask), -1) for mask in masks])
 
 
 def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
@@ -111,8 +122,11 @@ def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
     weight = mask.to(working)
     if mask.dtype == torch.uint8:
         weight = weight / 255
-    blended = part.to(working) * (1 - weight) + source.to(working) * weight
-    part.copy_(blended)
+    above = source.to(working) * weight
+    if part.dtype == working:
+        part.mul_(1 - weight).add_(above)
+    else:
+        part.copy_(part.to(working).mul_(1 - weight).add_(above))
 
 
 def pad(
