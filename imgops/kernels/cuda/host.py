@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_HOST = "cpu"
+
 
 def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
     """A kernel for tensors of any device, made of one for the CPU."""
@@ -31,7 +33,7 @@ def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 def _to_host(x: Tensor, pinned: bool) -> Tensor:
-    if x.device.type == "cpu":
+    if x.device.type == _HOST:
         return x
     if 0 in x.stride():
         # An expanded tensor is sent once, and expanded again on the host.

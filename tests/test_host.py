@@ -1,0 +1,67 @@
+"""The round trip through the host. Without a GPU its copies are made from CPU memory to CPU memory."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from checks import bits_equal, captured
+from samples import EVERY, Maker, Sample
+
+from imgops._registry import operators
+from imgops.kernels.cuda import host
+
+
+@pytest.mark.parametrize("format", ["planar", "interleaved", "expanded", "sliced"])
+@pytest.mark.parametrize("sample", EVERY, ids=str)
+def test_round_trip(sample: Sample, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, args, keywords = sample.call(Maker(format=format, batch=(2,)))
+    overload, op_args = captured(function, *args, **keywords)
+    row = operators()[sample.op]
+    wanted = overload(*op_args)
+    monkeypatch.setattr(host, "_HOST", "elsewhere")  # every tensor is copied
+    seen: list[torch.Tensor] = []
+
+    def kernel(out: torch.Tensor, *arguments: object) -> None:
+        seen.extend(a for a in (out, *arguments) if isinstance(a, torch.Tensor))
+        row.kernel(out, *arguments)
+
+    out = row.fake(*op_args)
+    host.round_trip(kernel)(out, *op_args)
+    assert bits_equal(out, wanted) and out.stride() == wanted.stride()
+    given = {
+        t.untyped_storage().data_ptr() for t in (out, *op_args) if isinstance(t, torch.Tensor) and t.numel()
+    }
+    assert not given & {t.untyped_storage().data_ptr() for t in seen if t.numel()}
+
+
+def test_an_expanded_tensor_travels_once() -> None:
+    x = torch.rand(1, 3, 1, 1).expand(16, 3, 32, 32)
+    there = host._expand_again(x, pinned=False)
+    assert bits_equal(there, x) and there.untyped_storage().nbytes() == 12
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+class TestCuda:
+    def test_memory_is_pinned(self) -> None:
+        x = torch.rand(3, 8, 8, device="cuda")
+        assert host._host_like(x, pinned=True).is_pinned()
+
+    def test_streams(self) -> None:
+        """The copies belong to the caller's stream."""
+        import imgops
+
+        x = torch.rand(16, 3, 512, 512, device="cuda")
+        with torch.cuda.stream(torch.cuda.Stream()):
+            outs = [imgops.crop(x * k, (0, 0, 300, 300)) for k in range(1, 9)]
+        torch.cuda.synchronize()
+        for k, out in enumerate(outs, 1):
+            assert bits_equal(out, (x * k)[..., :300, :300])
+
+    def test_gradient(self) -> None:
+        import imgops
+
+        x = torch.rand(2, 3, 16, 16, device="cuda", requires_grad=True)
+        imgops.resize(imgops.pad(imgops.crop(x, (1, 2, 9, 11)), 2, "reflect"), (5, 5)).sum().backward()
+        cpu = x.detach().cpu().requires_grad_()
+        imgops.resize(imgops.pad(imgops.crop(cpu, (1, 2, 9, 11)), 2, "reflect"), (5, 5)).sum().backward()
+        torch.testing.assert_close(x.grad.cpu(), cpu.grad)

@@ -1,0 +1,61 @@
+"""What the pages say is true: the README's example runs as printed, its table is the registry's."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import imgops
+from tests import operator_table
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_example_runs_as_printed(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(code.strip().splitlines()) <= 15
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "torch.Size([3, 64, 64]) tensor(True)\n"
+
+
+def test_table_is_the_registry() -> None:
+    assert operator_table.current() == operator_table.table(), "run python -m tests.operator_table"
+
+
+def test_commands_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"make ([a-z]+)", README + (ROOT / "CONTRIBUTING.md").read_text()))
+    assert named <= targets
+    assert {"demo", "test", "lint", "bench", "help"} <= targets
+
+
+def test_links_lead_somewhere() -> None:
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
+            assert target.startswith("http") or (ROOT / target).exists(), f"{page}: {target}"
+
+
+@pytest.mark.parametrize("name", imgops.__all__)
+def test_docstring_examples(name: str) -> None:
+    function = getattr(imgops, name)
+    runner = doctest.DocTestRunner()
+    (test,) = doctest.DocTestFinder(recurse=False).find(function, name)
+    assert test.examples
+    assert runner.run(test).failed == 0
+
+
+def test_changelog_has_unreleased() -> None:
+    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()
