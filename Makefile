@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-SOURCES := pyproject.toml imgops/kernels/cpu/_native.c
+SOURCES := pyproject.toml $(wildcard imgops/kernels/cpu/_native*.[ch])
 
 .PHONY: help demo test lint format bench clean
 .DELETE_ON_ERROR:

@@ -37,11 +37,6 @@ def writes_interleaved(out: Tensor) -> bool:
     return not out.is_contiguous()
 
 
-def has_format(image: Tensor) -> bool:
-    """False for strides that name no memory format: an expanded scalar, a slice, a transpose."""
-    return image.is_contiguous() or is_interleaved(image)
-
-
 def empty(like: Tensor, height: int, width: int, *, interleaved: bool | None = None) -> Tensor:
     """An uninitialised image of another size with the dtype, device and memory format of ``like``."""
     if interleaved is None:
@@ -59,9 +54,13 @@ def empty(like: Tensor, height: int, width: int, *, interleaved: bool | None = N
     return like.new_empty_strided(size, stride)
 
 
-def dense(image: Tensor) -> Tensor:
-    """``image`` itself when it is planar or interleaved, else a contiguous copy."""
-    return image if has_format(image) else image.contiguous()
+def in_format(image: Tensor, interleaved: bool) -> Tensor:
+    """``image`` itself when it is interleaved (or planar), else a copy that is."""
+    if not interleaved:
+        return image.contiguous()
+    if is_interleaved(image):
+        return image
+    return image.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
 def bits(image: Tensor) -> Tensor:

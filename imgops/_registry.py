@@ -47,11 +47,6 @@ class Operator:
     adjoint: str | None
     overload: Any
 
-    @property
-    def gradient(self) -> str:
-        """What the operator table says about gradients."""
-        return "yes" if self.autograd is not None else "no"
-
 
 _operators: dict[str, Operator] = {}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from checks import bits_equal, captured, check_adjoint, check_fake, check_vmap
-from samples import ADJOINTS, EVERY, SAMPLES, Maker, Sample, variants
+from samples import ADJOINTS, EVERY, SAMPLES, Maker, Sample, dtypes_of, variants
 
 from imgops._registry import operators
 
@@ -19,9 +19,11 @@ DIFFERENTIABLE = [s for s in EVERY if not s.edge or "one-" in s.id]
 
 @pytest.mark.parametrize("sample", EVERY, ids=str)
 def test_opcheck(sample: Sample) -> None:
-    """opcheck on a plain call of each sample; on every variant for one sample of each operator."""
+    """Three variants of each sample; every variant of the first sample of each operator."""
     first = next(s for s in EVERY if s.op == sample.op)
-    makers = [Maker(grad=True)] if sample is not first else [Maker(grad=True), *variants(sample)]
+    makers = [Maker(grad=True), Maker(format="interleaved", batch=(2,), grad=True)]
+    makers += [Maker(torch.uint8, "sliced")] if torch.uint8 in dtypes_of(sample) else []
+    makers += variants(sample) if sample is first else []
     for maker in makers:
         function, args, keywords = sample.call(maker)
         op, op_args = captured(function, *args, **keywords)

@@ -349,7 +349,7 @@ class TestResize:
                 outs = []
                 for vector in (True, False):
                     out = torch.empty((*size, channels), dtype=torch.uint8)
-                    pointers = [_resample._pointers(t) for t in tables]
+                    pointers = [t.pointers for t in tables]
                     done = _resample.native(
                         "B", out.data_ptr(), x.data_ptr(), 1, 45, 53, channels, *pointers, False, vector
                     )

@@ -37,6 +37,9 @@ Tables = tuple[_tables.Table | None, _tables.Table | None]  # rows, columns; Non
 Order = Callable[[int, int, int, int], bool]
 
 
+_NO_TABLE = (0, 0, 0, 0, 0)
+
+
 def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None) -> bool:
     """Multiply by a table along each axis; False where the native kernel cannot.
 
@@ -51,15 +54,13 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
         _multiply(out, image, tables)
         return True
     interleaved = _layout.writes_interleaved(out)
-    if _layout.is_interleaved(image) != interleaved or not _layout.has_format(image):
-        channels_last = image.movedim(-3, -1).contiguous().movedim(-1, -3) if interleaved else None
-        image = image.contiguous() if channels_last is None else channels_last
+    image = _layout.in_format(image, interleaved)
     channels = out.shape[-3] if interleaved else 1
     height, width = image.shape[-2:]
     planes = image.numel() // (height * width * channels)
     step_in, step_out = image.nbytes // planes, out.nbytes // planes
     rows_first = order is not None and order(height, width, *out.shape[-2:])
-    pointers = [_pointers(table) for table in tables]
+    pointers = [_NO_TABLE if table is None else table.pointers for table in tables]
     done = True
 
     def work(start: int, stop: int) -> None:
@@ -79,14 +80,10 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
             done = False
 
     _threads.split(planes, image.numel(), work)
+    if not done and out.dtype != torch.uint8:  # no memory for its buffers: ATen's word is final
+        _multiply(out, image, tables)
+        return True
     return done
-
-
-def _pointers(table: _tables.Table | None) -> tuple[int, int, int, int, int]:
-    if table is None:
-        return (0, 0, 0, 0, 0)
-    out, taps = table.weight.shape
-    return (*(a.__array_interface__["data"][0] for a in table), out, taps)
 
 
 def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:

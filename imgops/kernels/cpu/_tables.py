@@ -8,8 +8,8 @@ results keep PIL's bits; OpenCV's serve float64 images and every adjoint.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import cv2
 import numpy as np
@@ -19,10 +19,17 @@ from PIL import Image
 _CACHED_VALUES = 1 << 15
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Table:
     start: np.ndarray  # int32 (out,)
     length: np.ndarray  # int32 (out,)
     weight: np.ndarray  # float64 (out, taps), zero from length on
+
+    @cached_property
+    def pointers(self) -> tuple[int, ...]:
+        """Addresses of the three arrays, rows and taps: the native kernel's view of the table."""
+        arrays = (self.start, self.length, self.weight)
+        return (*(a.ctypes.data for a in arrays), *self.weight.shape)
 
     def transpose(self, size: int) -> Table:
         """The table of the transposed matrix; ``size`` is the length of this one's input."""

@@ -44,9 +44,18 @@ def follow_torch() -> None:
         cv2.setNumThreads(threads)
 
 
+_before = 1
+
+
 def _before_fork() -> None:
     """End OpenCV's pool while its threads exist: a child that inherits its locks would hang."""
+    global _before
+    _before = cv2.getNumThreads()
     cv2.setNumThreads(1)
+
+
+def _in_parent() -> None:
+    cv2.setNumThreads(_before)
 
 
 def _in_child() -> None:
@@ -55,4 +64,4 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -91,7 +91,7 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
     masks = _layout.planes(mask.contiguous())
     if _layout.writes_interleaved(out):
         channels = out.shape[-3]
-        canvas, patches = _wide(out), _wide(source.movedim(-3, -1).contiguous().movedim(-1, -3))
+        canvas, patches = _wide(out), _wide(_layout.in_format(source, True))
         masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _merged(masks, channels)
         left = left * channels
     else:

@@ -1,0 +1,331 @@
+/* uint8: PIL's arithmetic with vector instructions. Included by _native.c alone.
+ *
+ * Two passes, each a sum of whole rows with 22-bit weights, rounded to 8 bits. A weight is kept as high * 2^11 +
+ * low, so that one instruction multiplies and adds pairs of 16-bit values; the sums are the same integers as PIL's.
+ * The horizontal pass works on transposed blocks of 16 rows.
+ */
+#define BITS 22
+#define LOW 11
+#define LANES 16
+
+/* A table in PIL's integers, in pairs of taps. A pair begins at an even input, so that transposed
+ * blocks can be stored in pairs too; each weight is high * 2^11 + low, both of which fit 16 bits. */
+typedef struct {
+    int32_t *first;       /* first pair */
+    int32_t *pairs;       /* how many */
+    int32_t *high, *low;  /* (out, width) two 16-bit weights each */
+    Py_ssize_t width;
+} Pairs;
+
+static int32_t pil_weight(double w) {
+    return (int32_t)(w < 0 ? -0.5 + w * (1 << BITS) : 0.5 + w * (1 << BITS));
+}
+
+/* NULL memory or a weight that 16 bits cannot hold: 0; the caller then takes PIL's own way. */
+static int make_pairs(Pairs *p, const Table *t) {
+    Py_ssize_t o, k;
+    p->width = t->taps / 2 + 2;
+    p->first = malloc(t->out * 2 * sizeof(int32_t));
+    p->high = calloc((size_t)t->out * p->width * 2, sizeof(int32_t));
+    if (!p->first || !p->high) return 0;
+    p->pairs = p->first + t->out;
+    p->low = p->high + (size_t)t->out * p->width;
+    for (o = 0; o < t->out; o++) {
+        int16_t *high = (int16_t *)(p->high + o * p->width), *low = (int16_t *)(p->low + o * p->width);
+        Py_ssize_t odd = t->start[o] & 1;
+        p->first[o] = t->start[o] >> 1;
+        p->pairs[o] = (int32_t)((t->length[o] + odd + 1) >> 1);
+        for (k = 0; k < t->length[o]; k++) {
+            double w = t->weight[o * t->taps + k];
+            int32_t q;
+            if (!(w > -15 && w < 15)) return 0;
+            q = pil_weight(w);
+            high[k + odd] = (int16_t)(q >> LOW);
+            low[k + odd] = (int16_t)(q & ((1 << LOW) - 1));
+        }
+    }
+    return 1;
+}
+
+static void free_pairs(Pairs *p) {
+    free(p->first);
+    free(p->high);
+}
+
+INLINE uint8_t round_level(int32_t high, int32_t low) {
+    int32_t sum = (int32_t)(((uint32_t)high << LOW) + (uint32_t)low + (1u << (BITS - 1)));
+    sum >>= BITS;
+    return sum < 0 ? 0 : sum > 255 ? 255 : (uint8_t)sum;
+}
+
+/* out[x] = sum over taps of weight * row[tap][x], for one output row of `length` bytes. */
+INLINE void rows_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t from,
+                        Py_ssize_t length, int32_t first, int32_t pairs, const int32_t *high, const int32_t *low) {
+    Py_ssize_t x;
+    int32_t k;
+    const int16_t *h = (const int16_t *)high, *l = (const int16_t *)low;
+    for (x = from; x < length; x++) {
+        int32_t sum_high = 0, sum_low = 0;
+        for (k = 0; k < 2 * pairs; k++) {
+            Py_ssize_t row = 2 * (Py_ssize_t)first + k;
+            int32_t value = row < rows ? in[row * stride + x] : 0;
+            sum_high += value * h[k];
+            sum_low += value * l[k];
+        }
+        out[x] = round_level(sum_high, sum_low);
+    }
+}
+
+#if X86
+INLINE AVX2 __m128i pack_levels(__m256i high_a, __m256i low_a, __m256i high_b, __m256i low_b) {
+    const __m256i half = _mm256_set1_epi32(1 << (BITS - 1));
+    __m256i a = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(high_a, LOW), low_a), half);
+    __m256i b = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(high_b, LOW), low_b), half);
+    __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(a, BITS), _mm256_srai_epi32(b, BITS));
+    words = _mm256_permute4x64_epi64(words, 0xD8);
+    return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
+static AVX2 void rows_avx2(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t length,
+                           int32_t first, int32_t pairs, const int32_t *high, const int32_t *low) {
+    Py_ssize_t x = 0;
+    for (; x + LANES <= length; x += LANES) {
+        __m256i ha = _mm256_setzero_si256(), la = ha, hb = ha, lb = ha;
+        const uint8_t *row = in + 2 * (Py_ssize_t)first * stride + x;
+        int32_t k;
+        for (k = 0; k < pairs; k++, row += 2 * stride) {
+            Py_ssize_t next = 2 * ((Py_ssize_t)first + k) + 1 < rows ? stride : 0; /* its weight is 0 */
+            __m128i a = _mm_loadu_si128((const __m128i *)row);
+            __m128i b = _mm_loadu_si128((const __m128i *)(row + next));
+            __m256i front = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b));
+            __m256i back = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b));
+            __m256i wh = _mm256_set1_epi32(high[k]), wl = _mm256_set1_epi32(low[k]);
+            ha = _mm256_add_epi32(ha, _mm256_madd_epi16(front, wh));
+            hb = _mm256_add_epi32(hb, _mm256_madd_epi16(back, wh));
+            la = _mm256_add_epi32(la, _mm256_madd_epi16(front, wl));
+            lb = _mm256_add_epi32(lb, _mm256_madd_epi16(back, wl));
+        }
+        _mm_storeu_si128((__m128i *)(out + x), pack_levels(ha, la, hb, lb));
+    }
+    rows_scalar(out, in, stride, rows, x, length, first, pairs, high, low);
+}
+
+/* A 16 x 16 block of bytes, transposed. */
+INLINE AVX2 void transpose16(__m128i r[16]) {
+    __m128i t[16];
+    int i;
+#define STEP(to, from, op)                                              \
+    for (i = 0; i < 8; i++) {                                           \
+        to[2 * i] = _mm_unpacklo_##op(from[i], from[i + 8]);            \
+        to[2 * i + 1] = _mm_unpackhi_##op(from[i], from[i + 8]);        \
+    }
+    STEP(t, r, epi8)
+    STEP(r, t, epi8)
+    STEP(t, r, epi8)
+    STEP(r, t, epi8)
+#undef STEP
+}
+
+/* Two columns of 16 bytes to 16-bit pairs of horizontal neighbours. */
+INLINE AVX2 void store_pair(uint8_t *to, __m128i a, __m128i b) {
+    _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)));
+    _mm256_storeu_si256((__m256i *)(to + 32), _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b)));
+}
+
+INLINE AVX2 __m128i load_column(const uint8_t *in, Py_ssize_t stride) {
+    uint8_t column[LANES];
+    int i;
+    for (i = 0; i < LANES; i++) column[i] = in[i * stride];
+    return _mm_loadu_si128((const __m128i *)column);
+}
+
+/* Bytes of a row that are whole vectors and whole pairs of pixels; the most that one step transposes. */
+#define STEP_BYTES(channels) ((channels) == 3 ? 48 : 16 / (2 * (channels)) * 2 * (channels))
+
+/* 16 rows from byte x on, transposed and paired: 64 bytes for each pair of pixels and each channel.
+ * Returns where it got to. */
+INLINE AVX2 Py_ssize_t to_pairs(uint8_t *paired, const uint8_t *in, Py_ssize_t x, Py_ssize_t stride,
+                                const int channels) {
+    const int step = STEP_BYTES(channels);
+    int i, c, v;
+    if (step && x + (step + 15) / 16 * 16 <= stride) {
+        __m128i r[48];
+        for (v = 0; v < (step + 15) / 16; v++) {
+            for (i = 0; i < 16; i++) r[16 * v + i] = _mm_loadu_si128((const __m128i *)(in + i * stride + x + 16 * v));
+            transpose16(r + 16 * v);
+        }
+        for (i = 0; i < step; i += 2 * channels)
+            for (c = 0; c < channels; c++)
+                store_pair(paired + ((x + i) / 2 + c) * 4 * LANES, r[i + c], r[i + channels + c]);
+        return x + step;
+    }
+    for (c = 0; c < channels; c++) {
+        __m128i a = load_column(in + x + c, stride), b = _mm_setzero_si128();
+        if (x + channels < stride) b = load_column(in + x + channels + c, stride);
+        store_pair(paired + (x / 2 + c) * 4 * LANES, a, b);
+    }
+    return x + 2 * channels;
+}
+
+static AVX2 void from_columns(uint8_t *out, const uint8_t *columns, Py_ssize_t stride, Py_ssize_t length) {
+    Py_ssize_t x = 0, i;
+    __m128i r[16];
+    for (; x + 16 <= length; x += 16) {
+        for (i = 0; i < 16; i++) r[i] = _mm_loadu_si128((const __m128i *)(columns + (x + i) * LANES));
+        transpose16(r);
+        for (i = 0; i < 16; i++) _mm_storeu_si128((__m128i *)(out + i * stride + x), r[i]);
+    }
+    for (; x < length; x++)
+        for (i = 0; i < 16; i++) out[i * stride + x] = columns[x * LANES + i];
+}
+
+/* One block of 16 rows; a constant number of channels lets the compiler unroll. Pairs are made just before
+ * the first output that needs them, so that they are still in the first cache. */
+INLINE AVX2 void block_avx2(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired, Py_ssize_t width,
+                            Py_ssize_t out_width, const int channels, const Pairs *p) {
+    Py_ssize_t o, made = (Py_ssize_t)p->first[0] * 2 * channels, c;
+    for (o = 0; o < out_width; o++) {
+        const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
+        int32_t pairs = p->pairs[o], k;
+        while (made < ((Py_ssize_t)p->first[o] + pairs) * 2 * channels)
+            made = to_pairs(paired, in, made, width * channels, channels);
+        for (c = 0; c < channels; c++) {
+            const uint8_t *at = paired + (p->first[o] * channels + c) * 4 * LANES;
+            __m256i ha = _mm256_setzero_si256(), la = ha, hb = ha, lb = ha;
+            for (k = 0; k < pairs; k++, at += channels * 4 * LANES) {
+                __m256i front = _mm256_loadu_si256((const __m256i *)at);
+                __m256i back = _mm256_loadu_si256((const __m256i *)(at + 32));
+                __m256i wh = _mm256_set1_epi32(high[k]), wl = _mm256_set1_epi32(low[k]);
+                ha = _mm256_add_epi32(ha, _mm256_madd_epi16(front, wh));
+                hb = _mm256_add_epi32(hb, _mm256_madd_epi16(back, wh));
+                la = _mm256_add_epi32(la, _mm256_madd_epi16(front, wl));
+                lb = _mm256_add_epi32(lb, _mm256_madd_epi16(back, wl));
+            }
+            _mm_storeu_si128((__m128i *)(columns + (o * channels + c) * LANES), pack_levels(ha, la, hb, lb));
+        }
+    }
+    from_columns(out, columns, out_width * channels, out_width * channels);
+}
+
+typedef void (*Block)(uint8_t *, const uint8_t *, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int, const Pairs *);
+#define BLOCK(name, channels)                                                                                     \
+    static AVX2 void block_##name(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired,             \
+                                  Py_ssize_t width, Py_ssize_t out_width, int any, const Pairs *p) {              \
+        (void)any;                                                                                                \
+        block_avx2(out, in, columns, paired, width, out_width, channels, p);                                      \
+    }
+BLOCK(1, 1)
+BLOCK(3, 3)
+BLOCK(4, 4)
+BLOCK(any, any)
+
+static Block block_of(int channels) {
+    return channels == 1 ? block_1 : channels == 3 ? block_3 : channels == 4 ? block_4 : block_any;
+}
+#endif
+
+static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py_ssize_t out_width,
+                           int channels, const Pairs *p) {
+    Py_ssize_t o, c;
+    int32_t k;
+    for (o = 0; o < out_width; o++) {
+        const int16_t *h = (const int16_t *)(p->high + o * p->width), *l = (const int16_t *)(p->low + o * p->width);
+        for (c = 0; c < channels; c++) {
+            int32_t sum_high = 0, sum_low = 0;
+            for (k = 0; k < 2 * p->pairs[o]; k++) {
+                Py_ssize_t x = 2 * (Py_ssize_t)p->first[o] + k;
+                int32_t value = x < width ? in[x * channels + c] : 0;
+                sum_high += value * h[k];
+                sum_low += value * l[k];
+            }
+            out[o * channels + c] = round_level(sum_high, sum_low);
+        }
+    }
+}
+
+/* Rows [from, to) of one plane, each `width` pixels of `channels` bytes, to `out_width` pixels. */
+static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t width,
+                      Py_ssize_t out_width, int channels, const Pairs *p, int avx2) {
+    Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
+#if X86
+    if (avx2 && to - from >= LANES) {
+        uint8_t *columns = malloc((size_t)out_length * LANES), *paired = malloc((size_t)(length + channels) * 2 * LANES);
+        if (!columns || !paired) {
+            free(columns);
+            free(paired);
+            return 0;
+        }
+        while (y < to) {
+            if (y + LANES > to) y = to - LANES; /* the last block repeats a few rows */
+            block_of(channels)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
+                               channels, p);
+            y += LANES;
+        }
+        free(columns);
+        free(paired);
+        return 1;
+    }
+#endif
+    for (; y < to; y++)
+        columns_scalar(out + (y - from) * out_length, in + y * length, width, out_width, channels, p);
+    return 1;
+}
+
+/* `in` begins at row `from`, which is even, and ends before row `to`. */
+static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t out_height,
+                     Py_ssize_t length, const Pairs *p, int avx2) {
+    Py_ssize_t o, rows = to - from;
+    for (o = 0; o < out_height; o++) {
+        int32_t first = (int32_t)(p->first[o] - from / 2);
+        const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
+#if X86
+        if (avx2) {
+            rows_avx2(out + o * length, in, length, rows, length, first, p->pairs[o], high, low);
+            continue;
+        }
+#endif
+        rows_scalar(out + o * length, in, length, rows, 0, length, first, p->pairs[o], high, low);
+    }
+}
+
+static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
+                       int channels, const Table *ty, const Table *tx, int rows_first, int avx2) {
+    Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width;
+    Py_ssize_t length = width * channels, out_length = out_width * channels, i, from = 0, to = height;
+    Pairs py = {0}, px = {0};
+    uint8_t *middle = NULL;
+    int done = (!ty->weight || make_pairs(&py, ty)) && (!tx->weight || make_pairs(&px, tx));
+    if (done && ty->weight && tx->weight && rows_first) {
+        middle = malloc((size_t)out_height * length + 1);
+        done = middle != NULL;
+    } else if (done && ty->weight) { /* only the rows that the vertical pass reads */
+        from = (Py_ssize_t)py.first[0] * 2;
+        to = 0;
+        for (i = 0; i < out_height; i++) {
+            Py_ssize_t first = (Py_ssize_t)py.first[i] * 2, end = first + 2 * (Py_ssize_t)py.pairs[i];
+            if (first < from) from = first;
+            if (end > to) to = end;
+        }
+        if (to > height) to = height;
+        if (tx->weight) {
+            middle = malloc((size_t)(to - from) * out_length + 1);
+            done = middle != NULL;
+        }
+    }
+    for (i = 0; done && i < planes; i++, in += height * length, out += out_height * out_length) {
+        if (!tx->weight)
+            vertical(out, in, 0, height, out_height, out_length, &py, avx2);
+        else if (!ty->weight)
+            done = horizontal(out, in, 0, height, width, out_width, channels, &px, avx2);
+        else if (rows_first) {
+            vertical(middle, in, 0, height, out_height, length, &py, avx2);
+            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, avx2);
+        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, avx2)))
+            vertical(out, middle, from, to, out_height, out_length, &py, avx2);
+    }
+    free(middle);
+    free_pairs(&py);
+    free_pairs(&px);
+    return done;
+}
+
