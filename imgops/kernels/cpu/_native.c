@@ -18,6 +18,7 @@
 #include <immintrin.h>
 #define X86 1
 #define AVX2 __attribute__((target("avx2,fma")))
+#define VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")))
 #define INLINE static inline __attribute__((always_inline))
 #else
 #define X86 0
@@ -139,9 +140,12 @@ static int plain_double ARGS(double) { return both_double CALL; }
 
 /* ---- Python ------------------------------------------------------------------------------------ */
 
-static int has_avx2(void) {
+/* The vector instructions of this machine: 0 none that are used here, 1 AVX2, 2 AVX-512 with VNNI. */
+static int machine_level(void) {
 #if X86
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
+    return 1 + (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"));
 #else
     return 0;
 #endif
@@ -152,11 +156,11 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     unsigned long long out, in, sy, cy, wy, sx, cx, wx;
     Py_ssize_t planes, height, width, channels;
     Table ty, tx;
-    int done = 0, rows_first, vector;
+    int done = 0, rows_first, level;
     (void)self;
-    if (!PyArg_ParseTuple(args, "sKKnnnn(KKKnn)(KKKnn)pp", &kind, &out, &in, &planes, &height, &width, &channels, &sy,
+    if (!PyArg_ParseTuple(args, "sKKnnnn(KKKnn)(KKKnn)pi", &kind, &out, &in, &planes, &height, &width, &channels, &sy,
                           &cy, &wy, &ty.out, &ty.taps, &sx, &cx, &wx, &tx.out, &tx.taps, &rows_first,
-                          &vector))
+                          &level))
         return NULL;
     ty.start = (const int32_t *)(uintptr_t)sy;
     ty.length = (const int32_t *)(uintptr_t)cy;
@@ -164,17 +168,17 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     tx.start = (const int32_t *)(uintptr_t)sx;
     tx.length = (const int32_t *)(uintptr_t)cx;
     tx.weight = (const double *)(uintptr_t)wx;
-    vector = vector && has_avx2();
+    if (level > machine_level()) level = machine_level();
     Py_BEGIN_ALLOW_THREADS
     if (!ty.weight && !tx.weight)
         done = 0;
     else if (*kind == 'B')
         done = resample_u8((uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, (int)channels,
-                           &ty, &tx, rows_first, vector);
+                           &ty, &tx, rows_first, level);
 #if X86
-    else if (vector && *kind == 'f')
+    else if (level && *kind == 'f')
         done = wide_float((float *)(uintptr_t)out, (const float *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
-    else if (vector && *kind == 'd')
+    else if (level && *kind == 'd')
         done = wide_double((double *)(uintptr_t)out, (const double *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
 #endif
     else if (*kind == 'f')
@@ -187,8 +191,9 @@ static PyObject *resample(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"resample", resample, METH_VARARGS,
-     "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, vector)"
-     " -> bool\n\nApply a banded table to each axis; False when it was not done and nothing useful was written."},
+     "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, level)"
+     " -> bool\n\nApply a banded table to each axis; False when it was not done and nothing useful was written.\n"
+     "level: the vector instructions to use at most; 0 none, 1 AVX2, 2 AVX-512 with VNNI."},
     {NULL, NULL, 0, NULL},
 };
 

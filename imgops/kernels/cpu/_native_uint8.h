@@ -179,48 +179,92 @@ static AVX2 void from_columns(uint8_t *out, const uint8_t *columns, Py_ssize_t s
         for (i = 0; i < 16; i++) out[i * stride + x] = columns[x * LANES + i];
 }
 
-/* One block of 16 rows; a constant number of channels lets the compiler unroll. Pairs are made just before
- * the first output that needs them, so that they are still in the first cache. */
-INLINE AVX2 void block_avx2(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired, Py_ssize_t width,
-                            Py_ssize_t out_width, const int channels, const Pairs *p) {
-    Py_ssize_t o, made = (Py_ssize_t)p->first[0] * 2 * channels, c;
-    for (o = 0; o < out_width; o++) {
-        const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
-        int32_t pairs = p->pairs[o], k;
-        while (made < ((Py_ssize_t)p->first[o] + pairs) * 2 * channels)
-            made = to_pairs(paired, in, made, width * channels, channels);
-        for (c = 0; c < channels; c++) {
-            const uint8_t *at = paired + (p->first[o] * channels + c) * 4 * LANES;
-            __m256i ha = _mm256_setzero_si256(), la = ha, hb = ha, lb = ha;
-            for (k = 0; k < pairs; k++, at += channels * 4 * LANES) {
-                __m256i front = _mm256_loadu_si256((const __m256i *)at);
-                __m256i back = _mm256_loadu_si256((const __m256i *)(at + 32));
-                __m256i wh = _mm256_set1_epi32(high[k]), wl = _mm256_set1_epi32(low[k]);
-                ha = _mm256_add_epi32(ha, _mm256_madd_epi16(front, wh));
-                hb = _mm256_add_epi32(hb, _mm256_madd_epi16(back, wh));
-                la = _mm256_add_epi32(la, _mm256_madd_epi16(front, wl));
-                lb = _mm256_add_epi32(lb, _mm256_madd_epi16(back, wl));
-            }
-            _mm_storeu_si128((__m128i *)(columns + (o * channels + c) * LANES), pack_levels(ha, la, hb, lb));
-        }
+/* 16 bytes of output from the pairs at `at` and every `step` bytes on. */
+INLINE AVX2 void mix_avx2(uint8_t *to, const uint8_t *at, Py_ssize_t step, int32_t pairs, const int32_t *high,
+                          const int32_t *low) {
+    __m256i ha = _mm256_setzero_si256(), la = ha, hb = ha, lb = ha;
+    int32_t k;
+    for (k = 0; k < pairs; k++, at += step) {
+        __m256i front = _mm256_loadu_si256((const __m256i *)at);
+        __m256i back = _mm256_loadu_si256((const __m256i *)(at + 32));
+        __m256i wh = _mm256_set1_epi32(high[k]), wl = _mm256_set1_epi32(low[k]);
+        ha = _mm256_add_epi32(ha, _mm256_madd_epi16(front, wh));
+        hb = _mm256_add_epi32(hb, _mm256_madd_epi16(back, wh));
+        la = _mm256_add_epi32(la, _mm256_madd_epi16(front, wl));
+        lb = _mm256_add_epi32(lb, _mm256_madd_epi16(back, wl));
     }
-    from_columns(out, columns, out_width * channels, out_width * channels);
+    _mm_storeu_si128((__m128i *)to, pack_levels(ha, la, hb, lb));
 }
 
-typedef void (*Block)(uint8_t *, const uint8_t *, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int, const Pairs *);
-#define BLOCK(name, channels)                                                                                     \
-    static AVX2 void block_##name(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired,             \
-                                  Py_ssize_t width, Py_ssize_t out_width, int any, const Pairs *p) {              \
-        (void)any;                                                                                                \
-        block_avx2(out, in, columns, paired, width, out_width, channels, p);                                      \
-    }
-BLOCK(1, 1)
-BLOCK(3, 3)
-BLOCK(4, 4)
-BLOCK(any, any)
+/* The same with AVX-512 and its instruction that multiplies pairs and adds them to the sum. */
+INLINE VNNI __m128i levels_vnni(__m512i high, __m512i low) {
+    __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, LOW), low);
+    sum = _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(1 << (BITS - 1))), BITS);
+    return _mm512_cvtusepi32_epi8(_mm512_max_epi32(sum, _mm512_setzero_si512()));
+}
 
-static Block block_of(int channels) {
-    return channels == 1 ? block_1 : channels == 3 ? block_3 : channels == 4 ? block_4 : block_any;
+INLINE VNNI void mix_vnni(uint8_t *to, const uint8_t *at, Py_ssize_t step, int32_t pairs, const int32_t *high,
+                          const int32_t *low) {
+    __m512i h = _mm512_setzero_si512(), l = h;
+    int32_t k;
+    for (k = 0; k < pairs; k++, at += step) {
+        __m512i pair = _mm512_loadu_si512(at);
+        h = _mm512_dpwssd_epi32(h, pair, _mm512_set1_epi32(high[k]));
+        l = _mm512_dpwssd_epi32(l, pair, _mm512_set1_epi32(low[k]));
+    }
+    _mm_storeu_si128((__m128i *)to, levels_vnni(h, l));
+}
+
+static VNNI void rows_vnni(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t length,
+                           int32_t first, int32_t pairs, const int32_t *high, const int32_t *low) {
+    Py_ssize_t x = 0;
+    for (; x + LANES <= length; x += LANES) {
+        __m512i h = _mm512_setzero_si512(), l = h;
+        const uint8_t *row = in + 2 * (Py_ssize_t)first * stride + x;
+        int32_t k;
+        for (k = 0; k < pairs; k++, row += 2 * stride) {
+            Py_ssize_t next = 2 * ((Py_ssize_t)first + k) + 1 < rows ? stride : 0; /* its weight is 0 */
+            __m512i a = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)row));
+            __m512i b = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(row + next)));
+            __m512i pair = _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
+            h = _mm512_dpwssd_epi32(h, pair, _mm512_set1_epi32(high[k]));
+            l = _mm512_dpwssd_epi32(l, pair, _mm512_set1_epi32(low[k]));
+        }
+        _mm_storeu_si128((__m128i *)(out + x), levels_vnni(h, l));
+    }
+    rows_scalar(out, in, stride, rows, x, length, first, pairs, high, low);
+}
+
+/* One block of 16 rows; a constant number of channels lets the compiler unroll. Pairs are made just before
+ * the first output that needs them, so that they are still in the first cache. */
+typedef void (*Block)(uint8_t *, const uint8_t *, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int, const Pairs *);
+#define BLOCK(name, target, mix, count)                                                                           \
+    static target void name(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired, Py_ssize_t width, \
+                            Py_ssize_t out_width, int any, const Pairs *p) {                                      \
+        const int channels = count ? count : any;                                                                 \
+        Py_ssize_t o, made = (Py_ssize_t)p->first[0] * 2 * channels, step = channels * 4 * LANES, c;              \
+        for (o = 0; o < out_width; o++) {                                                                         \
+            const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;                           \
+            const uint8_t *at = paired + p->first[o] * step;                                                      \
+            while (made < ((Py_ssize_t)p->first[o] + p->pairs[o]) * 2 * channels)                                 \
+                made = to_pairs(paired, in, made, width * channels, channels);                                    \
+            for (c = 0; c < channels; c++)                                                                        \
+                mix(columns + (o * channels + c) * LANES, at + c * 4 * LANES, step, p->pairs[o], high, low);      \
+        }                                                                                                         \
+        from_columns(out, columns, out_width * channels, out_width * channels);                                   \
+    }
+BLOCK(avx2_1, AVX2, mix_avx2, 1)
+BLOCK(avx2_3, AVX2, mix_avx2, 3)
+BLOCK(avx2_4, AVX2, mix_avx2, 4)
+BLOCK(avx2_any, AVX2, mix_avx2, 0)
+BLOCK(vnni_1, VNNI, mix_vnni, 1)
+BLOCK(vnni_3, VNNI, mix_vnni, 3)
+BLOCK(vnni_4, VNNI, mix_vnni, 4)
+BLOCK(vnni_any, VNNI, mix_vnni, 0)
+
+static Block block_of(int channels, int level) {
+    static const Block blocks[2][4] = {{avx2_1, avx2_3, avx2_4, avx2_any}, {vnni_1, vnni_3, vnni_4, vnni_any}};
+    return blocks[level - 1][channels == 1 ? 0 : channels == 3 ? 1 : channels == 4 ? 2 : 3];
 }
 #endif
 
@@ -245,10 +289,10 @@ static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py
 
 /* Rows [from, to) of one plane, each `width` pixels of `channels` bytes, to `out_width` pixels. */
 static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t width,
-                      Py_ssize_t out_width, int channels, const Pairs *p, int avx2) {
+                      Py_ssize_t out_width, int channels, const Pairs *p, int level) {
     Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
 #if X86
-    if (avx2 && to - from >= LANES) {
+    if (level && to - from >= LANES) {
         uint8_t *columns = malloc((size_t)out_length * LANES), *paired = malloc((size_t)(length + channels) * 2 * LANES);
         if (!columns || !paired) {
             free(columns);
@@ -257,7 +301,7 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
         }
         while (y < to) {
             if (y + LANES > to) y = to - LANES; /* the last block repeats a few rows */
-            block_of(channels)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
+            block_of(channels, level)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
                                channels, p);
             y += LANES;
         }
@@ -273,14 +317,15 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
 
 /* `in` begins at row `from`, which is even, and ends before row `to`. */
 static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t out_height,
-                     Py_ssize_t length, const Pairs *p, int avx2) {
+                     Py_ssize_t length, const Pairs *p, int level) {
     Py_ssize_t o, rows = to - from;
     for (o = 0; o < out_height; o++) {
         int32_t first = (int32_t)(p->first[o] - from / 2);
         const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
 #if X86
-        if (avx2) {
-            rows_avx2(out + o * length, in, length, rows, length, first, p->pairs[o], high, low);
+        if (level) {
+            (level == 1 ? rows_avx2 : rows_vnni)(out + o * length, in, length, rows, length, first, p->pairs[o],
+                                                 high, low);
             continue;
         }
 #endif
@@ -289,7 +334,7 @@ static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_
 }
 
 static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
-                       int channels, const Table *ty, const Table *tx, int rows_first, int avx2) {
+                       int channels, const Table *ty, const Table *tx, int rows_first, int level) {
     Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width;
     Py_ssize_t length = width * channels, out_length = out_width * channels, i, from = 0, to = height;
     Pairs py = {0}, px = {0};
@@ -314,14 +359,14 @@ static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ss
     }
     for (i = 0; done && i < planes; i++, in += height * length, out += out_height * out_length) {
         if (!tx->weight)
-            vertical(out, in, 0, height, out_height, out_length, &py, avx2);
+            vertical(out, in, 0, height, out_height, out_length, &py, level);
         else if (!ty->weight)
-            done = horizontal(out, in, 0, height, width, out_width, channels, &px, avx2);
+            done = horizontal(out, in, 0, height, width, out_width, channels, &px, level);
         else if (rows_first) {
-            vertical(middle, in, 0, height, out_height, length, &py, avx2);
-            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, avx2);
-        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, avx2)))
-            vertical(out, middle, from, to, out_height, out_length, &py, avx2);
+            vertical(middle, in, 0, height, out_height, length, &py, level);
+            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, level);
+        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, level)))
+            vertical(out, middle, from, to, out_height, out_length, &py, level);
     }
     free(middle);
     free_pairs(&py);

@@ -38,6 +38,7 @@ Order = Callable[[int, int, int, int], bool]
 
 
 _NO_TABLE = (0, 0, 0, 0, 0)
+_LEVEL = 2  # all the vector instructions that the native kernel knows, where the machine has them
 
 
 def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None) -> bool:
@@ -75,7 +76,7 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
             channels,
             *pointers,
             rows_first,
-            True,
+            _LEVEL,
         ):
             done = False
 
