@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import platform
 import re
+import timeit
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
+import torch
 
 from benchmarks.cases import RAW, Case
 
@@ -82,7 +87,19 @@ def machine() -> dict[str, str]:
         names = re.findall(r"model name\s*:\s*(.+)", info.read_text())
         cpu = names[0] if names else cpu
     slug = re.sub(r"[^a-z0-9.]+", "-", re.sub(r"\(.*?\)|@|cpu|processor", " ", cpu.lower())).strip("-")
-    return {"cpu": cpu, "system": platform.platform(), "python": platform.python_version(), "slug": slug}
+    small = np.empty(32, np.uint8)
+    return {
+        "cpu": cpu,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "slug": slug,
+        "torch.empty": _cost(lambda: torch.empty(32, dtype=torch.uint8)),
+        "numpy.copyto": _cost(lambda: np.copyto(small, small)),
+    }
+
+
+def _cost(call: Callable[[], object]) -> str:
+    return f"{min(timeit.repeat(call, number=2000, repeat=5)) / 2000 * 1e6:.1f} us"
 
 
 def write(rows: list[Row], path: Path) -> str:
@@ -99,8 +116,8 @@ def write(rows: list[Row], path: Path) -> str:
         "Each number says how many times as long as imgops the other takes on the same work, output in memory of",
         "its own: above 1 imgops is faster. Shortest times of one run in which the columns take turns; compare",
         "rows, not runs. Images have three channels. A dash: the peer has no such operator. **Bold**: imgops",
-        f"loses (below {EVEN}), and the last column says why. Python on this machine is slow: a call of NumPy's",
-        "copyto takes 1 us, a call of torch.empty 3 us.",
+        f"loses (below {EVEN}), and the last column says why. To judge what calls cost here: torch.empty of 32 bytes",
+        f"takes {facts['torch.empty']}, numpy.copyto of as many {facts['numpy.copyto']}.",
         "",
         *(f"- {operator}: raw is {raw}" for operator, raw in RAW.items()),
         "",

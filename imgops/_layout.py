@@ -72,7 +72,9 @@ def array(image: Tensor) -> np.ndarray:
     """A NumPy view of a CPU tensor: same memory, same strides; types unknown to NumPy come as bits."""
     if image.requires_grad:
         image = image.detach()
-    return (image if image.dtype in _NUMPY_HAS else bits(image)).numpy()
+    if image.dtype in _NUMPY_HAS:
+        return image.numpy()
+    return bits(image).numpy()
 
 
 def planes(image: Tensor) -> np.ndarray:

@@ -150,13 +150,13 @@ def _fast(
     nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
 
     def call(*args: Any) -> Tensor:
-        if nothing_watches():
-            for x in args[:tensors]:
-                if not is_plain(x):
-                    return overload(*args)
-            out = fake(*args)
-            kernel(out, *args)
-            return out
-        return overload(*args)
+        if not nothing_watches() or not is_plain(args[0]):
+            return overload(*args)
+        for x in args[1:tensors]:
+            if not is_plain(x):
+                return overload(*args)
+        out = fake(*args)
+        kernel(out, *args)
+        return out
 
     return call

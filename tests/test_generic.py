@@ -167,8 +167,9 @@ def test_compiled(sample: Sample) -> None:
 @pytest.mark.parametrize("op", list(operators()))
 def test_compiled_by_inductor(op: str) -> None:
     samples = [s for s in INNER if s.op == op]
-    for sample, format in ((samples[0], "planar"), (samples[-1], "interleaved")):
-        compiled_equals_eager(sample, Maker(batch=(2,), format=format, grad=True), "inductor")
+    for sample in (samples[0], samples[-1]):
+        for format in ("planar", "interleaved"):
+            compiled_equals_eager(sample, Maker(batch=(2,), format=format, grad=True), "inductor")
 
 
 class Wrapped(torch.nn.Module):

@@ -29,7 +29,6 @@ ALLOWED = {
     "autograd": {"_check"},
     "vmap": {"_check"},
     "ops": {"_check", "_registry", "autograd", "fake", "kernels", "ops", "vmap"},
-    "transforms": {"", "_check", "ops", "transforms"},
     "demo": {"", "_torch_private", "demo"},
     "__main__": {"", "demo"},
     "__init__": {"ops"},

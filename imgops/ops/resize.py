@@ -77,6 +77,8 @@ def resize(
     ValueError
         If ``size`` is below 1 or has 2**31 pixels or more, ``image`` has no pixels, the filter is
         unknown, or ``box`` leaves the image.
+    NotImplementedError
+        If ``box`` requires a gradient.
 
     Notes
     -----

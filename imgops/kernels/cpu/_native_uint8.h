@@ -309,6 +309,8 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
         free(paired);
         return 1;
     }
+#else
+    (void)level;
 #endif
     for (; y < to; y++)
         columns_scalar(out + (y - from) * out_length, in + y * length, width, out_width, channels, p);
@@ -328,6 +330,8 @@ static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_
                                                  high, low);
             continue;
         }
+#else
+        (void)level;
 #endif
         rows_scalar(out + o * length, in, length, rows, 0, length, first, p->pairs[o], high, low);
     }

@@ -31,11 +31,11 @@ _WHOLE = (...,)
 
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
     height, width = image.shape[-2:]
+    if left >= 0 and top >= 0 and right <= width and bottom <= height:
+        _copy(out, _WHOLE, image, (..., slice(top, bottom), slice(left, right)))
+        return
     x0, x1 = _clip(left, right, width)
     y0, y1 = _clip(top, bottom, height)
-    if x1 - x0 == right - left and y1 - y0 == bottom - top:
-        _copy(out, _WHOLE, image, _window(x0, x1, y0, y1))
-        return
     out.zero_()
     _copy(out, _window(x0 - left, x1 - left, y0 - top, y1 - top), image, _window(x0, x1, y0, y1))
 
@@ -70,10 +70,11 @@ def _window(x0: int, x1: int, y0: int, y1: int) -> tuple[Any, ...]:
 
 
 def _copy(out: Tensor, to: tuple[Any, ...], image: Tensor, at: tuple[Any, ...]) -> None:
-    if out.numel() < _LARGE and out.element_size() <= 8:
-        np.copyto(_layout.array(out)[to], _layout.array(image)[at])
-    else:
+    if out.numel() >= _LARGE or out.element_size() > 8:
         out[to].copy_(image.detach()[at])
+    else:
+        source, target = _layout.array(image), _layout.array(out)
+        np.copyto(target if to is _WHOLE else target[to], source if at is _WHOLE else source[at])
 
 
 def _levels(mask: Tensor) -> Tensor:
