@@ -20,7 +20,10 @@ from imgops.kernels.cpu import _border
 from imgops.kernels.cpu._resample import pil_view
 
 #: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
-_LARGE = 1 << 19
+_LARGE = 1 << 20
+
+#: Below this many values an image costs OpenCV more by the call than by the pixel: NumPy fills all at once.
+_SMALL = 1 << 14
 
 #: OpenCV copies values of any type that has the right width; 8-byte values travel as doubles, unread.
 _CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
@@ -147,7 +150,9 @@ def pad(
     if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _MAX_CHANNELS):
         scalars = None
     elif mode == "constant":
-        scalars = _scalars(values, channels, interleaved)
+        calls = out.numel() // math.prod(out.shape[-3:] if interleaved else out.shape[-2:])
+        many_small = calls > 4 and out.numel() < calls * _SMALL
+        scalars = None if many_small else _scalars(values, channels, interleaved)
     if scalars is not None:
         _pad_by_opencv(out, image, (top, bottom, left, right), mode, scalars)
     elif mode == "constant":
