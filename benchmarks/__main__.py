@@ -13,7 +13,7 @@ import cv2
 import torch
 from tqdm import tqdm
 
-from benchmarks.cases import COLUMNS, OPERATORS, Case
+from benchmarks.cases import OPERATORS, Case
 from benchmarks.table import Row, machine, write
 
 RESULTS = Path(__file__).parent / "results"
@@ -31,17 +31,15 @@ def cases(quick: bool) -> list[Case]:
 
 
 def measure(case: Case, seconds: float) -> Row:
-    """The shortest time of each column, in microseconds; the columns take turns, so all share the noise."""
+    """Rounds in which the columns take turns: a machine that slows down for a while slows all of them."""
     calls = {name: call for name, call in case.columns().items() if call is not None}
     loops = {name: _loops(call) for name, call in calls.items()}
-    best = dict.fromkeys(calls, float("inf"))
-    started, rounds, elapsed = time.perf_counter(), 0, 0.0
-    while rounds < 3 or (elapsed < seconds and rounds < 200):
-        for name, call in calls.items():
-            best[name] = min(best[name], _time(call, loops[name]))
-        rounds += 1
+    rounds: list[dict[str, float]] = []
+    started, elapsed = time.perf_counter(), 0.0
+    while len(rounds) < 2 or (elapsed < 4 and len(rounds) < 5) or (elapsed < seconds and len(rounds) < 200):
+        rounds.append({name: _time(call, loops[name]) for name, call in calls.items()})
         elapsed = time.perf_counter() - started
-    return Row(case, {name: best.get(name) for name in COLUMNS})
+    return Row(case, rounds)
 
 
 def _loops(call: Callable[[], Any]) -> int:

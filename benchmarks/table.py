@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import torch
 
-from benchmarks.cases import RAW, Case
+from benchmarks.cases import COLUMNS, RAW, Case
 
 #: A ratio below this is a loss; nearer to 1 the noise of a shared machine decides.
 EVEN = 0.95
@@ -25,35 +26,39 @@ _PACKAGES = ("imgops", "torch", "torchvision", "pillow", "opencv-python", "numpy
 @dataclass(frozen=True)
 class Row:
     case: Case
-    times: dict[str, float | None]  # microseconds
+    rounds: list[dict[str, float]]  # microseconds a column, round by round
+
+    def time(self, column: str) -> float | None:
+        """The median over the rounds; None where there is no such column."""
+        return median(r[column] for r in self.rounds) if column in self.rounds[0] else None
 
     def ratio(self, peer: str) -> float | None:
-        """How many times as long as imgops the peer takes."""
-        ours, theirs = self.times["imgops"], self.times[peer]
-        return None if ours is None or theirs is None else theirs / ours
+        """How many times as long as imgops the peer takes: the median of the rounds' ratios."""
+        if peer not in self.rounds[0]:
+            return None
+        return median(r[peer] / r["imgops"] for r in self.rounds)
+
+    def gap(self, peer: str) -> float:
+        """How much longer imgops takes, in microseconds: the median of the rounds' differences."""
+        return median(r["imgops"] - r[peer] for r in self.rounds)
 
     def losses(self) -> list[str]:
-        return [p for p in self.times if p != "imgops" and (r := self.ratio(p)) is not None and r < EVEN]
+        return [p for p in COLUMNS[1:] if (r := self.ratio(p)) is not None and r < EVEN]
 
-    def budget(self) -> float | None:
-        """The most that a call may take: 1.1 raw calls + 10 us, for one image of 512 x 512."""
-        raw = self.times["raw"]
-        if raw is None or self.case.size != 512 or self.case.batch != 1:
+    def over_budget(self) -> float | None:
+        """Microseconds beyond 1.1 raw calls + 10, for one image of 512 x 512."""
+        if self.case.size != 512 or self.case.batch != 1:
             return None
-        return 1.1 * raw + 10
+        return median(r["imgops"] - 1.1 * r["raw"] - 10 for r in self.rounds)
 
 
 def overheads(rows: list[Row]) -> dict[tuple[object, ...], float]:
     """What a call costs before its pixels do: the gap to the raw call on 32 x 32."""
-    return {_kind(r.case): _gap(r, "raw") for r in rows if r.case.size == 32}
+    return {_kind(r.case): r.gap("raw") for r in rows if r.case.size == 32}
 
 
 def _kind(case: Case) -> tuple[object, ...]:
     return case.operator, case.dtype, case.layout, case.batch
-
-
-def _gap(row: Row, peer: str) -> float:
-    return (row.times["imgops"] or 0) - (row.times[peer] or 0)
 
 
 def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
@@ -62,7 +67,7 @@ def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
     calls = max(overhead.get(_kind(row.case), 40.0), 10.0)
     reasons = []
     for peer in row.losses():
-        gap = _gap(row, peer)
+        gap = row.gap(peer)
         if gap <= 1.3 * calls + 5:
             reasons.append(f"{peer}: {gap:.0f} us of checks and Python calls around the kernel")
         elif peer == "torchvision" and operator.startswith("resize b") and uint8:
@@ -114,8 +119,8 @@ def write(rows: list[Row], path: Path) -> str:
         + ".",
         "",
         "Each number says how many times as long as imgops the other takes on the same work, output in memory of",
-        "its own: above 1 imgops is faster. Shortest times of one run in which the columns take turns; compare",
-        "rows, not runs. Images have three channels. A dash: the peer has no such operator. **Bold**: imgops",
+        "its own: above 1 imgops is faster. One run, in rounds in which the columns take turns; a number is the",
+        "median of the rounds' ratios; compare rows, not runs. Images have three channels. A dash: the peer has no such operator. **Bold**: imgops",
         f"loses (below {EVEN}), and the last column says why. To judge what calls cost here: torch.empty of 32 bytes",
         f"takes {facts['torch.empty']}, numpy.copyto of as many {facts['numpy.copyto']}.",
         "",
@@ -133,7 +138,13 @@ def write(rows: list[Row], path: Path) -> str:
     lines += _budgets(rows)
     path.with_suffix(path.suffix + ".md").write_text("\n".join(lines))
     data = [
-        {**vars(r.case), "dtype": str(r.case.dtype), "microseconds": r.times, "why": why(r, overhead)}
+        {
+            **vars(r.case),
+            "dtype": str(r.case.dtype),
+            "microseconds": {c: r.time(c) for c in COLUMNS},
+            "ratio": {c: r.ratio(c) for c in COLUMNS},
+            "why": why(r, overhead),
+        }
         for r in rows
     ]
     path.with_suffix(path.suffix + ".json").write_text(
@@ -159,7 +170,7 @@ def _line(row: Row, reason: str) -> str:
         text = "–" if ratio is None else f"{ratio:.2f}"
         cells.append(f"**{text}**" if ratio is not None and ratio < EVEN else text)
     dtype = str(case.dtype).removeprefix("torch.")
-    first = [dtype, case.layout, f"{case.size}²", str(case.batch), f"{row.times['imgops']:.0f}"]
+    first = [dtype, case.layout, f"{case.size}²", str(case.batch), f"{row.time('imgops'):.0f}"]
     return "| " + " | ".join([*first, *cells, reason]) + " |"
 
 
@@ -167,14 +178,16 @@ def _budgets(rows: list[Row]) -> list[str]:
     lines = [
         "## Budgets: one image of 512 × 512, at most 1.1 raw calls + 10 us",
         "",
-        "| operator | dtype | layout | imgops, us | budget, us | |",
+        "| operator | dtype | layout | imgops, us | raw, us | budget |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        budget, ours = row.budget(), row.times["imgops"] or 0
-        if budget is not None:
+        over = row.over_budget()
+        if over is not None:
             dtype = str(row.case.dtype).removeprefix("torch.")
-            verdict = "kept" if ours <= budget else f"**{ours - budget:.0f} us over**"
-            cells = (row.case.operator, dtype, row.case.layout, f"{ours:.0f}", f"{budget:.0f}", verdict)
-            lines.append("| " + " | ".join(cells) + " |")
+            verdict = "kept" if over <= 0 else f"**{over:.0f} us over**"
+            times = f"{row.time('imgops'):.0f}", f"{row.time('raw'):.0f}"
+            lines.append(
+                "| " + " | ".join((row.case.operator, dtype, row.case.layout, *times, verdict)) + " |"
+            )
     return [*lines, ""]
