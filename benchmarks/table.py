@@ -78,8 +78,8 @@ def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
             reasons.append("raw: its planes were mapped for PIL beforehand, ours are mapped in the call")
         else:
             reasons.append(
-                f"raw: {calls:.0f} us of calls; the rest is one large new tensor against small arrays "
-                "whose memory stays in the cache"
+                f"raw: {calls:.0f} us of calls; the rest is one large new tensor, whose pages may be "
+                "fresh, against small arrays in reused memory"
             )
     return "; ".join(reasons)
 
