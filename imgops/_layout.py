@@ -16,6 +16,9 @@ from torch import Tensor
 
 #: The integer type with the same number of bytes: movement is exact for every dtype when it moves bits.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+#: The channels of an interleaved frame that OpenCV takes at most: CV_CN_MAX of OpenCV 5; 512 before.
+MAX_CHANNELS = 128
+
 _NUMPY_HAS = frozenset(
     (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
 )

@@ -109,31 +109,15 @@ def _register(
 ) -> Any:
     """Hand the facets to torch.library; return the overload."""
     through_host = host.round_trip(kernel)
-
-    def on_cpu(*args: Any) -> Tensor:
-        out = fake(*args)
-        kernel(out, *args)
-        return out
-
-    def elsewhere(*args: Any) -> Tensor:
-        out = fake(*args)
-        through_host(out, *args)
-        return out
-
-    def on_cuda(*args: Any) -> Tensor:
-        out = fake(*args)
-        (cuda or through_host)(out, *args)
-        return out
-
     schema = torch.library.infer_schema(signature, mutates_args=())
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
     tags = () if cuda else (torch.Tag.cudagraph_unsafe,)
     opdef = torch.library.custom_op(
-        f"{NAMESPACE}::{name}", elsewhere, mutates_args=(), schema=schema, tags=tags
+        f"{NAMESPACE}::{name}", _filled(fake, through_host), mutates_args=(), schema=schema, tags=tags
     )
     # One device a call: a shared registration cannot be replaced for one device alone.
-    opdef.register_kernel("cpu", on_cpu)
-    opdef.register_kernel("cuda", on_cuda)
+    opdef.register_kernel("cpu", _filled(fake, kernel))
+    opdef.register_kernel("cuda", _filled(fake, cuda or through_host))
     opdef.register_fake(fake)
     if autograd is not None:
         _torch_private.register_gradient(opdef, autograd.setup_context, autograd.backward, autograd.jvp)
@@ -141,6 +125,17 @@ def _register(
         opdef.register_vmap(vmap)
 
     return _torch_private.overload_of(opdef)
+
+
+def _filled(fake: Callable[..., Tensor], kernel: Callable[..., None]) -> Callable[..., Tensor]:
+    """What a device runs: the fake validates and allocates, the kernel fills."""
+
+    def run(*args: Any) -> Tensor:
+        out = fake(*args)
+        kernel(out, *args)
+        return out
+
+    return run
 
 
 def _fast(

@@ -27,7 +27,6 @@ _SMALL = 1 << 14
 
 #: OpenCV copies values of any type that has the right width; 8-byte values travel as doubles, unread.
 _CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
-_MAX_CHANNELS = 128  # CV_CN_MAX of OpenCV 5; 512 before
 
 _WHOLE = (...,)
 
@@ -147,7 +146,7 @@ def pad(
     channels = out.shape[-3]
     values = None if fill is None or mode != "constant" else saturate(fill, image.dtype)
     scalars: list[Scalar] | None = [_ZERO]
-    if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _MAX_CHANNELS):
+    if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
         scalars = None
     elif mode == "constant":
         calls = out.numel() // math.prod(out.shape[-3:] if interleaved else out.shape[-2:])

@@ -53,9 +53,7 @@ def resize(
     if interpolation == "nearest":
         _each_region("resize", out, image, box, image, partial(_nearest, antialias=antialias))
     elif image.dtype in _HALF:
-        single = _layout.empty(image, height, width).float()
-        resize(single, image.detach().float(), box, height, width, interpolation, antialias)
-        out.copy_(single)
+        _in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
         work = partial(_antialiased, interpolation=interpolation)
         _each_region("resize", out, image, box, image, work)
@@ -79,9 +77,7 @@ def resize_adjoint(
     if out.numel() == 0:
         return
     if grad.dtype in _HALF:
-        single = _layout.empty(grad, height, width).float()
-        resize_adjoint(single, grad.detach().float(), box, height, width, interpolation, antialias)
-        out.copy_(single)
+        _in_single(resize_adjoint, out, grad, box, height, width, interpolation, antialias)
         return
     size = tuple(grad.shape[-2:])
 
@@ -99,6 +95,21 @@ def resize_adjoint(
         _resample.apply(target, source, transposed)
 
     _each_region("resize_adjoint", out, grad, box, out, one)
+
+
+def _in_single(
+    kernel: Callable[..., None],
+    out: Tensor,
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    *rest: Any,
+) -> None:
+    """Half precision: the float32 result, rounded once."""
+    single = _layout.empty(image, height, width).float()
+    kernel(single, image.detach().float(), box, height, width, *rest)
+    out.copy_(single)
 
 
 def _each_region(
@@ -188,7 +199,7 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
     _threads.follow_torch()
     height, width = out.shape[-2:]
     interleaved = _layout.writes_interleaved(out)
-    if interleaved and out.shape[-3] > (4 if interpolation == "area" else _MAX_CHANNELS):
+    if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype)
         _by_opencv(planar, image.contiguous(), interpolation)
         out.copy_(planar)
@@ -197,6 +208,3 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
     sources = view(image if interleaved else image.contiguous())
     for source, target in zip(sources, view(out), strict=True):
         cv2.resize(source, (width, height), dst=target, interpolation=_OPENCV[interpolation])
-
-
-_MAX_CHANNELS = 128  # CV_CN_MAX of OpenCV 5; 512 before
