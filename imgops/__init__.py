@@ -10,8 +10,32 @@ except ImportError as error:
         ) from error
     raise
 
+from imgops import autocast, config, sharding, testing, vmap
+from imgops._registry import operator
+from imgops._rows import Gradient, decompositions
+from imgops.ops.codec import decode_image, encode_image
 from imgops.ops.compose import crop, pad, paste
-from imgops.ops.resize import resize
+from imgops.ops.mutation import accumulate, paste_, paste_out
+from imgops.ops.resize import resize, resize_out
 
 __version__ = "0.1.0.dev0"
-__all__ = ["crop", "pad", "paste", "resize"]
+__all__ = [
+    "Gradient",
+    "accumulate",
+    "autocast",
+    "config",
+    "crop",
+    "decode_image",
+    "decompositions",
+    "encode_image",
+    "operator",
+    "pad",
+    "paste",
+    "paste_",
+    "paste_out",
+    "resize",
+    "resize_out",
+    "sharding",
+    "testing",
+    "vmap",
+]

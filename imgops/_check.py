@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -118,6 +119,62 @@ def broadcasts(size: Sequence[int], target: Sequence[int]) -> bool:
         return False
     pairs = zip(reversed(size), reversed(target), strict=False)
     return all(have == 1 or have == want for have, want in pairs)
+
+
+def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, width: int) -> None:
+    """``value`` is what the operator would return: the shape of ``other`` with another size."""
+    like(op, "out", value, other_name, other)
+    wanted = (*other.shape[:-2], height, width)
+    if tuple(value.shape) != wanted:
+        fail(ValueError, op, f"out must have shape {numbers(*wanted)}", shape(value))
+
+
+def written(op: str, name: str, value: Tensor, **read: Tensor | None) -> None:
+    """``value`` can be written to: no two of its elements share memory, and it shares none with the others."""
+    if any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
+        fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
+    for other_name, other in read.items():
+        if other is not None and _overlap(value, other):
+            fail(ValueError, op, f"{name} must not overlap {other_name} in memory", "overlapping tensors")
+
+
+class _Memory:
+    """The addresses of a tensor's elements, in the form that NumPy understands; nobody reads them."""
+
+    def __init__(self, x: Tensor, base: int) -> None:
+        size = x.element_size()
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{size}",
+            "shape": tuple(x.shape),
+            "strides": tuple(s * size for s in x.stride()),
+            "data": (base + x.storage_offset() * size, True),
+        }
+
+
+def _overlap(a: Tensor, b: Tensor) -> bool:
+    """Exactly, up to an effort that only odd strides exceed; those count as overlapping.
+
+    Fake tensors have no addresses: there, views of one storage are known by the storage.
+    """
+    try:
+        storage_a, storage_b = a.untyped_storage(), b.untyped_storage()
+    except NotImplementedError:  # the wrappers of torch.func and vmap have no memory of their own
+        return False
+    if storage_a is storage_b:
+        base_a = base_b = 1 << 40
+    elif type(a) is type(b) is Tensor and not (a.is_meta or b.is_meta):
+        base_a, base_b = storage_a.data_ptr(), storage_b.data_ptr()
+    else:
+        return False
+    if not all(type(v) is int for x in (a, b) for v in (*x.shape, *x.stride(), x.storage_offset())):
+        return False
+    if a.numel() == 0 or b.numel() == 0:
+        return False
+    try:
+        return np.shares_memory(_Memory(a, base_a), _Memory(b, base_b), max_work=1 << 16)
+    except np.exceptions.TooHardError:
+        return True
 
 
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:

@@ -2,156 +2,304 @@
 
 An operator is declared by a typed signature, which becomes its schema, and the list of facets it has::
 
-    @operator(kernel=cpu.compose.crop, fake=fake.compose.crop, ...)
+    @operator("imgops::crop", kernel=cpu.compose.crop, fake=fake.compose.crop, ...)
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
-A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``.
+A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The
+signature and ``mutates`` say which other contract an operator keeps, if it does: ``_rows.Contract``.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, wraps
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from imgops import _torch_private
+from imgops import _call, _refuse, _rows, _torch_private
+from imgops._rows import Contract, Function, Gradient, Operator
+from imgops.autocast import DEVICES
+from imgops.autograd import derived
 from imgops.kernels.cuda import host
+from imgops.vmap import random as random_vmap
 
-NAMESPACE = "imgops"
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """The autograd facet: what the backward keeps, the backward, and the forward-mode rule."""
-
-    setup_context: Callable[..., None]
-    backward: Callable[..., tuple[Any, ...]]
-    jvp: Callable[..., Tensor] | None = None
-
-
-@dataclass(frozen=True)
-class Operator:
-    """The row of a registered operator: its signature and its facets; None where it has none."""
-
-    name: str
-    signature: inspect.Signature
-    kernel: Callable[..., None]
-    cuda: Callable[..., None] | None
-    fake: Callable[..., Tensor]
-    autograd: Gradient | None
-    vmap: Callable[..., Any] | None
-    adjoint: str | None
-    overload: Any
-
-
-_operators: dict[str, Operator] = {}
-
-
-def operators() -> Mapping[str, Operator]:
-    """Every registered operator by its name, in order of registration."""
-    return dict(_operators)
+#: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
+TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
 
 
 def operator(
+    name: str,
     *,
-    kernel: Callable[..., None],
-    fake: Callable[..., Tensor],
-    cuda: Callable[..., None] | None = None,
-    autograd: Gradient | None = None,
-    vmap: Callable[..., Any] | None = None,
+    kernel: Function | None = None,
+    fake: Function | None = None,
+    mutates: Sequence[str] = (),
+    dynamic: bool = False,
+    random: bool = False,
+    cuda: Function | None = None,
+    autograd: Gradient | Function | None = None,
+    vmap: Function | None = None,
+    sharding: Function | None = None,
+    autocast: Function | None = None,
+    decomposition: Function | None = None,
     adjoint: str | None = None,
-) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Register the operator that the decorated signature ``_name`` describes as ``imgops::name``.
+) -> Callable[[Function], Function]:
+    """Make a PyTorch operator of a kernel: decorate its typed signature.
 
     The decorated name becomes the function that calls the operator: straight to the CPU kernel when
-    nothing would see the difference, else through the dispatcher.
+    nothing would see the difference, else through the dispatcher. A use for which a facet is missing
+    raises ``NotImplementedError`` and names the facet.
 
     Parameters
     ----------
-    kernel
-        ``kernel(out, *args)`` fills ``out`` on the CPU. Devices without a kernel of their own
-        run it through the host.
-    fake
-        ``fake(*args)`` validates and returns an uninitialised output.
-    cuda
-        ``cuda(out, *args)``, a native CUDA kernel; None for the round trip through the host.
-    autograd, vmap
-        The gradient and the batching rule; None states that there is none.
-    adjoint
+    name : str
+        ``"namespace::name"``, not yet taken.
+    kernel : callable
+        ``kernel(out, *args)`` fills ``out`` on the CPU; ``kernel(*args)`` where the operator mutates or its
+        size is dynamic. Devices without a kernel of their own run it through the host.
+    fake : callable
+        ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialised output. It runs
+        before every call of the kernel. Where the operator mutates it only validates. With
+        ``dynamic`` it is ``fake(new_size, *args)``: each ``new_size(min=..., max=...)`` is a size unknown yet.
+    mutates : sequence of str
+        The arguments that the operator writes to. A first argument that is also returned makes the operator
+        in place; a keyword-only ``out`` that is returned makes it an out= operator; a signature that
+        returns None leaves its buffers to the caller.
+    dynamic : bool
+        Whether the data decide the output's size.
+    random : bool
+        Whether the operator draws from PyTorch's global generator.
+    cuda : callable, optional
+        A native CUDA kernel of the same form; None for the round trip through the host.
+    autograd : imgops.Gradient or callable, optional
+        The gradient. A mutating operator takes a function that makes the same change with differentiable
+        operators. None with a ``decomposition``: the gradient is derived from that, in an opaque
+        operator ``name_backward``.
+    vmap : callable, optional
+        ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
+        first. ``imgops.vmap.leading`` serves operators over ``(..., C, H, W)``.
+    sharding : callable, optional
+        DTensor's rule, as :func:`torch.distributed.tensor.experimental.register_sharding` takes it;
+        ``imgops.sharding.leading`` likewise.
+    autocast : callable, optional
+        ``autocast(device, args)`` returns the arguments that the operator gets in an autocast region:
+        ``imgops.autocast.float32`` or ``promote``. None leaves them as they are.
+    decomposition : callable, optional
+        ``decomposition(*args)``: the same result, made of core ATen operators.
+    adjoint : str, optional
         The name of the operator that is this one's transpose in its image, if it is linear.
-    """
 
-    def register(signature: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        name = signature.__name__.lstrip("_")
-        if name in _operators:
+    Returns
+    -------
+    callable
+        Decorates a function without a body whose annotations are the schema: tensors first, then ints, then
+        the rest, all positional.
+
+    Raises
+    ------
+    TypeError
+        If ``kernel`` or ``fake`` is missing.
+    ValueError
+        If ``name`` has no namespace or is taken, or ``mutates`` does not fit the signature.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> def fake(image: torch.Tensor) -> torch.Tensor:
+    ...     return torch.empty_like(image)
+    >>> def kernel(out: torch.Tensor, image: torch.Tensor) -> None:
+    ...     out.copy_(image).neg_()
+    >>> @imgops.operator("example::negative", kernel=kernel, fake=fake, decomposition=torch.neg)
+    ... def negative(image: torch.Tensor) -> torch.Tensor: ...
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> torch.autograd.grad(negative(x).sum(), x)
+    (tensor([-1., -1.]),)
+    """
+    namespace, _, short = name.partition("::")
+    if not (namespace and short):
+        raise ValueError(f"operator: name must be 'namespace::name', got {name!r}")
+    if kernel is None or fake is None:
+        _refuse.incomplete(name, "kernel" if kernel is None else "fake")
+
+    def register(declared: Function) -> Function:
+        if name in _rows.table:
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
-        overload = _register(name, signature, kernel, fake, cuda, autograd, vmap)
-        parameters = inspect.signature(signature)
-        _operators[name] = Operator(name, parameters, kernel, cuda, fake, autograd, vmap, adjoint, overload)
-        tensors = sum("Tensor" in str(p.annotation) for p in parameters.parameters.values())
-        return _fast(overload, kernel, fake, tensors)
+        signature = inspect.signature(declared)
+        contract = _contract(name, signature, mutates, dynamic)
+        row = Operator(
+            name=short,
+            namespace=namespace,
+            contract=contract,
+            signature=signature,
+            kernel=kernel,
+            fake=fake,
+            mutates=tuple(mutates),
+            random=random,
+            cuda=cuda,
+            autograd=autograd,
+            vmap=vmap,
+            sharding=sharding,
+            autocast=autocast,
+            decomposition=decomposition,
+            adjoint=adjoint,
+        )
+        if autograd is None and decomposition is not None and contract is Contract.FUNCTIONAL:
+            row = replace(row, autograd=_derived_gradient(row, declared))
+        row = replace(row, overload=_define(row, declared))
+        _rows.table[name] = row
+        return wraps(declared)(_call.function(row, TAGGED))
 
     return register
 
 
-def _register(
-    name: str,
-    signature: Callable[..., Tensor],
-    kernel: Callable[..., None],
-    fake: Callable[..., Tensor],
-    cuda: Callable[..., None] | None,
-    autograd: Gradient | None,
-    vmap: Callable[..., Any] | None,
-) -> Any:
+def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], dynamic: bool) -> Contract:
+    if not mutates:
+        return Contract.DYNAMIC if dynamic else Contract.FUNCTIONAL
+    parameters = list(signature.parameters.values())
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    returns = signature.return_annotation not in (None, "None")
+    if keywords == list(mutates) == ["out"] and returns:
+        return Contract.OUT
+    if not keywords and set(mutates) <= set(signature.parameters):
+        if not returns:
+            return Contract.BUFFERS
+        if list(mutates) == [parameters[0].name]:
+            return Contract.INPLACE
+    must = "mutates must name the first argument, a keyword-only out, or what a function returning None writes"
+    raise ValueError(f"operator: {name}: {must}, got {tuple(mutates)}")
+
+
+def _define(row: Operator, declared: Function) -> Any:
     """Hand the facets to torch.library; return the overload."""
-    through_host = host.round_trip(kernel)
-    schema = torch.library.infer_schema(signature, mutates_args=())
+    through_host = _through_host(row)
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
-    tags = () if cuda else (torch.Tag.cudagraph_unsafe,)
+    tags = [] if row.cuda else [torch.Tag.cudagraph_unsafe]
+    if row.random:
+        tags.append(torch.Tag.nondeterministic_seeded)
+    if row.contract is Contract.DYNAMIC:
+        tags.append(torch.Tag.dynamic_output_shape)
+    tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(row.contract)
+    schema = torch.library.infer_schema(declared, mutates_args=row.mutates, **_tag_argument(tag))
+    if tag is not None and TAGGED:
+        tags.append(getattr(torch.Tag, tag))
+    elif tag is not None:  # then the operator returns nothing, its Python call the buffer
+        schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
     opdef = torch.library.custom_op(
-        f"{NAMESPACE}::{name}", _filled(fake, through_host), mutates_args=(), schema=schema, tags=tags
+        row.qualified, _run(row, through_host), mutates_args=row.mutates, schema=schema, tags=tags
     )
     # One device a call: a shared registration cannot be replaced for one device alone.
-    opdef.register_kernel("cpu", _filled(fake, kernel))
-    opdef.register_kernel("cuda", _filled(fake, cuda or through_host))
-    opdef.register_fake(fake)
-    if autograd is not None:
-        _torch_private.register_gradient(opdef, autograd.setup_context, autograd.backward, autograd.jvp)
-    if vmap is not None:
-        opdef.register_vmap(vmap)
+    opdef.register_kernel("cpu", _run(row, row.kernel))
+    opdef.register_kernel("cuda", _run(row, row.cuda or through_host))
+    with warnings.catch_warnings():
+        # The fake that PyTorch makes for in-place and out= operators would let every mistake pass.
+        warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
+        opdef.register_fake(_registered_fake(row))
+    _register_gradient(row, opdef)
+    if row.contract is not Contract.OUT or not TAGGED:
+        opdef.register_vmap(_vmap_rule(row, opdef))
+    if row.autocast is not None:
+        _torch_private.register_autocast(opdef, row.autocast, DEVICES)
+    overload = _torch_private.overload_of(opdef)
+    rule = row.sharding or _refuse.sharding(row)
+    _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
+    return overload
 
-    return _torch_private.overload_of(opdef)
+
+def _tag_argument(tag: str | None) -> dict[str, Any]:
+    return {"tags": getattr(torch.Tag, tag)} if tag is not None and TAGGED else {}
 
 
-def _filled(fake: Callable[..., Tensor], kernel: Callable[..., None]) -> Callable[..., Tensor]:
-    """What a device runs: the fake validates and allocates, the kernel fills."""
+def _through_host(row: Operator) -> Function:
+    if row.contract.mutates:
+        names = list(row.signature.parameters)
+        return host.round_trip_writing(row.kernel, [names.index(name) for name in row.mutates])
+    if row.contract is Contract.DYNAMIC:
+        return host.round_trip_returning(row.kernel)
+    return host.round_trip(row.kernel)
 
-    def run(*args: Any) -> Tensor:
+
+def _run(row: Operator, kernel: Function) -> Function:
+    """What a device runs: the fake validates, and allocates where new memory is returned."""
+    fake = row.fake
+
+    def functional(*args: Any) -> Any:
         out = fake(*args)
         kernel(out, *args)
         return out
 
-    return run
+    def dynamic(*args: Any) -> Any:
+        fake(_no_size, *args)
+        return kernel(*args)
+
+    def mutating(*args: Any, **out: Any) -> Any:
+        every = (*args, *out.values())
+        fake(*every)
+        kernel(*every)
+        return _result(row, every)
+
+    if row.contract.mutates:
+        return mutating
+    return dynamic if row.contract is Contract.DYNAMIC else functional
 
 
-def _fast(
-    overload: Any, kernel: Callable[..., None], fake: Callable[..., Tensor], tensors: int
-) -> Callable[..., Tensor]:
-    """The operator as a function of Python; its first ``tensors`` arguments are tensors."""
-    nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
+def _no_size(*, min: int = 0, max: int | None = None) -> int:
+    """Stands for a size that only the kernel will know, where the fake merely validates."""
+    return min
 
-    def call(*args: Any) -> Tensor:
-        if not nothing_watches() or not is_plain(args[0]):
-            return overload(*args)
-        for x in args[1:tensors]:
-            if not is_plain(x):
-                return overload(*args)
-        out = fake(*args)
-        kernel(out, *args)
-        return out
 
-    return call
+def _result(row: Operator, args: Sequence[Any]) -> Any:
+    """What a mutating operator returns: before torch 2.13 nothing."""
+    if row.contract is Contract.BUFFERS or not TAGGED:
+        return None
+    return args[0] if row.contract is Contract.INPLACE else args[-1]
+
+
+def _registered_fake(row: Operator) -> Function:
+    def dynamic(*args: Any) -> Any:
+        return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
+
+    def mutating(*args: Any, **out: Any) -> Any:
+        every = (*args, *out.values())
+        row.fake(*every)
+        return _result(row, every)
+
+    if row.contract.mutates:
+        return mutating
+    return dynamic if row.contract is Contract.DYNAMIC else row.fake
+
+
+def _register_gradient(row: Operator, opdef: Any) -> None:
+    if row.contract.mutates:
+        recorded = row.autograd
+        if recorded is None and row.contract is not Contract.OUT:
+            recorded = _refuse.gradient(row)
+        _torch_private.register_mutation(opdef, row.fake, recorded, partial(_result, row))
+        return
+    gradient = row.autograd or Gradient(_refuse.nothing_kept, _refuse.gradient(row))
+    assert isinstance(gradient, Gradient)
+    _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
+
+
+def _vmap_rule(row: Operator, opdef: Any) -> Function:
+    rule = row.vmap or _refuse.vmap(row)
+    if row.random:
+        rule = random_vmap.honoured(rule)
+    return partial(rule, _torch_private.overload_of(opdef))
+
+
+def _derived_gradient(row: Operator, declared: Function) -> Gradient:
+    """The gradient of a decomposition, in an operator that a compiler does not look into."""
+    name = f"{row.qualified}_backward"
+    schema = torch.library.infer_schema(declared, mutates_args=())
+    schema = f"(Tensor grad, {schema[1:].rpartition('->')[0].rstrip()[:-1]}, int[] wanted) -> Tensor[]"
+    rule = derived.Derived(row.decomposition, row.tensors)
+    opdef = torch.library.custom_op(name, rule.backward_kernel, mutates_args=(), schema=schema)
+    opdef.register_fake(rule.backward_fake)
+    _torch_private.register_gradient(
+        opdef, rule.backward_setup_context, rule.backward_backward, rule.backward_jvp
+    )
+    rule.backward_operator = _torch_private.overload_of(opdef)
+    return Gradient(rule.setup_context, rule.backward, rule.jvp)

@@ -6,8 +6,10 @@ changes its meaning. Nothing else in imgops may reach below PyTorch's public nam
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -71,10 +73,7 @@ def register_gradient(
     opdef.register_autograd(backward, setup_context=setup_context)
     overload = opdef._opoverload
     schema = overload._schema
-
-    def below(keyset: Any, inputs: Any) -> Any:
-        with _C._AutoDispatchBelowAutograd():
-            return overload.redispatch(keyset & _C._after_autograd_keyset, *inputs)
+    below = _below_autograd(overload)
 
     def forward(ctx: Any, *args: Any) -> Any:
         *inputs, keyset = args
@@ -85,7 +84,7 @@ def register_gradient(
                 out = below(keyset, inputs)
         with _C._AutoDispatchBelowAutograd():
             setup_context(ctx=ctx, inputs=fill_defaults(schema, inputs, {})[0], output=out)
-        return out
+        return tuple(out) if isinstance(out, list) else out  # a list would not be recorded
 
     def run_backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         return (*backward(ctx, *grads), None)
@@ -96,22 +95,121 @@ def register_gradient(
     }
     if jvp is not None:
         body["jvp"] = staticmethod(lambda ctx, *tangents: jvp(ctx, *tangents[:-1]))
-    function: Any = type(f"imgops_{opdef._name}", (_SingleLevelFunction,), body)
+    function: Any = type(f"{opdef._namespace}_{opdef._name}", (_SingleLevelFunction,), body)
 
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
+        run_deferred()
         forward_mode = forward_ad._current_level >= 0
-        if forward_mode and (jvp is None or _forward_levels() > 1):
-            raise NotImplementedError(
-                f"{opdef._name}: forward-mode AD must have a rule of this order, got none"
-            )
-        if forward_mode or (_grad_enabled() and _C._any_requires_grad(*args)):
+        if forward_mode and (jvp is None or _forward_levels() > 1) and _any_floating(args):
+            must = f"forward-mode AD of this order must have a rule{'' if jvp else ' (the jvp of autograd=)'}"
+            raise NotImplementedError(f"{opdef._name}: {must}, got none")
+        if (forward_mode and jvp is not None) or (_grad_enabled() and _C._any_requires_grad(*args)):
             with enable_single_level_autograd_function():
-                return function.apply(*args, keyset)
+                out = function.apply(*args, keyset)
+            return list(out) if isinstance(out, tuple) else out
         return below(keyset, args)
 
+    _override_autograd(opdef, autograd_kernel)
+
+
+def register_mutation(
+    opdef: Any, check: Callable[..., Any], recorded: Callable[..., Any] | None, result: Callable[..., Any]
+) -> None:
+    """The Autograd kernel of an operator that writes to its arguments.
+
+    The stock one leaves a mutated tensor its old ``grad_fn``: gradients are silently wrong, and a leaf is
+    written to. This one lets ``recorded`` make the same change with differentiable operators where a
+    gradient is wanted; ``result`` picks what the operator returns from its arguments.
+    """
+    overload = opdef._opoverload
+    below = _below_autograd(overload)
+
+    def autograd_kernel(keyset: Any, *args: Any, **out: Any) -> Any:
+        run_deferred()
+        every = (*args, *out.values())
+        tracked = _grad_enabled() and _C._any_requires_grad(*every)
+        forward_mode = forward_ad._current_level >= 0 and _any_floating(every)
+        if not (tracked or forward_mode):
+            return below(keyset, args, out)
+        if recorded is None:  # PyTorch's own words for its own out= functions
+            raise RuntimeError(
+                f"{opdef._name}(): functions with out=... arguments don't support automatic differentiation, "
+                "but one of the arguments requires grad."
+            )
+        check(*every)
+        recorded(*every)
+        return result(every)
+
+    _override_autograd(opdef, autograd_kernel)
+
+
+def _below_autograd(overload: Any) -> Callable[..., Any]:
+    def below(keyset: Any, args: Any, out: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        with _C._AutoDispatchBelowAutograd():
+            return overload.redispatch(keyset & _C._after_autograd_keyset, *args, **out)
+
+    return below
+
+
+def _any_floating(args: Iterable[Any]) -> bool:
+    return any(isinstance(a, Tensor) and (a.is_floating_point() or a.is_complex()) for a in args)
+
+
+def _override_autograd(opdef: Any, kernel: Callable[..., Any]) -> None:
     with warnings.catch_warnings():  # torch 2.11 warns of every override, wanted or not
         warnings.simplefilter("ignore")
-        opdef._lib.impl(opdef._name, autograd_kernel, "Autograd", with_keyset=True, allow_override=True)
+        opdef._lib.impl(opdef._name, kernel, "Autograd", with_keyset=True, allow_override=True)
+
+
+def register_autocast(opdef: Any, cast: Callable[..., Any], devices: Iterable[str]) -> None:
+    """Run ``cast(device, args)`` over the arguments in an autocast region, then the operator outside of it.
+
+    ``register_autocast`` of PyTorch can only cast every tensor to one dtype, and an operator once.
+    """
+    overload = opdef._opoverload
+
+    def register(device: str) -> None:
+        key = "Autocast" + _C._dispatch_key_for_device(device)
+        excluded = _C.DispatchKeySet(getattr(_C.DispatchKey, key))
+
+        def kernel(keyset: Any, *args: Any) -> Any:
+            with _C._ExcludeDispatchKeyGuard(excluded):
+                return overload(*cast(device, args))
+
+        opdef._lib.impl(opdef._name, kernel, key, with_keyset=True)
+
+    for device in devices:
+        register(device)
+
+
+_deferred: list[Callable[[], None]] = []
+
+
+def when_distributed(action: Callable[[], None]) -> None:
+    """Run ``action`` once DTensor has been imported: nobody pays for its import who does not use it."""
+    _deferred.append(action)
+
+
+def run_deferred() -> None:
+    """Every way of a DTensor to an operator leads past the Autograd kernel, which calls this first."""
+    if _deferred and "torch.distributed.tensor" in sys.modules:
+        while _deferred:
+            _deferred.pop()()
+
+
+def register_sharding(overload: Any, rule: Callable[..., Any], tensors: int) -> None:
+    """DTensor's ``register_sharding``, with a cache key that has every argument.
+
+    The stock key begins at the first ``int``: a call that differs in an argument before it gets the
+    output shape of the first call.
+    """
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
+    from torch.distributed.tensor.experimental import register_sharding
+
+    register_sharding(overload)(rule)
+    info = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
+    info[overload] = RuntimeSchemaInfo(tensors, None, needs_pytree=True)
 
 
 def _forward_levels() -> int:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import imgops
-from imgops._registry import operators
+from imgops._rows import operators
 
 README = Path(__file__).parent.parent / "README.md"
 _MARKS = re.compile(r"(<!-- operators: .*? -->\n)(.*?)(<!-- /operators -->)", re.S)

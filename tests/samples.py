@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops.testing import Call
 
 MOVEMENT_DTYPES = (
     torch.uint8,
@@ -109,7 +110,15 @@ class Sample:
         return getattr(torch.ops.imgops, self.op)
 
     def call(self, maker: Maker) -> tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any]]:
-        return self.function(), self.arguments(maker), self.keywords
+        args, keywords = self.arguments(maker), self.keywords
+        if isinstance(args[-1], dict):  # keywords that are tensors
+            *args, made = args
+            keywords = keywords | made
+        return self.function(), tuple(args), keywords
+
+    def checked(self, maker: Maker) -> Call:
+        function, args, keywords = self.call(maker)
+        return Call(function, args, keywords)
 
     def __str__(self) -> str:
         return f"{self.op}-{self.id}"
@@ -280,17 +289,80 @@ ADJOINTS: tuple[Sample, ...] = (
     ),
 )
 
-EVERY = SAMPLES + ADJOINTS
+def _pasted(op: str, id: str, position: tuple[int, int], mask: str | torch.dtype = "") -> Sample:
+    """The operators that paste, or add, into memory of their own."""
+
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        image, patch = m.image(3, 7, 9), m.image(3, 4, 5)
+        weight = (m.mask(4, 5, None if mask == "own" else mask),) if mask else ()  # type: ignore[arg-type]
+        if op == "accumulate":
+            return image, m.image(1, 7, 9, 0, 1), patch, position, *weight
+        return image, patch, position, *weight, *({"out": m.image(3, 7, 9)} for _ in range(op == "paste_out"))
+
+    return Sample(op, id, arguments)
+
+
+MUTATIONS: tuple[Sample, ...] = (
+    *(
+        _pasted(op, f"{id}{'-mask' if mask else ''}", position, mask)
+        for op in ("paste_", "paste_out", "accumulate")
+        for id, position in (("inside", (2, 1)), ("clipped", (-2, 5)), ("outside", (30, 0)))
+        for mask in ("", "own")
+    ),
+    _pasted("paste_", "mask-bool", (2, 1), torch.bool),
+    _pasted("paste_", "mask-uint8", (2, 1), torch.uint8),
+    *(
+        Sample(
+            "resize_out",
+            id,
+            lambda m, filter=filter: (m.image(3, 7, 9), (4, 5), filter, {"out": m.image(3, 4, 5)}),
+            keywords,
+        )
+        for id, filter, keywords in (
+            ("bicubic", "bicubic", {}),
+            ("plain-bilinear", "bilinear", {"antialias": False}),
+            ("nearest", "nearest", {}),
+            ("box", "lanczos", {"box": (1.25, 0.5, 7.75, 6.0)}),
+        )
+    ),
+)
+
+
+def _levels(m: Maker, channels: int) -> Tensor:
+    return replace(m, dtype=torch.uint8, batch=(), grad=False).image(channels, 6, 7)
+
+
+CODECS: tuple[Sample, ...] = (
+    *(
+        Sample("encode_image", f"{format}-{channels}", lambda m, f=format, c=channels: (_levels(m, c), f, 90))
+        for format, channels in (("jpeg", 1), ("jpeg", 3), ("png", 1), ("png", 2), ("png", 4), ("webp", 3))
+    ),
+    *(
+        Sample("decode_image", f"{format}-{mode}", lambda m, f=format, o=mode: (_encoded(m, f), o))
+        for format, mode in (("jpeg", "RGB"), ("png", "L"), ("webp", "RGBA"), ("png", "LA"))
+    ),
+)
+
+
+def _encoded(m: Maker, format: str) -> Tensor:
+    return imgops.encode_image(_levels(replace(m, format="planar"), 3), format)
+
+
+EVERY = SAMPLES + ADJOINTS + MUTATIONS + CODECS
 
 
 def dtypes_of(sample: Sample) -> tuple[torch.dtype, ...]:
     """The dtypes that a sample's call is defined for."""
+    if sample in CODECS:
+        return (torch.uint8,)
+    if sample.op == "accumulate":
+        return (torch.float32, torch.float64)
     if sample.op.endswith("_adjoint"):
         return tuple(d for d in RESIZE_DTYPES if d.is_floating_point)
-    if sample.op == "resize":
+    if sample.op.startswith("resize"):
         _, args, _ = sample.call(Maker())
         return MOVEMENT_DTYPES if "nearest" in args else RESIZE_DTYPES
-    if sample.op == "paste" and "mask" in sample.id:
+    if sample.op.startswith("paste") and "mask" in sample.id:
         if "bool" in sample.id:
             return MOVEMENT_DTYPES
         return RESIZE_DTYPES

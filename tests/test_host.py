@@ -7,7 +7,7 @@ import torch
 from checks import bits_equal, captured
 from samples import EVERY, Maker, Sample
 
-from imgops._registry import operators
+from imgops._rows import operators
 from imgops.kernels.cuda import host
 
 

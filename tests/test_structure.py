@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ import torch
 
 import imgops
 from imgops import _registry
-from imgops._registry import operators
+from imgops._rows import Contract, Gradient, operators
 
 ROOT = Path(imgops.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -23,15 +25,38 @@ ALLOWED = {
     "_check": set(),
     "_layout": set(),
     "_torch_private": set(),
+    "_subclass": set(),
+    "_rows": set(),
+    "_refuse": {"_rows"},
+    "autocast": set(),
+    "config": set(),
     "fake": {"_check", "_layout"},
-    "kernels": {"_check", "_layout", "fake", "kernels"},
-    "_registry": {"_check", "_layout", "_torch_private", "fake", "kernels"},
+    "kernels": {"_check", "_layout", "fake"},
     "autograd": {"_check"},
+    "decomposition": {"_layout"},
     "vmap": {"_check"},
-    "ops": {"_check", "_registry", "autograd", "fake", "kernels", "ops", "vmap"},
+    "sharding": set(),
+    "_call": {"_rows", "_subclass", "_torch_private"},
+    "_registry": {"_call", "_refuse", "_rows", "_torch_private", "autocast", "autograd", "kernels", "vmap"},
+    "ops": {
+        "_check",
+        "_registry",
+        "_rows",
+        "_subclass",
+        "autocast",
+        "autograd",
+        "config",
+        "decomposition",
+        "fake",
+        "kernels",
+        "sharding",
+        "vmap",
+    },
+    "inverse": {"_rows", "_subclass", "ops"},
+    "testing": {"", "_rows", "_subclass", "_torch_private"},
     "demo": {"", "_torch_private", "demo"},
     "__main__": {"", "demo"},
-    "__init__": {"ops"},
+    "__init__": {"_registry", "_rows", "autocast", "config", "inverse", "ops", "sharding", "testing", "vmap"},
 }
 
 
@@ -54,7 +79,7 @@ def imported_rooms(path: Path) -> set[str]:
         for name in names:
             if name.split(".")[0] == "imgops":
                 part = name.split(".")[1] if "." in name else ""
-                rooms.add("" if hasattr(imgops, "__all__") and part in imgops.__all__ else part)
+                rooms.add("" if hasattr(imgops, "__all__") and part in imgops.__all__ and part not in ALLOWED else part)
     return rooms
 
 
@@ -98,8 +123,13 @@ def test_facets_share_the_signature(name: str) -> None:
     row = operators()[name]
     schema = [a.name for a in getattr(torch.ops.imgops, name).default._schema.arguments]
     assert list(row.signature.parameters) == schema
-    assert names(row.fake) == schema
-    assert names(row.kernel) == ["out", *schema]
+    dynamic = row.contract is Contract.DYNAMIC
+    assert names(row.fake) == (["new_size", *schema] if dynamic else schema)
+    assert names(row.kernel) == (["out", *schema] if row.contract is Contract.FUNCTIONAL else schema)
+    if row.decomposition is not None:
+        assert names(row.decomposition) == schema
+    if row.contract.mutates and row.autograd is not None:
+        assert names(row.autograd) == schema
 
 
 @pytest.mark.parametrize("name", list(operators()))
@@ -108,9 +138,15 @@ def test_facets_are_where_their_name_says(name: str) -> None:
     family = row.fake.__module__.rsplit(".", 1)[1]
     assert row.fake.__name__ == row.kernel.__name__ == name
     assert row.kernel.__module__ == f"imgops.kernels.cpu.{family}"
-    assert row.autograd.backward.__module__ == f"imgops.autograd.{family}"
-    assert row.autograd.backward.__name__ == f"{name}_backward"
-    assert row.autograd.jvp.__name__ == f"{name}_jvp"
+    if isinstance(row.autograd, Gradient):
+        assert row.autograd.backward.__module__ == f"imgops.autograd.{family}"
+        assert row.autograd.backward.__name__ == f"{name}_backward"
+        assert row.autograd.jvp.__name__ == f"{name}_jvp"
+    elif row.autograd is not None:
+        assert (row.autograd.__module__, row.autograd.__name__) == (f"imgops.autograd.{family}", name)
+    if row.decomposition is not None:
+        assert row.decomposition.__module__ == f"imgops.decomposition.{family}"
+        assert row.decomposition.__name__ == name
 
 
 @pytest.mark.parametrize("name", list(operators()))
@@ -131,17 +167,41 @@ def test_a_name_is_registered_once() -> None:
     def _crop(image: torch.Tensor) -> torch.Tensor: ...
 
     row = operators()["crop"]
-    with pytest.raises(ValueError, match="operator: name must be new, got 'crop' a second time"):
-        _registry.operator(kernel=row.kernel, fake=row.fake)(_crop)
+    with pytest.raises(ValueError, match="operator: name must be new, got 'imgops::crop' a second time"):
+        _registry.operator("imgops::crop", kernel=row.kernel, fake=row.fake)(_crop)
     assert operators()["crop"] is row
 
 
 def test_public_names() -> None:
-    assert imgops.__all__ == ["crop", "pad", "paste", "resize"]
+    assert imgops.__all__ == sorted(imgops.__all__)
+    assert set(operators()) - set(imgops.__all__) == {"pad_adjoint", "resize_adjoint"}
     for name in imgops.__all__:
-        doc = getattr(imgops, name).__doc__
-        for section in ("Parameters", "Returns", "Raises", "Notes", "Examples", "Reference"):
-            assert section in doc, f"{name} says nothing of {section}"
+        assert getattr(imgops, name).__doc__, name
+
+
+@pytest.mark.parametrize("name", [n for n in operators() if n in imgops.__all__])
+def test_docstrings_are_whole(name: str) -> None:
+    function, contract = getattr(imgops, name), operators()[name].contract
+    returns = [] if contract is Contract.BUFFERS else ["Returns"]
+    for section in ("Parameters", *returns, "Raises", "Notes", "Examples", "Reference", "utocast"):
+        assert section in function.__doc__, f"{name} says nothing of {section}"
+    for parameter in inspect.signature(function).parameters:
+        assert re.search(rf"^    [\w, ]*\b{parameter}\b", function.__doc__, re.M), parameter
+
+
+@pytest.mark.parametrize("name", ["Crop", "Pad", "Resize", "EncodeImage", "DecodeImage", "Paste"])
+def test_configs_mirror_their_functions(name: str) -> None:
+    config = getattr(imgops.config, name)
+    function = getattr(imgops, re.sub("(?<!^)([A-Z])", r"_\1", name).lower())
+    parameters = inspect.signature(function).parameters
+    fields = {f.name: f.default for f in dataclasses.fields(config)}
+    for field, default in fields.items():
+        wanted = parameters[field].default
+        missing = wanted is inspect.Parameter.empty
+        assert default is dataclasses.MISSING if missing else default == wanted, field
+    tensors = {"image", "source", "mask", "data"}
+    assert set(fields) == set(parameters) - tensors
+    assert config.__dataclass_params__.frozen
 
 
 def test_import_is_light() -> None:

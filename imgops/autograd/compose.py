@@ -10,7 +10,7 @@ from torch import Tensor
 ops = torch.ops.imgops
 
 
-def _zeros(like: Any, size: torch.Size) -> Tensor:
+def zeros(like: Any, size: torch.Size) -> Tensor:
     """Zeros without memory: one number, seen as an image."""
     return like.new_zeros(()).expand(size)
 
@@ -22,7 +22,7 @@ def crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> Non
 
 def crop_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     left, top, _, _ = ctx.box
-    return ops.paste(_zeros(grad, ctx.size), grad, None, left, top), None, None, None, None
+    return ops.paste(zeros(grad, ctx.size), grad, None, left, top), None, None, None, None
 
 
 def crop_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
@@ -53,14 +53,14 @@ def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     needs_image, needs_source, needs_mask = ctx.needs_input_grad[:3]
     grad_image = grad_source = grad_mask = None
     if needs_image:
-        grad_image = ops.paste(grad, _zeros(grad, ctx.sizes[1]), mask, left, top)
+        grad_image = ops.paste(grad, zeros(grad, ctx.sizes[1]), mask, left, top)
     if needs_source or needs_mask:
         height, width = ctx.sizes[1][-2:]
         patch = ops.crop(grad, left, top, left + width, top + height)
         if needs_source:
             # Pasting into zeros where the mask is 1 multiplies by the mask, in one rounding.
-            zeros = _zeros(patch, patch.shape)
-            grad_source = patch if mask is None else ops.paste(zeros, patch, mask, 0, 0)
+            nothing = zeros(patch, patch.shape)
+            grad_source = patch if mask is None else ops.paste(nothing, patch, mask, 0, 0)
         if needs_mask:
             below = ops.crop(image, left, top, left + width, top + height)
             working = torch.float64 if grad.dtype == torch.float64 else torch.float32
@@ -75,14 +75,14 @@ def paste_jvp(ctx: Any, image: Tensor | None, source: Tensor | None, mask: Tenso
     like = next(t for t in (image, source, mask) if t is not None)
     image_size, source_size = ctx.sizes
     dtype = like.dtype if below is None else below.dtype
-    base = _zeros(like.to(dtype), image_size) if image is None else image
-    patch = _zeros(like.to(dtype), source_size) if source is None else source
+    base = zeros(like.to(dtype), image_size) if image is None else image
+    patch = zeros(like.to(dtype), source_size) if source is None else source
     out = ops.paste(base, patch, weight, left, top)
     if mask is not None:
         height, width = source_size[-2:]
         under = ops.crop(below, left, top, left + width, top + height)
         moved = mask.to(dtype) * (above - under)
-        out = out + ops.paste(_zeros(moved, image_size), moved, None, left, top)
+        out = out + ops.paste(zeros(moved, image_size), moved, None, left, top)
     return out
 
 
@@ -100,8 +100,8 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad_image = ops.pad_adjoint(grad, left, top, right, bottom, ctx.mode)
     if ctx.needs_input_grad[1]:
         # Only a constant border shows the fill.
-        border = grad if ctx.mode == "constant" else _zeros(grad, grad.shape)
-        border = ops.paste(border, _zeros(grad, ctx.size), None, left, top)
+        border = grad if ctx.mode == "constant" else zeros(grad, grad.shape)
+        border = ops.paste(border, zeros(grad, ctx.size), None, left, top)
         total = border.sum((-2, -1)).sum_to_size(_aligned(ctx.fill_size, grad.ndim - 2))
         grad_fill = total.reshape(ctx.fill_size).to(device="cpu", dtype=ctx.fill_dtype)
     return grad_image, grad_fill, None, None, None, None, None
@@ -113,7 +113,7 @@ def _aligned(size: torch.Size, ndim: int) -> tuple[int, ...]:
 
 def pad_jvp(ctx: Any, image: Any, fill: Tensor | None, *_: None) -> Tensor:
     if image is None:  # then only the fill moves
-        image = _zeros(fill, ctx.size)
+        image = zeros(fill, ctx.size)
     return ops.pad(image, fill, *ctx.padding, ctx.mode)
 
 

@@ -38,18 +38,7 @@ def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
 
 
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
-    _check.image("paste", "image", image)
-    _check.image("paste", "source", source)
-    _check.like("paste", "source", source, "image", image)
-    if source.shape[-3] != image.shape[-3]:
-        must = f"source must have the channels of image ({_check.number(image.shape[-3])})"
-        fail(ValueError, "paste", must, _check.number(source.shape[-3]))
-    _check.batch("paste", "source", source, "image", image)
-    if not (_check.is_int32(left) and _check.is_int32(top)):
-        must = "position must have 32-bit coordinates"
-        fail(ValueError, "paste", must, _check.numbers(left, top))
-    if mask is not None:
-        _paste_mask(image, source, mask)
+    check_paste("paste", image, source, mask, left, top)
     height, width = image.shape[-2:]
     if image.is_contiguous():
         return _layout.empty(image, height, width, interleaved=False)
@@ -58,9 +47,31 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
     return _layout.empty(image, height, width, interleaved=interleaved)
 
 
-def _paste_mask(image: Tensor, source: Tensor, mask: Tensor) -> None:
-    _check.image("paste", "mask", mask)
-    _check.same_device("paste", "mask", mask, "image", image)
+def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    _check.image(op, "image", image)
+    _check.image(op, "source", source)
+    _check.like(op, "source", source, "image", image)
+    same_channels(op, "source", source, "image", image)
+    _check.batch(op, "source", source, "image", image)
+    check_position(op, left, top)
+    if mask is not None:
+        _paste_mask(op, image, source, mask)
+
+
+def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    if value.shape[-3] != other.shape[-3]:
+        must = f"{name} must have the channels of {other_name} ({_check.number(other.shape[-3])})"
+        fail(ValueError, op, must, _check.number(value.shape[-3]))
+
+
+def check_position(op: str, left: int, top: int) -> None:
+    if not (_check.is_int32(left) and _check.is_int32(top)):
+        fail(ValueError, op, "position must have 32-bit coordinates", _check.numbers(left, top))
+
+
+def _paste_mask(op: str, image: Tensor, source: Tensor, mask: Tensor) -> None:
+    _check.image(op, "mask", mask)
+    _check.same_device(op, "mask", mask, "image", image)
     if image.dtype == torch.uint8 or image.dtype.is_floating_point:
         known = mask.dtype in (torch.uint8, torch.bool) or mask.dtype.is_floating_point
         must = "mask must be floating point, uint8 or bool"
@@ -68,12 +79,16 @@ def _paste_mask(image: Tensor, source: Tensor, mask: Tensor) -> None:
         known = mask.dtype == torch.bool
         must = f"mask must be bool for an image of {image.dtype}"
     if not known:
-        fail(TypeError, "paste", must, mask.dtype)
-    if mask.shape[-3] != 1 or mask.shape[-2:] != source.shape[-2:]:
+        fail(TypeError, op, must, mask.dtype)
+    check_plane(op, "mask", mask, source)
+    _check.batch(op, "mask", mask, "image", image)
+
+
+def check_plane(op: str, name: str, value: Tensor, source: Tensor) -> None:
+    """One number for each pixel of ``source``."""
+    if value.shape[-3] != 1 or value.shape[-2:] != source.shape[-2:]:
         height, width = _check.numbers(*source.shape[-2:])
-        must = f"mask must be (..., 1, {height}, {width}) as source is"
-        fail(ValueError, "paste", must, _check.shape(mask))
-    _check.batch("paste", "mask", mask, "image", image)
+        fail(ValueError, op, f"{name} must be (..., 1, {height}, {width}) as source is", _check.shape(value))
 
 
 def pad(

@@ -17,17 +17,43 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 def resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    _check.image("resize", "image", image)
-    _filter("resize", interpolation, antialias)
+    _resize("resize", image, box, height, width, interpolation, antialias)
+    return _layout.empty(image, height, width)
+
+
+def resize_out(
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    out: Tensor,
+) -> None:
+    _resize("resize_out", image, box, height, width, interpolation, antialias)
+    _check.out("resize_out", out, "image", image, height, width)
+    _check.written("resize_out", "out", out, image=image, box=box)
+
+
+def _resize(
+    op: str,
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+) -> None:
+    _check.image(op, "image", image)
+    _filter(op, interpolation, antialias)
     if interpolation == "nearest":
         if image.dtype.itemsize > 8:
-            fail(TypeError, "resize", "image must have at most 8 bytes a value", image.dtype)
+            fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
     elif image.dtype != torch.uint8 and image.dtype not in _FLOATS:
         must = f"image must be uint8 or floating point for interpolation {interpolation!r}"
-        fail(TypeError, "resize", must, image.dtype)
-    _sizes("resize", "image", image, height, width)
-    _box("resize", "image", image, box, antialias)
-    return _layout.empty(image, height, width)
+        fail(TypeError, op, must, image.dtype)
+    _sizes(op, "image", image, height, width)
+    _box(op, "image", image, box, antialias)
 
 
 def resize_adjoint(

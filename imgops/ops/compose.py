@@ -8,39 +8,51 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._registry import Gradient, operator
+from imgops import _check, _subclass, autocast, sharding, vmap
+from imgops._registry import operator
+from imgops._rows import Gradient
 from imgops.autograd import compose as autograd
+from imgops.config import Crop, Pad, Paste
+from imgops.decomposition import compose as decomposition
 from imgops.fake import compose as fake
 from imgops.kernels.cpu import compose as cpu
-from imgops.vmap.leading import leading
 
 
 @operator(
+    "imgops::crop",
     kernel=cpu.crop,
     fake=fake.crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
-    vmap=leading("crop", [3]),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.crop,
     adjoint="paste",
 )
 def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
 
 @operator(
+    "imgops::paste",
     kernel=cpu.paste,
     fake=fake.paste,
     autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
-    vmap=leading("paste", [3, 3, 3]),
+    vmap=vmap.leading(3, 3, 3),
+    sharding=sharding.leading(3, 3, 3),
+    autocast=autocast.promote,
+    decomposition=decomposition.paste,
     adjoint="crop",
 )
 def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor: ...
 
 
 @operator(
+    "imgops::pad",
     kernel=cpu.pad,
     fake=fake.pad,
     autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
-    vmap=leading("pad", [3, 1]),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.pad,
     adjoint="pad_adjoint",
 )
 def _pad(
@@ -49,6 +61,7 @@ def _pad(
 
 
 @operator(
+    "imgops::pad_adjoint",
     kernel=cpu.pad_adjoint,
     fake=fake.pad_adjoint,
     autograd=Gradient(
@@ -56,20 +69,23 @@ def _pad(
         autograd.pad_adjoint_backward,
         autograd.pad_adjoint_jvp,
     ),
-    vmap=leading("pad_adjoint", [3]),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    autocast=autocast.float32,
+    decomposition=decomposition.pad_adjoint,
     adjoint="pad",
 )
 def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor: ...
 
 
-def crop(image: Tensor, box: Sequence[int] | Tensor) -> Tensor:
+def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     """Cut a box out of an image; what lies outside the image is 0.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
-    box : sequence of 4 int, or Tensor
+    box : sequence of 4 int, Tensor, or imgops.config.Crop
         ``(left, top, right, bottom)`` in pixels; ``right`` and ``bottom`` are exclusive. The box may
         reach or lie outside the image, and may be empty. An integer tensor of shape ``(4,)`` is read
         on the host.
@@ -89,7 +105,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor) -> Tensor:
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.crop`; equal to the bit, for every dtype. The gradient is exact
-    for any value: :func:`paste` of the incoming gradient into zeros.
+    for any value: :func:`paste` of the incoming gradient into zeros. Under autocast the dtype stays.
 
     Examples
     --------
@@ -99,13 +115,15 @@ def crop(image: Tensor, box: Sequence[int] | Tensor) -> Tensor:
              [7, 8, 0]]])
     """
     _check.tensor("crop", "image", image)
+    if isinstance(box, Crop):
+        box = box.box
     names = ("left", "top", "right", "bottom")
     left, top, right, bottom = _check.integers("crop", "box", box, names)
     return _crop(image, left, top, right, bottom)
 
 
 def paste(
-    image: Tensor, source: Tensor, position: Sequence[int] | Tensor, mask: Tensor | None = None
+    image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None = None
 ) -> Tensor:
     """Put one image onto another.
 
@@ -116,7 +134,7 @@ def paste(
     source : Tensor
         ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
         three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
-    position : sequence of 2 int, or Tensor
+    position : sequence of 2 int, Tensor, or imgops.config.Paste
         ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. What falls outside is
         clipped. An integer tensor of shape ``(2,)`` is read on the host.
     mask : Tensor, optional
@@ -141,7 +159,8 @@ def paste(
     every dtype. With another mask uint8 is PIL's blend to the bit (a float mask is first rounded to
     the nearest of 256 levels and clipped), and a floating point image is
     ``image * (1 - mask) + source * mask``, computed in float32 at least. Gradients go to ``image``,
-    ``source`` and a float ``mask``; they are made of :func:`paste` and :func:`crop`.
+    ``source`` and a float ``mask``; they are made of :func:`paste` and :func:`crop`. Under autocast all
+    floating point arguments take the widest dtype among them.
 
     Examples
     --------
@@ -150,29 +169,41 @@ def paste(
     tensor([[[0., 0., 0.],
              [1., 0., 0.]]])
     """
-    _check.tensor("paste", "image", image)
-    _check.tensor("paste", "source", source)
-    left, top = _check.integers("paste", "position", position, ("left", "top"))
-    if mask is not None:
-        _check.tensor("paste", "mask", mask)
-    image, source, mask = _broadcast(image, source, mask)
+    left, top = paste_arguments("paste", image, source, position, mask)
+    image, source, mask = broadcast(image, source, mask)
     return _paste(image, source, mask, left, top)
 
 
-def _broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Expand the leading dimensions to common ones; the operator refuses what does not fit."""
-    if image.ndim == source.ndim == 3 and (mask is None or mask.ndim == 3):
+def paste_arguments(
+    op: str, image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None
+) -> tuple[int, ...]:
+    """Refuse what is no tensor; return left and top."""
+    _check.tensor(op, "image", image)
+    _check.tensor(op, "source", source)
+    if mask is not None:
+        _check.tensor(op, "mask", mask)
+    if isinstance(position, Paste):
+        position = position.position
+    return _check.integers(op, "position", position, ("left", "top"))
+
+
+def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Expand the leading dimensions to common ones; the operator refuses what does not fit.
+
+    Sizes are asked by methods: dynamo cannot read the properties of a tv_tensor.
+    """
+    if image.dim() == source.dim() == 3 and (mask is None or mask.dim() == 3):
         return image, source, mask
-    batch: tuple[int, ...] = image.shape[:-3]
+    batch: tuple[int, ...] = image.size()[:-3]
     given = (image, source) if mask is None else (image, source, mask)
-    if all(t.shape[:-3] == batch for t in given):
+    if all(t.size()[:-3] == batch for t in given):
         return image, source, mask
     for t in given[1:]:
-        batch = _wider(batch, t.shape[:-3])
+        batch = _wider(batch, t.size()[:-3])
 
     def expand(t: Tensor) -> Tensor:
-        fits = t.ndim >= 3 and _check.broadcasts(t.shape[:-3], batch)
-        return t.expand(*batch, *t.shape[-3:]) if fits else t
+        fits = t.dim() >= 3 and _check.broadcasts(t.size()[:-3], batch)
+        return _subclass.like(t.expand(*batch, *t.size()[-3:]), t) if fits else t
 
     return expand(image), expand(source), None if mask is None else expand(mask)
 
@@ -188,7 +219,7 @@ def _wider(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 
 def pad(
     image: Tensor,
-    padding: int | Sequence[int] | Tensor,
+    padding: int | Sequence[int] | Tensor | Pad,
     mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
@@ -198,7 +229,7 @@ def pad(
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
-    padding : int or sequence of 2 or 4 int
+    padding : int, sequence of 2 or 4 int, or imgops.config.Pad
         Pixels on each side: one number for all, ``(x, y)`` for left and right, top and bottom, or
         ``(left, top, right, bottom)``. Not negative.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
@@ -226,7 +257,8 @@ def pad(
     Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP); equal to
     the bit for every dtype. For integer images ``fill`` is rounded half to even and held in the range,
     as OpenCV's ``saturate_cast`` does. The gradient of a constant border is :func:`crop`, of the
-    others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border.
+    others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border. Under
+    autocast the dtype stays.
 
     Examples
     --------
@@ -235,6 +267,8 @@ def pad(
     tensor([[[3, 2, 1, 2, 3, 2, 1]]])
     """
     _check.tensor("pad", "image", image)
+    if isinstance(padding, Pad):
+        padding, mode, fill = padding.padding, padding.mode, padding.fill
     left, top, right, bottom = _sides(padding)
     value = None if isinstance(fill, int) and fill == 0 else _fill_tensor(fill, image.dtype)
     return _pad(image, value, left, top, right, bottom, mode)

@@ -7,19 +7,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._registry import Gradient, operator
+from imgops import _check, autocast, sharding, vmap
+from imgops._registry import operator
+from imgops._rows import Gradient
 from imgops.autograd import resize as autograd
+from imgops.config import Resize
+from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
 from imgops.kernels.cpu import resize as cpu
-from imgops.vmap.leading import leading
 
 
 @operator(
+    "imgops::resize",
     kernel=cpu.resize,
     fake=fake.resize,
     autograd=Gradient(autograd.setup_context, autograd.resize_backward, autograd.resize_jvp),
-    vmap=leading("resize", [3, 1]),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.resize,
     adjoint="resize_adjoint",
 )
 def _resize(
@@ -28,10 +34,14 @@ def _resize(
 
 
 @operator(
+    "imgops::resize_adjoint",
     kernel=cpu.resize_adjoint,
     fake=fake.resize_adjoint,
     autograd=Gradient(autograd.setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp),
-    vmap=leading("resize_adjoint", [3, 1]),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.resize_adjoint,
     adjoint="resize",
 )
 def _resize_adjoint(
@@ -39,9 +49,27 @@ def _resize_adjoint(
 ) -> Tensor: ...
 
 
+@operator(
+    "imgops::resize_out",
+    kernel=cpu.resize_out,
+    fake=fake.resize_out,
+    mutates=["out"],
+)
+def _resize_out(
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    *,
+    out: Tensor,
+) -> Tensor: ...
+
+
 def resize(
     image: Tensor,
-    size: Sequence[int] | Tensor,
+    size: Sequence[int] | Tensor | Resize,
     interpolation: str = "bilinear",
     *,
     antialias: bool = True,
@@ -53,7 +81,7 @@ def resize(
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
-    size : sequence of 2 int
+    size : sequence of 2 int, or imgops.config.Resize
         ``(height, width)`` in pixels, at least 1.
     interpolation : str
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
@@ -87,7 +115,8 @@ def resize(
     each plane of a planar image, of the HWC array of an interleaved one: OpenCV's own results differ
     between the two in the last bit of a float): equal to the bit on uint8 and float32. float64 is
     computed in double precision throughout; float16 and bfloat16 are the float32 result, rounded
-    once. The operator is linear; its gradient is the registered adjoint, exact for any value.
+    once. The operator is linear; its gradient is the registered adjoint, exact for any value. Under autocast
+    half precision is resized in float32 and stays float32.
 
     Examples
     --------
@@ -96,23 +125,82 @@ def resize(
     tensor([[[ 2., 10.]]])
     """
     _check.tensor("resize", "image", image)
+    if isinstance(size, Resize):
+        size, interpolation, antialias, box = size.size, size.interpolation, size.antialias, size.box
     height, width = _check.integers("resize", "size", size, ("height", "width"))
-    region = None if box is None else _box_tensor(image, box)
+    region = None if box is None else _box_tensor("resize", image, box)
     return _resize(image, region, height, width, interpolation, antialias)
 
 
-def _box_tensor(image: Tensor, box: Sequence[float] | Tensor) -> Tensor:
+def resize_out(
+    image: Tensor,
+    size: Sequence[int] | Tensor | Resize,
+    interpolation: str = "bilinear",
+    *,
+    antialias: bool = True,
+    box: Sequence[float] | Tensor | None = None,
+    out: Tensor,
+) -> Tensor:
+    """Resize an image into memory that is there already: a sample of a batch, a buffer that is used again.
+
+    Parameters
+    ----------
+    image, size, interpolation, antialias, box
+        As for :func:`resize`.
+    out : Tensor
+        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. With the
+        memory format of ``image`` the pixels are written straight into it; any other strides cost a copy.
+
+    Returns
+    -------
+    Tensor
+        ``out`` itself.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`resize`, and if ``out`` has another shape, dtype or device, overlaps an argument, or has
+        elements that share memory. Nothing has been written then.
+    RuntimeError
+        If an argument requires a gradient: out= functions are not differentiable in PyTorch.
+
+    Notes
+    -----
+    Reference: the result of :func:`resize`, to the bit. Under autocast the dtype stays.
+    In a compiled graph ``out`` must be contiguous, as for every out= function.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> batch = torch.zeros(2, 1, 1, 2)
+    >>> out = imgops.resize_out(torch.tensor([[[0.0, 4.0, 8.0, 12.0]]]), (1, 2), "box", out=batch[1])
+    >>> batch
+    tensor([[[[ 0.,  0.]]],
+    <BLANKLINE>
+    <BLANKLINE>
+            [[[ 2., 10.]]]])
+    """
+    _check.tensor("resize_out", "image", image)
+    _check.tensor("resize_out", "out", out)
+    if isinstance(size, Resize):
+        size, interpolation, antialias, box = size.size, size.interpolation, size.antialias, size.box
+    height, width = _check.integers("resize_out", "size", size, ("height", "width"))
+    region = None if box is None else _box_tensor("resize_out", image, box)
+    return _resize_out(image, region, height, width, interpolation, antialias, out)
+
+
+def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor:
     if isinstance(box, Tensor):
         return box
     must = "box must have 4 numbers (left, top, right, bottom)"
     if isinstance(box, str) or not hasattr(box, "__len__"):
-        _check.fail(TypeError, "resize", must, type(box).__name__)
+        _check.fail(TypeError, op, must, type(box).__name__)
     if len(box) != 4:
-        _check.fail(ValueError, "resize", must, len(box))
+        _check.fail(ValueError, op, must, len(box))
     for value in box:
         if not isinstance(value, (int, float)):
-            _check.fail(TypeError, "resize", must, type(value).__name__)
+            _check.fail(TypeError, op, must, type(value).__name__)
     # Numbers are refused here, in eager, compiled and meta calls alike; a tensor where it is read.
-    _check.image("resize", "image", image)
-    _check.region("resize", box, *image.shape[-2:])
+    _check.image(op, "image", image)
+    _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 
-def leading(name: str, core: Sequence[int]) -> Callable[..., tuple[Tensor, int]]:
-    """The batching rule of ``imgops::name``.
+def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
+    """The batching rule of an operator whose tensors have ``core`` trailing dimensions each.
 
-    ``core`` has the number of trailing dimensions of each tensor argument: 3 for an image, whose
-    leading dimensions must all be there, 1 for a parameter, which broadcasts against them.
+    3 stands for an image, whose leading dimensions must all be there, less for a parameter, which broadcasts
+    against them. The first ``mutates`` tensors are written to.
     """
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
+    def rule(op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
         tensors = list(args[: len(core)])
         # The leading dimensions of one sample, read off the first image.
         ndim = tensors[0].ndim - core[0] - (in_dims[0] is not None)
         for i, (x, dim) in enumerate(zip(tensors, in_dims, strict=False)):
-            if x is None:
-                continue
-            if dim is not None:
-                x = x.movedim(dim, 0)
-                if core[i] < 3:  # a parameter of one sample may have fewer dimensions than a batch of them
-                    missing = ndim + core[i] - (x.ndim - 1)
-                    x = x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:])
-            elif core[i] == 3:
-                x = x.expand(info.batch_size, *x.shape)
-            tensors[i] = x
-        overload = getattr(torch.ops.imgops, name).default
-        return overload(*tensors, *args[len(core) :]), 0
+            if x is not None:
+                tensors[i] = _batched(op, x, dim, info.batch_size, core[i], ndim, i < mutates)
+        out = op(*tensors, *args[len(core) :])
+        if mutates:
+            return (None, None) if out is None else (args[0], in_dims[0])
+        return out, 0
 
     return rule
+
+
+def _batched(op: Any, x: Tensor, dim: int | None, size: int, core: int, ndim: int, written: bool) -> Tensor:
+    """``x`` with the batch as its first dimension."""
+    if dim is None:
+        if written:
+            name = op.__name__.split(".")[0]
+            must = "a tensor that is written to must have the batch that the others have under vmap"
+            raise ValueError(f"{name}: {must}, got one without")
+        return x.expand(size, *x.shape) if core == 3 else x
+    x = x.movedim(dim, 0)
+    if core < 3:  # a parameter of one sample may have fewer dimensions than a batch of them
+        missing = ndim + core - (x.ndim - 1)
+        x = x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:])
+    return x

@@ -157,12 +157,14 @@ def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
 def _opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
     if name == "area" and shrinks:
         return _opencv_area(size, out)
-    scale = size / out
+    scale = 1 / (out / size)  # as OpenCV has it, down to the rounding
     x = np.arange(out)
     if name == "area":  # enlarged: bilinear between the cells that a pixel touches
         left = np.floor(x * scale)
         fraction = (x + 1) - (left + 1) * (out / size)
-        fraction = np.where(fraction <= 0, 0, fraction - np.floor(fraction))
+        single = fraction.astype(np.float32)  # OpenCV rounds it before it looks
+        nothing = (single <= 0) | (single == np.floor(single))
+        fraction = np.where(nothing, 0, fraction - np.floor(fraction))
     else:
         position = (x + 0.5) * scale - 0.5
         left = np.floor(position)

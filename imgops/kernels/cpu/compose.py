@@ -36,38 +36,42 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     if left >= 0 and top >= 0 and right <= width and bottom <= height:
         _copy(out, _WHOLE, image, (..., slice(top, bottom), slice(left, right)))
         return
-    x0, x1 = _clip(left, right, width)
-    y0, y1 = _clip(top, bottom, height)
+    x0, x1 = clip(left, right, width)
+    y0, y1 = clip(top, bottom, height)
     out.zero_()
-    _copy(out, _window(x0 - left, x1 - left, y0 - top, y1 - top), image, _window(x0, x1, y0, y1))
+    _copy(out, window(x0 - left, x1 - left, y0 - top, y1 - top), image, window(x0, x1, y0, y1))
 
 
 def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
     _copy(out, _WHOLE, image, _WHOLE)
-    x0, x1 = _clip(left, left + source.shape[-1], image.shape[-1])
-    y0, y1 = _clip(top, top + source.shape[-2], image.shape[-2])
-    target = _window(x0, x1, y0, y1)
-    window = _window(x0 - left, x1 - left, y0 - top, y1 - top)
+    paste_onto(out, source, mask, left, top)
+
+
+def paste_onto(out: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    x0, x1 = clip(left, left + source.shape[-1], out.shape[-1])
+    y0, y1 = clip(top, top + source.shape[-2], out.shape[-2])
+    target = window(x0, x1, y0, y1)
+    cut = window(x0 - left, x1 - left, y0 - top, y1 - top)
     if mask is None:
-        _copy(out, target, source, window)
+        _copy(out, target, source, cut)
     elif x0 == x1 or y0 == y1 or out.numel() == 0:
         return
     elif mask.dtype == torch.bool:
-        chosen = _layout.array(mask)[window]
-        np.copyto(_layout.array(out)[target], _layout.array(source)[window], where=chosen)
+        chosen = _layout.array(mask)[cut]
+        np.copyto(_layout.array(out)[target], _layout.array(source)[cut], where=chosen)
     elif out.dtype == torch.uint8:
         _paste_levels(out, source, _levels(mask), left, top)
     else:
-        _blend(out.detach()[target], source.detach()[window], mask.detach()[window])
+        _blend(out.detach()[target], source.detach()[cut], mask.detach()[cut])
 
 
-def _clip(low: int, high: int, size: int) -> tuple[int, int]:
+def clip(low: int, high: int, size: int) -> tuple[int, int]:
     """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
     a = min(max(low, 0), size)
     return a, max(a, min(high, size))
 
 
-def _window(x0: int, x1: int, y0: int, y1: int) -> tuple[Any, ...]:
+def window(x0: int, x1: int, y0: int, y1: int) -> tuple[Any, ...]:
     return (..., slice(y0, y1), slice(x0, x1))
 
 
@@ -208,7 +212,7 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
     target[..., top + height :, :] = value
     target[..., top : top + height, :left] = value
     target[..., top : top + height, left + width :] = value
-    _copy(out, _window(left, left + width, top, top + height), image, _WHOLE)
+    _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
 
 
 def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:

@@ -64,6 +64,19 @@ def resize(
         _by_opencv(out, image, interpolation)
 
 
+def resize_out(
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    out: Tensor,
+) -> None:
+    with _layout.writable(out, image, read=False) as canvas:
+        resize(canvas, image, box, height, width, interpolation, antialias)
+
+
 def resize_adjoint(
     out: Tensor,
     grad: Tensor,

@@ -6,7 +6,7 @@ speed of the bus. Devices without pinned memory (mps, xpu) take the same way wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,20 +16,48 @@ _HOST = "cpu"
 
 
 def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
-    """A kernel for tensors of any device, made of one for the CPU."""
+    """A kernel that fills a tensor of any device, made of one for the CPU: ``kernel(out, *args)``."""
 
     def run(out: Tensor, *args: Any) -> None:
-        pinned = out.is_cuda
-        host_args = [_to_host(a, pinned) if isinstance(a, Tensor) else a for a in args]
-        if pinned:
-            # The copies above were queued on this stream; the kernel reads what they wrote.
-            torch.cuda.current_stream(out.device).synchronize()
-        host_out = _host_like(out, pinned)
+        host_args = _all_to_host(args, out.device)
+        host_out = _host_like(out, out.is_cuda)
         kernel(host_out, *host_args)
         # The caching host allocator keeps the pinned buffer until the copy has been read.
-        out.copy_(host_out, non_blocking=pinned)
+        out.copy_(host_out, non_blocking=out.is_cuda)
 
     return run
+
+
+def round_trip_writing(kernel: Callable[..., None], written: Sequence[int]) -> Callable[..., None]:
+    """The same for a kernel that writes to some of its arguments: ``kernel(*args)``."""
+
+    def run(*args: Any) -> None:
+        host_args = _all_to_host(args, args[written[0]].device)
+        kernel(*host_args)
+        for i in written:
+            if host_args[i] is not args[i]:
+                args[i].copy_(host_args[i], non_blocking=args[i].is_cuda)
+
+    return run
+
+
+def round_trip_returning(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same for a kernel that makes its own result, on the device of its first argument."""
+
+    def run(*args: Any) -> Tensor:
+        device = args[0].device
+        return kernel(*_all_to_host(args, device)).to(device)
+
+    return run
+
+
+def _all_to_host(args: Sequence[Any], device: torch.device) -> list[Any]:
+    pinned = device.type == "cuda"
+    moved = [_to_host(a, pinned) if isinstance(a, Tensor) else a for a in args]
+    if pinned:
+        # The copies above were queued on this stream; the kernel reads what they wrote.
+        torch.cuda.current_stream(device).synchronize()
+    return moved
 
 
 def _to_host(x: Tensor, pinned: bool) -> Tensor:

@@ -1,0 +1,111 @@
+"""The table of registered operators: what each one is made of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+class Contract(Enum):
+    """What an operator does with memory; each operator keeps one of these and no other."""
+
+    FUNCTIONAL = "returns new memory: fake(*args) allocates, kernel(out, *args) fills"
+    DYNAMIC = "returns new memory whose size the data decide: kernel(*args) makes it"
+    INPLACE = "writes to its first argument and returns it: kernel(*args)"
+    OUT = "writes to its keyword argument out and returns it: kernel(*args, out)"
+    BUFFERS = "writes to the arguments it names and returns nothing: kernel(*args)"
+
+    @property
+    def mutates(self) -> bool:
+        return self in (Contract.INPLACE, Contract.OUT, Contract.BUFFERS)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The autograd facet of an operator that returns new memory.
+
+    Attributes
+    ----------
+    setup_context
+        ``setup_context(ctx, inputs, output)`` keeps what the backward needs.
+    backward
+        ``backward(ctx, grad)`` returns one gradient, or None, for each argument.
+    jvp
+        ``jvp(ctx, *tangents)``, the forward-mode rule; None refuses forward mode.
+    """
+
+    setup_context: Callable[..., None]
+    backward: Callable[..., tuple[Any, ...]]
+    jvp: Function | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The row of a registered operator: its signature and its facets; None where it has none."""
+
+    name: str
+    namespace: str
+    contract: Contract
+    signature: inspect.Signature
+    kernel: Function
+    fake: Function
+    mutates: tuple[str, ...] = ()
+    random: bool = False
+    cuda: Function | None = None
+    autograd: Gradient | Function | None = None
+    vmap: Function | None = None
+    sharding: Function | None = None
+    autocast: Function | None = None
+    decomposition: Function | None = None
+    adjoint: str | None = None
+    overload: Any = None
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.namespace}::{self.name}"
+
+    @property
+    def tensors(self) -> int:
+        """How many of the arguments, all of them first, are tensors."""
+        parameters = self.signature.parameters.values()
+        return sum("Tensor" in str(p.annotation) for p in parameters if p.kind is not p.KEYWORD_ONLY)
+
+
+table: dict[str, Operator] = {}
+
+
+def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
+    """Every registered operator of a namespace by its name, in order of registration."""
+    return {row.name: row for row in table.values() if row.namespace == namespace}
+
+
+def decompositions() -> dict[Any, Function]:
+    """Every operator that has a decomposition into core ATen, with it.
+
+    For :meth:`torch.export.ExportedProgram.run_decompositions`: what that makes of an exported program runs
+    where imgops is not installed. ``encode_image`` and ``decode_image`` have none: ATen has no codecs.
+    In-place and out= operators need none: an exported program holds the functional ones.
+
+    Returns
+    -------
+    dict
+        From operator overloads to functions. Add :func:`torch.export.default_decompositions` to it to
+        reach core ATen for the rest of a model too.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> class Left(torch.nn.Module):
+    ...     def forward(self, image):
+    ...         return imgops.crop(image, (0, 0, 2, 4))
+    >>> program = torch.export.export(Left(), (torch.zeros(3, 4, 4),))
+    >>> table = torch.export.default_decompositions() | imgops.decompositions()
+    >>> any("imgops" in str(n.target) for n in program.run_decompositions(table).graph.nodes)
+    False
+    """
+    return {row.overload: row.decomposition for row in table.values() if row.decomposition is not None}

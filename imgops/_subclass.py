@@ -1,0 +1,62 @@
+"""Tensor classes: torchvision's annotated images come out as they went in, DTensors meet plain parameters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_ORDINARY = (Tensor, torch.nn.Parameter)
+
+
+def is_ordinary(values: Sequence[Any]) -> bool:
+    """Whether none of the tensors among ``values`` is of a class that means something."""
+    for value in values:
+        if isinstance(value, Tensor) and type(value) not in _ORDINARY:
+            return False
+    return True
+
+
+def is_tv_tensor(value: Any) -> bool:
+    """Who never imports torchvision does not load it for this question."""
+    torchvision = sys.modules.get("torchvision.tv_tensors")
+    return torchvision is not None and isinstance(value, torchvision.TVTensor)
+
+
+def plain(value: Any) -> Any:
+    """A tv_tensor as an ordinary tensor, in the same memory and the same graph.
+
+    Dynamo knows no way to one, and needs none: it looks through the class itself.
+    """
+    if torch.compiler.is_compiling():
+        return value
+    return value.as_subclass(Tensor) if isinstance(value, Tensor) and is_tv_tensor(value) else value
+
+
+def like(out: Any, original: Any) -> Any:
+    """``out`` in the tv_tensor class of ``original``, which hands its metadata on if it has some."""
+    if out is None or not is_tv_tensor(original):
+        return out
+    wrap = getattr(type(original), "wrap", None)  # absent before torchvision 0.29
+    return wrap(out, original) if wrap else out.as_subclass(type(original))
+
+
+def placed(values: Sequence[Any]) -> Sequence[Any]:
+    """Beside a DTensor every plain tensor is a parameter that all ranks have: replicated."""
+    distributed = sys.modules.get("torch.distributed.tensor")
+    if distributed is None:
+        return values
+    mesh = next((v.device_mesh for v in values if isinstance(v, distributed.DTensor)), None)
+    if mesh is None:
+        return values
+
+    def place(value: Any) -> Any:
+        if not isinstance(value, Tensor) or isinstance(value, distributed.DTensor):
+            return value
+        whole = [distributed.Replicate()] * mesh.ndim
+        return distributed.DTensor.from_local(value, mesh, whole, run_check=False)
+
+    return [place(v) for v in values]

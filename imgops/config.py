@@ -1,0 +1,60 @@
+"""The parameters of a call as one frozen object: it can be compared, hashed, printed and kept in a settings file.
+
+Pass one where the first parameter goes: ``imgops.resize(image, Resize((224, 224), "bicubic"))``. The operator is
+given the plain numbers and names, so a program exported with a config can be saved and loaded. Fields have the
+names, the order and the defaults of the function's parameters; they hold numbers, not tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Crop:
+    """The parameters of :func:`imgops.crop`."""
+
+    box: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Paste:
+    """The parameters of :func:`imgops.paste`, :func:`imgops.paste_` and :func:`imgops.paste_out`."""
+
+    position: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Pad:
+    """The parameters of :func:`imgops.pad`."""
+
+    padding: int | tuple[int, ...]
+    mode: str = "constant"
+    fill: float | tuple[float, ...] = 0
+
+
+@dataclass(frozen=True)
+class Resize:
+    """The parameters of :func:`imgops.resize` and :func:`imgops.resize_out`."""
+
+    size: tuple[int, int]
+    interpolation: str = "bilinear"
+    antialias: bool = True
+    box: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class EncodeImage:
+    """The parameters of :func:`imgops.encode_image`."""
+
+    format: str = "jpeg"
+    quality: int = 95
+
+
+@dataclass(frozen=True)
+class DecodeImage:
+    """The parameters of :func:`imgops.decode_image`."""
+
+    mode: str = "RGB"
+    apply_exif_orientation: bool = False
+    max_pixels: int = 1024 * 1024 * 1024 // 4 // 3

@@ -1,0 +1,182 @@
+"""Decompositions of resize and its adjoint: two matrices, made in the graph from the sizes and the box.
+
+On uint8 PIL's filters keep their bits, and OpenCV's too: their weights are integers of 22 and 11 bits, and
+double precision holds the sums exactly. Only OpenCV's bicubic, which uses floats, may differ by one level.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _layout
+from imgops.decomposition import _weights
+from imgops.decomposition.compose import fold
+
+
+def resize(
+    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    if interpolation == "nearest":
+        out = _nearest(image, box, height, width, antialias)
+    elif image.dtype == torch.uint8 and antialias:
+        out = _levels(image, _pil(image, image, box, (height, width), interpolation))
+    elif image.dtype == torch.uint8 and interpolation != "bicubic":
+        out = _opencv_levels(image, height, width, interpolation)
+    else:
+        out = _apply(image, _matrices(image, image, box, (height, width), interpolation, antialias))
+    return _layout.in_format(out, _layout.is_interleaved(image))
+
+
+def resize_adjoint(
+    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    if interpolation == "nearest":
+        out = _scatter(grad, box, height, width, antialias)
+    else:
+        wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
+        rows, columns = _matrices(grad, wide, box, tuple(grad.shape[-2:]), interpolation, antialias)
+        out = _apply(grad, (rows.mT, columns.mT))
+    return _layout.in_format(out, _layout.is_interleaved(grad))
+
+
+Matrices = tuple[Tensor, Tensor]
+
+
+def _matrices(
+    image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolation: str, antialias: bool
+) -> Matrices:
+    """Rows and columns in double precision; ``wide`` is the image that the filter reads."""
+    if antialias:
+        return _pil(image, wide, box, size, interpolation)
+    source = wide.shape[-2:]
+    shrinks = bool(source[0] >= size[0] and source[1] >= size[1])
+    rows = _weights.opencv(interpolation, source[0], size[0], shrinks, image.device)
+    return rows, _weights.opencv(interpolation, source[1], size[1], shrinks, image.device)
+
+
+def _pil(image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolation: str) -> Matrices:
+    single = image.dtype != torch.float64
+    left, top, right, bottom = _edges(box, wide, single)
+    device = image.device
+    rows = _weights.pil(interpolation, wide.shape[-2], top, bottom, size[0], device)
+    return rows, _weights.pil(interpolation, wide.shape[-1], left, right, size[1], device)
+
+
+def _edges(box: Tensor | None, wide: Tensor, single: bool) -> tuple[Any, ...]:
+    """The four sides, in double precision, each with dimensions for channels, rows and columns.
+
+    PIL keeps a box in single precision.
+    """
+    if box is None:
+        return None, None, None, None
+    box = box.to(wide.device)
+    if single:
+        box = box.float()
+    return tuple(side[..., None, None, None] for side in box.unbind(-1))
+
+
+def _apply(image: Tensor, matrices: Matrices) -> Tensor:
+    working = torch.float64 if image.dtype == torch.float64 else torch.float32
+    rows, columns = (m.to(working) for m in matrices)
+    out = rows @ (image.to(working) @ columns.mT)
+    if image.dtype == torch.uint8:
+        out = out.round().clamp(0, 255)
+    return out.to(image.dtype)
+
+
+def _levels(image: Tensor, matrices: Matrices) -> Tensor:
+    """PIL's two passes over 8-bit levels, in the order of the installed PIL."""
+    rows, columns = (_weights.fixed(m) for m in matrices)
+
+    def horizontal(x: Tensor) -> Tensor:
+        return _to_level(x @ columns.mT)
+
+    def vertical(x: Tensor) -> Tensor:
+        return _to_level(rows @ x)
+
+    values = image.double()
+    first = _weights.rows_first(*image.shape[-2:], rows.shape[-2], columns.shape[-2], image.device)
+    if isinstance(first, bool):
+        out = horizontal(vertical(values)) if first else vertical(horizontal(values))
+    else:  # sizes that are not known yet decide it
+        out = torch.where(first, horizontal(vertical(values)), vertical(horizontal(values)))
+    return out.to(torch.uint8)
+
+
+def _to_level(total: Tensor) -> Tensor:
+    half, one = 2.0 ** (_weights.BITS - 1), 2.0**_weights.BITS
+    return torch.floor((total + half) / one).clamp(0, 255)
+
+
+def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -> Tensor:
+    source = image.shape[-2:]
+    if interpolation == "area" and source[0] >= height and source[1] >= width:
+        out = _apply(image.double(), _matrices(image, image, None, (height, width), "area", False))
+        halves = source[0] == 2 * height and source[1] == 2 * width
+        # OpenCV rounds the mean of four half up, every other mean half to even.
+        return (torch.floor(out + 0.5) if halves else out.round()).clamp(0, 255).to(torch.uint8)
+    device = image.device
+    left, taps = _weights.opencv_levels(interpolation, source[1], width, device)
+    rows = image.double() @ _weights.dense(left, taps, source[1]).mT
+    top, taps = _weights.opencv_levels(interpolation, source[0], height, device)
+    if interpolation == "lanczos":
+        total = _weights.dense(top, taps, source[0]) @ rows
+        return torch.floor((total + 2.0**21) / 2.0**22).clamp(0, 255).to(torch.uint8)
+    rows = torch.floor(rows / 16)  # from here on in 16 bits, as OpenCV's bilinear filter is
+    total = image.new_zeros((), dtype=torch.float64)
+    for k, tap in enumerate(taps):
+        at = _weights.neighbour(top, k, len(taps), source[0]).long()
+        total = total + torch.floor(rows.index_select(-2, at) * tap[:, None] / 2.0**16)
+    return torch.floor((total + 2) / 4).clamp(0, 255).to(torch.uint8)
+
+
+def _positions(
+    wide: Tensor, box: Tensor | None, height: int, width: int, antialias: bool
+) -> tuple[Tensor, Tensor]:
+    if not antialias:
+        rows = _weights.opencv_nearest(wide.shape[-2], height, wide.device)
+        return rows, _weights.opencv_nearest(wide.shape[-1], width, wide.device)
+    left, top, right, bottom = _edges(box, wide, True)
+    rows = _weights.pil_nearest(wide.shape[-2], top, bottom, height, wide.device)
+    return rows, _weights.pil_nearest(wide.shape[-1], left, right, width, wide.device)
+
+
+def _nearest(image: Tensor, box: Tensor | None, height: int, width: int, antialias: bool) -> Tensor:
+    rows, columns = _positions(image, box, height, width, antialias)
+    out = _take(_take(image, -2, rows), -1, columns)
+    if box is None:
+        return out
+    taken = (rows[..., :, None] >= 0) & (columns[..., None, :] >= 0)
+    return torch.where(taken, out, torch.zeros_like(out))
+
+
+def _take(image: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Rows or columns of an image; ``index`` may differ from sample to sample. -1 takes the first."""
+    index = index.clamp(min=0)
+    if index.ndim == 1:
+        return image.index_select(dim, index)
+    index = index[..., :, None] if dim == -2 else index[..., None, :]
+    shape = list(image.shape)
+    shape[dim] = index.shape[dim]
+    return image.gather(dim, index.expand(shape))
+
+
+def _scatter(grad: Tensor, box: Tensor | None, height: int, width: int, antialias: bool) -> Tensor:
+    wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
+    rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], antialias)
+    if box is None:
+        return fold(fold(grad, -1, columns, width), -2, rows, height)
+    taken = (rows[..., :, None] >= 0) & (columns[..., None, :] >= 0)
+    grad = torch.where(taken, grad, torch.zeros_like(grad))
+    return _put(_put(grad, -1, columns, width), -2, rows, height)
+
+
+def _put(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
+    index = index.clamp(min=0)
+    index = index[..., :, None] if dim == -2 else index[..., None, :]
+    shape = list(values.shape)
+    shape[dim] = size
+    return values.new_zeros(shape).scatter_add(dim, index.expand(values.shape), values)

@@ -1,0 +1,64 @@
+"""Fakes of encode_image and decode_image: how long the data are, how large the image is, only they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from imgops import _check
+from imgops._check import broken, fail
+
+#: Channels that each format holds, and the largest side.
+FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), 2**31 - 1), "webp": ((3, 4), 16383)}
+MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
+
+#: What an encoded file, and a side of a decoded image, can be at most.
+_MOST = 2**31 - 1
+
+
+def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, format: str) -> Tensor:
+    op = "encode_image"
+    _check.choice(op, "format", format, FORMATS)
+    if image.layout is not torch.strided:
+        fail(TypeError, op, "image must be a strided tensor", image.layout)
+    if image.ndim != 3:
+        fail(ValueError, op, "image must be (C, H, W)", f"shape {_check.shape(image)}")
+    channels, most = FORMATS[format]
+    deep = image.dtype == torch.uint16
+    if deep and format != "png":
+        fail(TypeError, op, f"image must be uint8 for {format}", image.dtype)
+    if not deep and image.dtype != torch.uint8:
+        fail(TypeError, op, "image must be uint8, or uint16 for a grey png", image.dtype)
+    if deep:
+        channels = (1,)
+    if image.shape[0] not in channels:
+        depth = " of uint16" if deep else ""
+        counts = " or ".join(map(str, channels))
+        fail(ValueError, op, f"image must have {counts} channels for {format}{depth}", _check.number(image.shape[0]))
+    height, width = image.shape[-2:]
+    if broken(height >= 1) or broken(width >= 1):
+        fail(ValueError, op, "image must have at least one pixel", f"shape {_check.shape(image)}")
+    if broken(height <= most) or broken(width <= most):
+        fail(ValueError, op, f"image must have sides of at most {most} for {format}", _check.numbers(height, width))
+    if broken(quality >= 1) or broken(quality <= 100):
+        fail(ValueError, op, "quality must be from 1 to 100", _check.number(quality))
+    return image.new_empty((new_size(min=1, max=_MOST),), dtype=torch.uint8)
+
+
+def decode_image(
+    new_size: Callable[..., int], data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
+) -> Tensor:
+    op = "decode_image"
+    _check.choice(op, "mode", mode, MODES)
+    if data.layout is not torch.strided:
+        fail(TypeError, op, "data must be a strided tensor", data.layout)
+    if data.dtype != torch.uint8:
+        fail(TypeError, op, "data must be uint8", data.dtype)
+    if data.ndim != 1:
+        fail(ValueError, op, "data must have 1 dimension", f"shape {_check.shape(data)}")
+    if broken(max_pixels >= 1):
+        fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
+    height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
+    return data.new_empty((MODES[mode], height, width))

@@ -1,0 +1,47 @@
+"""Fakes of the operators that write to their arguments: they only validate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _check
+from imgops._check import fail
+from imgops.fake.compose import check_paste, check_plane, check_position, same_channels
+
+
+def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    check_paste("paste_", image, source, mask, left, top)
+    _check.written("paste_", "image", image, source=source, mask=mask)
+
+
+def paste_out(
+    image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor
+) -> None:
+    check_paste("paste_out", image, source, mask, left, top)
+    _check.out("paste_out", out, "image", image, *image.shape[-2:])
+    _check.written("paste_out", "out", out, image=image, source=source, mask=mask)
+
+
+def accumulate(
+    total: Tensor, count: Tensor, source: Tensor, weight: Tensor | None, left: int, top: int
+) -> None:
+    op = "accumulate"
+    _check.image(op, "total", total)
+    if total.dtype not in (torch.float32, torch.float64):
+        fail(TypeError, op, "total must be float32 or float64", total.dtype)
+    tensors = {"count": count, "source": source} | ({} if weight is None else {"weight": weight})
+    for name, value in tensors.items():
+        _check.image(op, name, value)
+        _check.like(op, name, value, "total", total)
+        _check.batch(op, name, value, "total", total)
+    if count.shape[-3] != 1 or count.shape[-2:] != total.shape[-2:]:
+        height, width = _check.numbers(*total.shape[-2:])
+        must = f"count must be (..., 1, {height}, {width}) as total is"
+        fail(ValueError, op, must, _check.shape(count))
+    same_channels(op, "source", source, "total", total)
+    if weight is not None:
+        check_plane(op, "weight", weight, source)
+    check_position(op, left, top)
+    _check.written(op, "total", total, count=count, source=source, weight=weight)
+    _check.written(op, "count", count, source=source, weight=weight)

@@ -1,0 +1,50 @@
+"""CPU kernels of the operators that write to their arguments."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from torch import Tensor
+
+from imgops import _layout
+from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu.compose import clip, paste, paste_onto, window
+
+
+def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    with _layout.writable(image, image) as canvas:
+        paste_onto(canvas, source, mask, left, top)
+
+
+def paste_out(
+    image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor
+) -> None:
+    with _layout.writable(out, out, read=False) as canvas:
+        paste(canvas, image, source, mask, left, top)
+
+
+def accumulate(
+    total: Tensor, count: Tensor, source: Tensor, weight: Tensor | None, left: int, top: int
+) -> None:
+    x0, x1 = clip(left, left + source.shape[-1], total.shape[-1])
+    y0, y1 = clip(top, top + source.shape[-2], total.shape[-2])
+    if x0 == x1 or y0 == y1 or total.numel() == 0:
+        return
+    _threads.follow_torch()
+    target, cut = window(x0, x1, y0, y1), window(x0 - left, x1 - left, y0 - top, y1 - top)
+    values = _layout.planes(source.detach()[cut].contiguous())
+    share = source.detach().new_ones(()).expand(count.shape)[target] if weight is None else weight.detach()[cut]
+    shares = _layout.planes(share.contiguous())
+    with _layout.writable(total, None) as totals, _layout.writable(count, None) as counts:
+        sums = _layout.planes(totals)
+        for i, plane in enumerate(sums):
+            _product(plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)])
+        for plane, share in zip(_layout.planes(counts), shares, strict=True):
+            cv2.accumulate(share, plane[target])
+
+
+def _product(total: np.ndarray, values: np.ndarray, share: np.ndarray | None) -> None:
+    if share is None:
+        cv2.accumulate(values, total)
+    else:
+        cv2.accumulateProduct(values, share, total)

@@ -1,0 +1,121 @@
+"""encode_image and decode_image: files as tensors, of sizes that only their data tell."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check
+from imgops._registry import operator
+from imgops.config import DecodeImage, EncodeImage
+from imgops.fake import codec as fake
+from imgops.kernels.cpu import codec as cpu
+
+
+@operator("imgops::encode_image", kernel=cpu.encode_image, fake=fake.encode_image, dynamic=True)
+def _encode_image(image: Tensor, quality: int, format: str) -> Tensor: ...
+
+
+@operator("imgops::decode_image", kernel=cpu.decode_image, fake=fake.decode_image, dynamic=True)
+def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool) -> Tensor: ...
+
+
+def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int = 95) -> Tensor:
+    """Write an image as the bytes of a file.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(C, H, W)``, uint8 in [0, 255]: grey or RGB for "jpeg"; grey, grey with alpha, RGB or RGBA for "png";
+        RGB or RGBA for "webp". A grey "png" also takes uint16. Any device; the codec runs on the CPU.
+    format : {"jpeg", "png", "webp"} or imgops.config.EncodeImage
+        "png" is lossless.
+    quality : int
+        From 1 to 100; "png" does not use it.
+
+    Returns
+    -------
+    Tensor
+        ``(n,)`` uint8, on the device of ``image``. In a compiled graph ``n`` is a new dynamic size.
+
+    Raises
+    ------
+    TypeError
+        If the dtype does not suit the format.
+    ValueError
+        If ``format`` is unknown, the number of channels does not suit it, the image is empty or too large for
+        it (65,500 pixels a side for JPEG, 16,383 for WebP), or ``quality`` is out of range.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.save`; the same bytes. Not differentiable, no decomposition, no batching
+    rule (files differ in length). Autocast does not touch uint8.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> data = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8), "png")
+    >>> bytes(data[:4].tolist())
+    b'\\x89PNG'
+    """
+    _check.tensor("encode_image", "image", image)
+    if isinstance(format, EncodeImage):
+        format, quality = format.format, format.quality
+    return _encode_image(image, quality, format)
+
+
+def decode_image(
+    data: Tensor,
+    mode: str | DecodeImage = "RGB",
+    *,
+    apply_exif_orientation: bool = False,
+    max_pixels: int = DecodeImage.max_pixels,
+) -> Tensor:
+    """Read the bytes of a JPEG, PNG or WebP file as an image.
+
+    Parameters
+    ----------
+    data : Tensor
+        ``(n,)`` uint8, the whole file. Any device; the codec runs on the CPU.
+    mode : {"RGB", "L", "LA", "RGBA"} or imgops.config.DecodeImage
+        What the file is converted to: 3, 1, 2 or 4 channels.
+    apply_exif_orientation : bool
+        Turn the image as its EXIF data say. The default leaves it as it is stored, as
+        :func:`torchvision.io.decode_image` does.
+    max_pixels : int
+        Larger images are refused when only the header has been read. The default is Pillow's.
+
+    Returns
+    -------
+    Tensor
+        ``(C, H, W)`` uint8 in [0, 255], contiguous, on the device of ``data``. In a compiled graph H and W are
+        new dynamic sizes.
+
+    Raises
+    ------
+    ValueError
+        If ``data`` are not a JPEG, PNG or WebP file, are truncated or corrupt as far as the format can tell, or
+        hold more than ``max_pixels``. There is no partly decoded image: for that reason
+        ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is refused too.
+    TypeError
+        If ``data`` is not a uint8 tensor.
+
+    Notes
+    -----
+    Reference: ``PIL.Image.open(...).convert(mode)``, equal to the bit: Pillow decodes all three formats (with
+    libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK goes to RGB by Pillow's formula; converting to
+    RGB or L drops alpha and does not blend; of 16 bits the high byte stays, for grey as for colour (Pillow
+    would clip grey). Of several frames the first is read. A JPEG has no checksum: a wrong bit inside its data
+    gives other pixels in every decoder. Not differentiable, no decomposition, no batching rule; autocast does
+    not touch uint8.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.arange(12, dtype=torch.uint8).reshape(1, 3, 4)
+    >>> bool((imgops.decode_image(imgops.encode_image(image, "png"), "L") == image).all())
+    True
+    """
+    _check.tensor("decode_image", "data", data)
+    if isinstance(mode, DecodeImage):
+        mode, apply_exif_orientation, max_pixels = mode.mode, mode.apply_exif_orientation, mode.max_pixels
+    return _decode_image(data, max_pixels, mode, apply_exif_orientation)

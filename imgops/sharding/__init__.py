@@ -1,0 +1,3 @@
+"""DTensor rules: which dimensions of an operator's tensors may lie on different ranks."""
+
+from imgops.sharding.leading import leading as leading

@@ -1,0 +1,37 @@
+"""The rule for operators over ``(..., C, H, W)``: batches stay sharded, images stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any], list[Any]]]]:
+    """The sharding rule of an operator whose tensors have ``core`` trailing dimensions each.
+
+    Leading dimensions of the first tensor may be sharded. The others with 3 core dimensions have the same
+    leading ones; parameters, with fewer, broadcast against them from the right. ``outputs`` is the
+    number of tensors that the operator returns, each with all leading dimensions.
+    """
+
+    def rule(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
+        from torch.distributed.tensor import Replicate, Shard
+
+        batch = specs[0].ndim - core[0]
+
+        def placement(i: int, spec: Any, dim: int) -> Any:
+            if spec is None:
+                return None
+            own = dim - (batch - (spec.ndim - core[i]))
+            there = own >= 0 and (core[i] == 3 or spec.shape[own] != 1)
+            return Shard(own) if there else Replicate()
+
+        tensors = specs[: len(core)]
+        rest = [None] * (len(specs) - len(core))
+        rules = [([Replicate()] * outputs, [None if s is None else Replicate() for s in tensors] + rest)]
+        for dim in range(batch):
+            placements = [placement(i, s, dim) for i, s in enumerate(tensors)]
+            rules.append(([Shard(dim)] * outputs, placements + rest))
+        return rules
+
+    return rule

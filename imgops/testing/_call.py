@@ -1,0 +1,147 @@
+"""One call of an operator as a function of its tensors: what the checks have in common."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from imgops import _rows
+
+
+class Call:
+    """A call that an operator is checked with.
+
+    Parameters
+    ----------
+    function : callable
+        What ``imgops.operator`` returned, or a public function in front of it that calls one operator.
+    args, keywords
+        Its arguments. Tensors that an operator writes to are copied before each use.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any] | None = None):
+        self.function = function
+        calls = captured(function, *args, **(keywords or {}))
+        rows = [_rows.table.get(op.name()) for op, _, _ in calls]
+        if len(rows) != 1 or rows[0] is None:
+            names = [op.name() for op, _, _ in calls]
+            raise ValueError(f"check_operator: op must call one operator of imgops.operator, got {names}")
+        self.row: _rows.Operator = rows[0]
+        self.overload, self.op_args, self.op_keywords = calls[0]
+        signature = inspect.signature(function)
+        if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
+            signature = self.row.signature  # an operator of torch.ops shows none
+        self.bound = signature.bind(*args, **(keywords or {}))
+        self.names = [n for n, v in self.bound.arguments.items() if isinstance(v, Tensor)]
+
+    def __str__(self) -> str:
+        shapes = {n: f"{str(t.dtype)[6:]}{list(t.shape)}" for n, t in zip(self.names, self.tensors, strict=True)}
+        return f"{self.row.qualified}({', '.join(f'{n}: {s}' for n, s in shapes.items())})"
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(self.bound.arguments[name] for name in self.names)
+
+    @property
+    def written(self) -> list[str]:
+        """The tensors that the call writes to."""
+        return [n for n in self.names if n in self.row.mutates]
+
+    @cached_property
+    def differentiable(self) -> list[str]:
+        """The tensors that a gradient can be asked for: floating point, and not refused by name."""
+        if self.row.autograd is None:
+            return []
+        return [n for n in self.names if self.bound.arguments[n].is_floating_point() and not self._refused(n)]
+
+    def _refused(self, name: str) -> bool:
+        try:
+            self.outputs(**{name: self.bound.arguments[name].detach().clone().requires_grad_()})
+        except NotImplementedError:
+            return True
+        except RuntimeError:  # an out= call, which refuses every gradient
+            return False
+        return False
+
+    def raw(self, **tensors: Tensor) -> Any:
+        """The call itself, with other tensors."""
+        changed = inspect.BoundArguments(self.bound.signature, {**self.bound.arguments, **tensors})  # type: ignore[arg-type]
+        return self.function(*changed.args, **changed.kwargs)
+
+    def outputs(self, **tensors: Tensor) -> tuple[Tensor, ...]:
+        """What the call gives, with other tensors; what it writes to is copied first, and given."""
+        copies = {n: tensors.get(n, self.bound.arguments[n]).clone() for n in self.written}
+        result = self.raw(**{**tensors, **copies})
+        return tuple(copies.values()) if copies else (result,)
+
+    def of(self, names: Sequence[str]) -> Callable[..., Any]:
+        """The call as a function of some of its tensors: one output, or a tuple of several."""
+
+        def function(*tensors: Tensor) -> Any:
+            out = self.outputs(**dict(zip(names, tensors, strict=True)))
+            return out if len(out) > 1 else out[0]
+
+        return function
+
+    def double(self) -> Call | None:
+        """The call in double precision, or None where the operator has no gradient."""
+        if not self.differentiable:
+            return None
+        arguments = {
+            n: v.double() if isinstance(v, Tensor) and v.is_floating_point() else v
+            for n, v in self.bound.arguments.items()
+        }
+        changed = inspect.BoundArguments(self.bound.signature, arguments)  # type: ignore[arg-type]
+        return Call(self.function, changed.args, changed.kwargs)
+
+
+class _Capture(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.name() in _rows.table:
+            self.calls.append((func, args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def captured(
+    function: Callable[..., Any], *args: Any, **keywords: Any
+) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
+    """The operator calls that a function makes; what it writes to is put back."""
+    tensors = [t for t in tree_leaves((args, keywords)) if isinstance(t, Tensor)]
+    before = [t.detach().clone() for t in tensors]
+    with _Capture() as mode, torch.no_grad():
+        function(*args, **keywords)
+        for tensor, copy in zip(tensors, before, strict=True):
+            if not bits_equal(tensor, copy):
+                tensor.copy_(copy)
+    return mode.calls
+
+
+def bits_equal(a: Tensor, b: Tensor) -> bool:
+    """Equality in which NaN equals itself, and -0.0 equals 0.0."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    a, b = a.detach().cpu().contiguous(), b.detach().cpu().contiguous()
+    if a.element_size() > 8:
+        return bool((a == b).all())
+    size = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+    same = a.view(size) == b.view(size)
+    if a.dtype.is_floating_point:
+        same |= (a == b) | (a.isnan() & b.isnan())
+    return bool(same.all())
+
+
+def through_dispatcher(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """The call without the fast path of the public function."""
+    with _Capture():
+        return function(*args, **keywords)

@@ -1,0 +1,374 @@
+"""The checks: each takes a Call, raises AssertionError, and says in its first line what an operator owes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from imgops._rows import Contract
+from imgops.testing._call import Call, bits_equal, captured, through_dispatcher
+
+
+def registration(call: Call) -> None:
+    """PyTorch's own ``opcheck`` passes."""
+    torch.library.opcheck(call.overload, call.op_args, call.op_keywords)
+
+
+def fast_path(call: Call) -> None:
+    """The call around the dispatcher and the one through it agree, to the bit and the stride."""
+    straight, dispatched = call.outputs(), through_dispatcher(call.outputs)
+    for a, b in zip(straight, dispatched, strict=True):
+        assert bits_equal(a, b), "the fast path gives other values"
+        same_metadata(a, b)
+
+
+def same_metadata(real: Tensor, fake: Tensor) -> None:
+    """Shape, dtype and strides; opcheck compares strides only from torch 2.13 on."""
+    assert real.shape == fake.shape, f"shape {tuple(real.shape)} but the fake has {tuple(fake.shape)}"
+    assert real.dtype == fake.dtype, f"{real.dtype} but the fake has {fake.dtype}"
+    assert real.stride() == fake.stride(), f"strides {real.stride()} but the fake has {fake.stride()}"
+    assert real.storage_offset() == fake.storage_offset()
+
+
+def fake(call: Call) -> None:
+    """Fake tensors, and meta tensors, come out with the shape, dtype and strides of real ones."""
+    if call.row.contract is not Contract.FUNCTIONAL:
+        return  # a mutating operator returns what it was given; nobody knows a dynamic size
+    real = call.overload(*call.op_args)
+    with FakeTensorMode() as mode:
+        same_metadata(real, call.overload(*tree_map_only(Tensor, mode.from_tensor, call.op_args)))
+    meta = call.overload(*tree_map_only(Tensor, lambda t: t.to("meta"), call.op_args))
+    assert meta.device.type == "meta", f"meta tensors in, {meta.device} out"
+    assert (real.shape, real.dtype) == (meta.shape, meta.dtype), "a meta tensor of another shape or dtype"
+
+
+def memory(call: Call) -> None:
+    """Only what the schema names is written to; new memory is new; what was written to is returned."""
+    tensors = dict(zip(call.names, call.tensors, strict=True))
+    given = {n: t.detach().clone() if n in call.written else t for n, t in tensors.items()}
+    before = {n: t.detach().clone() for n, t in given.items()}
+    versions = {n: t._version for n, t in given.items() if not t.is_inference()}
+    result = call.raw(**given)
+    for name, tensor in given.items():
+        if name not in call.written:
+            assert bits_equal(tensor, before[name]), f"{name} was written to"
+        elif name in versions and tensor.numel():
+            assert tensor._version > versions[name], f"{name} was written to, its version stays"
+    if call.row.contract in (Contract.INPLACE, Contract.OUT):
+        assert result is given[call.written[0]], "another tensor came back than the one written to"
+    elif call.row.contract is Contract.BUFFERS:
+        assert result is None, "a buffer-writer returned something"
+    elif result.numel():
+        storage = result.untyped_storage().data_ptr()
+        shared = [n for n, t in tensors.items() if t.numel() and t.untyped_storage().data_ptr() == storage]
+        assert not shared, f"the output shares memory with {shared}"
+
+
+def gradients(call: Call) -> None:
+    """First and second order, forward mode and batched gradients, exact in double precision."""
+    double = call.double()
+    if double is None or not double.differentiable:
+        return
+    function, tensors = _leaves(double, double.differentiable)
+    if call.row.contract is Contract.OUT:
+        try:
+            function(*tensors)
+        except RuntimeError as error:
+            assert "out=... arguments don't support automatic differentiation" in str(error)
+            return
+        raise AssertionError("an out= call was recorded")
+    forward = _has_forward(call)
+    options = {"fast_mode": True, "check_forward_ad": forward, "check_batched_grad": call.row.vmap is not None}
+    assert torch.autograd.gradcheck(function, tensors, **options)
+    assert torch.autograd.gradgradcheck(function, tensors, fast_mode=True)
+    if call.row.contract is Contract.INPLACE:
+        leaf = tensors[0].detach().clone().requires_grad_()
+        try:
+            double.raw(**{double.written[0]: leaf})
+        except RuntimeError as error:
+            assert "leaf Variable that requires grad" in str(error), error
+        else:
+            raise AssertionError("a leaf that requires a gradient was written to")
+
+
+def _has_forward(call: Call) -> bool:
+    return call.row.contract.mutates or getattr(call.row.autograd, "jvp", None) is not None
+
+
+def _leaves(call: Call, names: Sequence[str]) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
+    tensors = tuple(call.bound.arguments[n].detach().clone().requires_grad_() for n in names)
+    return call.of(names), tensors
+
+
+def func(call: Call) -> None:
+    """torch.func and forward mode give what autograd gives, or NotImplementedError: never a silent zero."""
+    double = call.double()
+    if double is None or call.row.contract is Contract.OUT:
+        return
+    names = double.differentiable
+    function, tensors = _leaves(double, names)
+    count = range(len(tensors))
+
+    def flat(*inputs: Tensor) -> Tensor:
+        return torch.cat([o.reshape(-1) for o in _several(function(*inputs))])
+
+    def loss(*inputs: Tensor) -> Tensor:
+        return flat(*inputs).sin().sum()
+
+    if flat(*tensors).numel() == 0:
+        return
+    wanted = torch.autograd.grad(loss(*tensors), tensors, materialize_grads=True)
+    plain = tuple(t.detach() for t in tensors)
+    everything = tuple(count)
+    _close("torch.func.grad", lambda: torch.func.grad(loss, everything)(*plain), wanted)
+    weights = flat(*plain).cos()
+    _close("torch.func.vjp", lambda: torch.func.vjp(flat, *plain)[1](weights), wanted)
+
+    rows = torch.autograd.functional.jacobian(flat, plain)
+    _close("torch.func.jacrev", lambda: torch.func.jacrev(flat, everything)(*plain), rows)
+    tangents = tuple(torch.cos(t + 1) for t in plain)
+    pushed = sum(r.reshape(len(weights), -1) @ t.reshape(-1) for r, t in zip(rows, tangents, strict=True))
+    _close("torch.func.jvp", lambda: torch.func.jvp(flat, plain, tangents)[1], pushed)
+    _close("torch.func.jacfwd", lambda: torch.func.jacfwd(flat, everything)(*plain), rows)
+    _close("forward_ad", lambda: _dual(flat, plain, tangents), pushed)
+
+    second = torch.autograd.functional.hessian(loss, plain)
+    _close("torch.func.hessian", lambda: torch.func.hessian(loss, everything)(*plain), second)
+    _close("jacrev of grad", lambda: torch.func.jacrev(torch.func.grad(loss, everything), everything)(*plain), second)
+
+    if call.row.vmap is not None:
+        stacked = tuple(torch.stack([t, 0.5 * t]) for t in plain)
+        each = [torch.autograd.grad(loss(*x), x, materialize_grads=True) for x in _samples(stacked)]
+        per_sample = tuple(torch.stack(g) for g in zip(*each, strict=True))
+        _close("vmap of grad", lambda: torch.vmap(torch.func.grad(loss, everything))(*stacked), per_sample)
+    compiled = torch.compile(torch.func.grad(loss, everything), backend="aot_eager", fullgraph=True)
+    _close("compiled torch.func.grad", lambda: compiled(*plain), wanted)
+
+
+def _samples(stacked: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
+    return [tuple(t[i].detach().clone().requires_grad_() for t in stacked) for i in range(len(stacked[0]))]
+
+
+def _dual(function: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> Tensor:
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]
+        tangent = forward_ad.unpack_dual(function(*duals)).tangent
+        assert tangent is not None, "forward_ad: the tangent was lost"
+        return tangent
+
+
+def _close(name: str, compute: Callable[[], Any], wanted: Any) -> None:
+    try:
+        found = compute()
+    except NotImplementedError:
+        return
+    pairs = zip(tree_leaves(found), tree_leaves(wanted), strict=True)
+    for a, b in pairs:
+        torch.testing.assert_close(a, b.detach(), rtol=1e-9, atol=1e-9, msg=lambda m: f"{name}: {m}")  # noqa: B023
+
+
+def _several(out: Any) -> tuple[Tensor, ...]:
+    return out if isinstance(out, tuple) else (out,)
+
+
+def vmap(call: Call) -> None:
+    """A vmapped call is a loop, whichever tensors are batched and wherever the batch lies."""
+    if call.row.vmap is None or (call.row.contract is Contract.OUT):
+        return
+    names = [n for n in call.names if call.bound.arguments[n].ndim > 0]
+    function = call.of(names)
+    tensors = [call.bound.arguments[n].detach() for n in names]
+    for dim in (0, 1, -1):
+        check_vmap(function, tuple(stacked(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
+    if len(names) > 1 and not call.row.contract.mutates:  # only one of them batched, each in its turn
+        for i in range(len(names)):
+            some = [stacked(x, 0) if j == i else x for j, x in enumerate(tensors)]
+            check_vmap(function, tuple(some), tuple(0 if j == i else None for j in range(len(names))))
+    nested = [torch.stack([stacked(x, 0), stacked(x, 0)]) for x in tensors]
+    twice = _several(torch.vmap(torch.vmap(function))(*nested))
+    once = _several(torch.vmap(function)(*(n[1] for n in nested)))
+    for a, b in zip(twice, once, strict=True):
+        assert bits_equal(a[1, 1], b[1]), "a nested vmap gives other values"
+    none = _several(torch.vmap(function)(*(stacked(x, 0)[:0] for x in tensors)))
+    assert all(len(n) == 0 for n in none), "a vmap over nothing gives something"
+
+
+def stacked(x: Tensor, dim: int) -> Tensor:
+    """Two samples: ``x``, and half of it where it has halves."""
+    scaled = x if x.dtype == torch.bool else (x * 0.5).to(x.dtype)
+    return torch.stack([scaled, x], dim)
+
+
+def check_vmap(
+    function: Callable[..., Any], args: tuple[Any, ...], in_dims: tuple[Any, ...], out_dims: int = 0
+) -> None:
+    """vmap against a loop."""
+    batched = _several(torch.vmap(function, in_dims, out_dims)(*args))
+    size = next(a.shape[d] for a, d in zip(args, in_dims, strict=True) if d is not None)
+    rows = []
+    for i in range(size):
+        sample = [a if d is None else a.select(d, i) for a, d in zip(args, in_dims, strict=True)]
+        rows.append(_several(function(*sample)))
+    for found, each in zip(batched, zip(*rows, strict=True), strict=True):
+        looped = torch.stack(each, out_dims)
+        tolerance = 1e-12 if looped.dtype == torch.float64 else 1e-6
+        torch.testing.assert_close(found, looped, rtol=0, atol=tolerance)
+
+
+def compiled(call: Call, backend: str = "aot_eager") -> None:
+    """One graph, dynamic sizes: the same values, strides and gradients as without a compiler."""
+    if call.row.contract is Contract.OUT and not all(call.bound.arguments[n].is_contiguous() for n in call.written):
+        return  # dynamo takes no other out= tensors
+    torch._dynamo.reset()
+    names = [] if call.row.contract is Contract.OUT else call.differentiable
+    function, tensors = _leaves(call, names)
+    graph = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
+    eager, out = _several(function(*tensors)), _several(graph(*tensors))
+    for a, b in zip(out, eager, strict=True):
+        assert bits_equal(a, b), f"compiled by {backend} the values differ"
+        assert a.stride() == b.stride(), f"strides {a.stride()} compiled by {backend}, {b.stride()} without"
+    if not tensors or not any(o.requires_grad for o in eager):
+        return
+    cotangents = [torch.sin(torch.arange(o.numel(), dtype=o.dtype)).reshape(o.shape) for o in eager]
+    wanted = torch.autograd.grad(eager, tensors, cotangents, allow_unused=True)
+    got = torch.autograd.grad(out, tensors, cotangents, allow_unused=True)
+    for a, b in zip(got, wanted, strict=True):
+        zero = torch.zeros(())
+        torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors: Tensor) -> Any:
+        return self.function(*tensors)
+
+
+def exported(call: Call) -> Any:
+    """Exported, saved, loaded and run; the operator stays one opaque node."""
+    module = _Module(call.of(call.names))
+    tensors = tuple(t.detach() for t in call.tensors)
+    program = torch.export.export(module, tensors)
+    if not call.row.contract.mutates:
+        assert _nodes(program, call) == 1, "the operator is not one node of the exported program"
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer).module()
+    for a, b in zip(_several(loaded(*tensors)), _several(module(*tensors)), strict=True):
+        assert bits_equal(a, b), "the loaded program gives other values"
+    return program, tensors
+
+
+def _nodes(program: Any, call: Call) -> int:
+    prefix = f"{call.row.namespace}."
+    return sum(str(n.target).startswith(prefix) for n in program.graph.nodes if n.op == "call_function")
+
+
+def decomposed(call: Call, rtol: float = 1e-5, atol: float = 1e-5, levels: int = 0) -> None:
+    """In core ATen the same result: to the bit for integers (or within ``levels``), else within the tolerance."""
+    if call.row.decomposition is None:
+        return
+    program, tensors = exported(call)
+    table = torch.export.default_decompositions() | {call.row.overload: call.row.decomposition}
+    program = program.run_decompositions(table)
+    assert _nodes(program, call) == 0, "a call of the operator is left"
+    for node in program.graph.nodes:
+        core = node.op != "call_function" or getattr(node.target, "namespace", "aten") == "aten"
+        assert core, f"{node.target} is not of ATen"
+    for a, b in zip(_several(program.module()(*tensors)), call.outputs(), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{a.dtype}{list(a.shape)} for {b.dtype}{list(b.shape)}"
+        if a.numel() and 1 not in a.shape:
+            assert a.stride() == b.stride(), f"strides {a.stride()} for {b.stride()}"
+        if b.dtype.is_floating_point:
+            torch.testing.assert_close(a, b, rtol=rtol, atol=atol)
+        elif levels:
+            assert (a.long() - b.long()).abs().max() <= levels
+        else:
+            assert bits_equal(a, b), "the decomposition gives other integers"
+
+
+def autocast(call: Call) -> None:
+    """An autocast region gives what the operator gives for the arguments of its policy."""
+    for half in (torch.float16, torch.bfloat16):
+        args = tree_map_only(Tensor, lambda t: t.to(half) if t.dtype == torch.float32 else t, call.op_args)  # noqa: B023
+        if call.row.contract is not Contract.FUNCTIONAL:
+            continue
+        policy = call.row.autocast
+        wanted = call.overload(*(policy("cpu", args) if policy else args))
+        with torch.autocast("cpu", half):
+            found = call.overload(*args)
+        assert found.dtype == wanted.dtype, f"{found.dtype} in an autocast region, for {wanted.dtype}"
+        assert bits_equal(found, wanted), "an autocast region gives other values"
+
+
+class Wrapped(Tensor):
+    """A tensor in a box with a label: what ``register_torch_dispatch`` is for."""
+
+    @staticmethod
+    def __new__(cls, inner: Tensor, label: str) -> Wrapped:
+        return Tensor._make_wrapper_subclass(
+            cls, inner.shape, strides=inner.stride(), dtype=inner.dtype, device=inner.device
+        )
+
+    def __init__(self, inner: Tensor, label: str) -> None:
+        self.inner, self.label = inner, label
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(f"{func} of a Wrapped tensor")
+
+
+def torch_dispatch(call: Call) -> None:
+    """A wrapper class with a rule for the operator sees the call and keeps its label."""
+    if call.row.contract is not Contract.FUNCTIONAL:
+        return
+    library = torch.library.Library(call.row.namespace, "FRAGMENT")
+
+    def rule(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        plain = tree_map_only(Wrapped, lambda w: w.inner, args)
+        return Wrapped(func(*plain, **(kwargs or {})), args[0].label)
+
+    torch.library.register_torch_dispatch(call.row.qualified, Wrapped, rule, lib=library)
+    try:
+        first = call.names[0]
+        found = call.raw(**{first: Wrapped(call.bound.arguments[first].detach(), "label")})
+        assert isinstance(found, Wrapped), f"a {type(found).__name__} came out of a wrapped call"
+        assert found.label == "label", "the label is lost"
+        assert bits_equal(found.inner, call.outputs()[0]), "a wrapped call gives other values"
+    finally:
+        library._destroy()
+
+
+def adjoint(call: Call) -> None:
+    """<A x, y> = <x, A^T y> for an operator that names its adjoint, and the backward calls that."""
+    double = call.double()
+    if call.row.adjoint is None or double is None:
+        return
+    function, tensors = _leaves(double, double.differentiable)
+    out = function(*tensors)
+    twice = function(*(2 * t.detach() for t in tensors))
+    if not torch.allclose(twice, 2 * out.detach(), rtol=1e-9):
+        return  # not linear in all of its tensors together
+    y = torch.sin(1 + torch.arange(out.numel(), dtype=out.dtype)).reshape(out.shape)
+    calls = captured_backward(out, tensors, y)
+    assert f"{call.row.namespace}::{call.row.adjoint}" in calls, f"the backward calls {calls}"
+    back = torch.autograd.grad(out, tensors, y)
+    left = (out.detach() * y).sum()
+    right = sum((x.detach() * b).sum() for x, b in zip(tensors, back, strict=True))
+    size = (out.detach() * y).abs().sum() + 1e-300
+    assert abs(left - right) <= 1e-12 * size, f"<Ax, y> = {left} but <x, A'y> = {right}"
+
+
+def captured_backward(out: Tensor, x: Sequence[Tensor], y: Tensor) -> list[str]:
+    calls = captured(lambda: torch.autograd.grad(out, x, y, retain_graph=True))
+    return [op.name() for op, _, _ in calls]

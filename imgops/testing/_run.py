@@ -1,0 +1,68 @@
+"""check_operator: every check on every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from imgops.testing import _checks
+from imgops.testing._call import Call
+
+#: In the order of what to mend first.
+CHECKS: dict[str, Callable[[Call], Any]] = {
+    "registration": _checks.registration,
+    "fake": _checks.fake,
+    "memory": _checks.memory,
+    "fast path": _checks.fast_path,
+    "gradients": _checks.gradients,
+    "torch.func": _checks.func,
+    "adjoint": _checks.adjoint,
+    "vmap": _checks.vmap,
+    "compile": _checks.compiled,
+    "export": _checks.exported,
+    "decomposition": _checks.decomposed,
+    "autocast": _checks.autocast,
+    "torch_dispatch": _checks.torch_dispatch,
+}
+
+
+def check_operator(
+    op: Callable[..., Any], samples: Iterable[tuple[Any, ...]], *, keywords: dict[str, Any] | None = None
+) -> None:
+    """Run every generic test on an operator.
+
+    PyTorch's ``opcheck``; fakes and their strides; memory and versions; the fast path; gradients of first and
+    second order in double precision; torch.func and forward mode; the adjoint; vmap against a loop; one graph
+    under ``torch.compile`` with the same gradients; export, save and load; the decomposition; autocast; a
+    wrapper subclass. A facet that the operator does not have is not tested.
+
+    Parameters
+    ----------
+    op : callable
+        What ``imgops.operator`` returned, or a function in front of it that makes one call of the operator.
+    samples : iterable of tuple
+        The arguments of the calls to check. Floating point ones also test the gradient.
+    keywords : dict, optional
+        Keyword arguments of every call.
+
+    Raises
+    ------
+    AssertionError
+        With the check, the call and what is wrong.
+    ValueError
+        If there is no sample, or ``op`` does not call exactly one operator.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.testing.check_operator(imgops.crop, [(torch.rand(3, 5, 6), (1, 0, 7, 4))])
+    """
+    calls = [Call(op, sample, keywords) for sample in samples]
+    if not calls:
+        raise ValueError("check_operator: samples must have at least one call, got none")
+    for name, check in CHECKS.items():
+        for call in calls:
+            try:
+                check(call)
+            except Exception as error:
+                raise AssertionError(f"check_operator: {name}: {call}: {error}") from error

@@ -1,0 +1,33 @@
+"""vmap's ``randomness`` for operators that draw: PyTorch leaves it to the rule, and nothing enforces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def honoured(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """``rule`` where every sample may draw for itself; else a refusal, or one draw for all."""
+
+    def with_randomness(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
+        if info.randomness == "error":
+            name = op.__name__.split(".")[0]
+            must = "randomness must be 'same' or 'different' under vmap, for it draws random numbers"
+            raise RuntimeError(f"{name}: {must}, got 'error'")
+        if info.randomness == "different":
+            return rule(op, info, in_dims, *args)
+        state = torch.random.get_rng_state()
+        outputs = []
+        for i in range(info.batch_size):
+            torch.random.set_rng_state(state)
+            outputs.append(op(*(_sample(a, d, i) for a, d in zip(args, in_dims, strict=True))))
+        return torch.stack(outputs), 0
+
+    return with_randomness
+
+
+def _sample(value: Any, dim: int | None, index: int) -> Any:
+    return value.select(dim, index) if isinstance(value, Tensor) and dim is not None else value
