@@ -13,6 +13,7 @@ except ImportError as error:
 from imgops import autocast, config, sharding, testing, vmap
 from imgops._registry import operator
 from imgops._rows import Gradient, decompositions
+from imgops.inverse import adjoint, inverse
 from imgops.ops.codec import decode_image, encode_image
 from imgops.ops.compose import crop, pad, paste
 from imgops.ops.mutation import accumulate, paste_, paste_out
@@ -22,12 +23,14 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Gradient",
     "accumulate",
+    "adjoint",
     "autocast",
     "config",
     "crop",
     "decode_image",
     "decompositions",
     "encode_image",
+    "inverse",
     "operator",
     "pad",
     "paste",

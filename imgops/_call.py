@@ -2,64 +2,156 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from imgops import _subclass, _torch_private
+from imgops import _check, _subclass, _torch_private
 from imgops._rows import Contract, Function, Operator
 
 _autocasts = torch.is_autocast_enabled
 _wrote_to = torch.autograd.graph.increment_version
 
 
+#: How many calls of one operator are remembered; then all are forgotten at once.
+_REMEMBERED = 512
+
+
 def function(row: Operator, tagged: bool) -> Function:
     """The operator as a function of Python; ``tagged``: whether it returns what it wrote to."""
+    through = _through_dispatcher(row, tagged)
+    if row.contract.mutates:
+        return _mutating(row, through)
+    if row.contract is Contract.DYNAMIC:
+        return _dispatched(row, through)
+    return _functional(row, through)
+
+
+def _functional(row: Operator, through: Function) -> Function:
+    """Around the dispatcher a call costs what its kernel does and about two microseconds.
+
+    What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so it is
+    remembered what came out for them: an output to allocate. A refusal is not remembered.
+    """
     nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
     kernel, fake, tensors, casts = row.kernel, row.fake, row.tensors, row.autocast is not None
-    arity, through = len(row.signature.parameters), _through_dispatcher(row, tagged)
-    only_one = tensors == 1
+    arity, empty = len(row.signature.parameters), torch.empty_strided
+    known: dict[Any, Any] = {}
 
     def functional(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
             args = _bound(row, args, keywords)
-        if not nothing_watches() or not is_plain(args[0]) or (casts and _autocasts("cpu")):
+        if not nothing_watches() or (casts and _autocasts("cpu")):
             return through(args)
-        if not only_one:
-            for x in args[1:tensors]:
+        x = args[0]
+        if not is_plain(x):
+            return through(args)
+        key: tuple[Any, ...] = (x.shape, x.stride(), x.dtype, args[tensors:])
+        for x in args[1:tensors]:
+            if x is not None:
                 if not is_plain(x):
                     return through(args)
-        out = fake(*args)
+                key = (*key, x.shape, x.stride(), x.dtype)
+            else:
+                key = (*key, None)
+        try:
+            found = known.get(key)
+        except TypeError:  # a list among the arguments
+            out = fake(*args)
+        else:
+            if found is not None:
+                size, stride, dtype = found
+                out = empty(size, stride, dtype=dtype)
+            else:
+                out = fake(*args)
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                known[key] = (out.shape, out.stride(), out.dtype)
         kernel(out, *args)
         return out
+
+    return functional
+
+
+def _dispatched(row: Operator, through: Function) -> Function:
+    """The kernel of a dynamic operator costs far more than the dispatcher."""
+    arity = len(row.signature.parameters)
 
     def dispatched(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
             args = _bound(row, args, keywords)
         return through(args)
 
+    return dispatched
+
+
+def _mutating(row: Operator, through: Function) -> Function:
+    nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
+    kernel, fake, tensors, arity = row.kernel, row.fake, row.tensors, len(row.signature.parameters)
     at = [list(row.signature.parameters).index(name) for name in row.mutates]
+    last = at if row.contract is Contract.OUT else []
+    silent = row.contract is Contract.BUFFERS
+    apart = _apart(row)
+    known: set[Any] = set()
+
+    def is_watched(args: tuple[Any, ...]) -> bool:
+        if not nothing_watches():
+            return True
+        for x in args[:tensors]:
+            if not is_plain(x):
+                return True
+        for i in last:
+            if not is_plain(args[i]):
+                return True
+        return any(args[i].is_inference() for i in at)
+
+    def validate(args: tuple[Any, ...]) -> None:
+        key = tuple([(x.shape, x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in args])
+        if key not in known:
+            fake(*args)
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known.add(key)
+        apart(args)
 
     def mutating(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
             args = _bound(row, args, keywords)
-        watched = not nothing_watches() or not all(is_plain(x) for x in args if isinstance(x, Tensor))
-        if watched or any(args[i].is_inference() for i in at):
+        if is_watched(args):
             through(args)
         else:
-            fake(*args)
+            validate(args)
             kernel(*args)
             for i in at:
                 _wrote_to(args[i])
-        if row.contract is Contract.BUFFERS:
-            return None
-        return args[at[0]]
+        return None if silent else args[at[0]]
 
-    if row.contract.mutates:
-        return mutating
-    # The kernel of a dynamic operator costs far more than the dispatcher.
-    return dispatched if row.contract is Contract.DYNAMIC else functional
+    return mutating
+
+
+def validation(row: Operator) -> Function:
+    """The fake of a mutating operator, and that what it writes to shares no memory with anything."""
+    apart = _apart(row)
+
+    def validate(*args: Any) -> None:
+        row.fake(*args)
+        apart(args)
+
+    return validate
+
+
+def _apart(row: Operator) -> Callable[[tuple[Any, ...]], None]:
+    names = list(row.signature.parameters)
+    written = [(names.index(name), name) for name in row.mutates]
+
+    def apart(args: tuple[Any, ...]) -> None:
+        for i, name in written:
+            others = [(n, x) for n, x in zip(names, args, strict=True) if n != name and isinstance(x, Tensor)]
+            _check.written(row.name, name, args[i], others)
+
+    return apart
 
 
 def _bound(row: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:

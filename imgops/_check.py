@@ -7,7 +7,7 @@ of backed sizes becomes a guard, one of unbacked sizes a run-time assertion.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -129,13 +129,17 @@ def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, wid
         fail(ValueError, op, f"out must have shape {numbers(*wanted)}", shape(value))
 
 
-def written(op: str, name: str, value: Tensor, **read: Tensor | None) -> None:
-    """``value`` can be written to: no two of its elements share memory, and it shares none with the others."""
-    if any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
+def written(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Tensor]]) -> None:
+    """``value`` can be written to: none of its elements shares memory with another, or with the others."""
+    repeated = 0 in value.stride()
+    if repeated and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
         fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
-    for other_name, other in read.items():
-        if other is not None and _overlap(value, other):
+    for other_name, other in others:
+        if _overlap(value, other):
             fail(ValueError, op, f"{name} must not overlap {other_name} in memory", "overlapping tensors")
+
+
+_EFFORT: Any = 1 << 16
 
 
 class _Memory:
@@ -165,6 +169,8 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
         base_a = base_b = 1 << 40
     elif type(a) is type(b) is Tensor and not (a.is_meta or b.is_meta):
         base_a, base_b = storage_a.data_ptr(), storage_b.data_ptr()
+        if base_a + storage_a.nbytes() <= base_b or base_b + storage_b.nbytes() <= base_a:
+            return False
     else:
         return False
     if not all(type(v) is int for x in (a, b) for v in (*x.shape, *x.stride(), x.storage_offset())):
@@ -172,7 +178,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
     if a.numel() == 0 or b.numel() == 0:
         return False
     try:
-        return np.shares_memory(_Memory(a, base_a), _Memory(b, base_b), max_work=1 << 16)
+        return np.shares_memory(_Memory(a, base_a), _Memory(b, base_b), max_work=_EFFORT)
     except np.exceptions.TooHardError:
         return True
 

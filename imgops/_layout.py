@@ -8,8 +8,6 @@ allocated: the two cannot disagree about strides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import prod
 
 import numpy as np
@@ -68,24 +66,22 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
     return image.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
-@contextmanager
-def writable(target: Tensor, like: Tensor | None, *, read: bool = True) -> Iterator[Tensor]:
-    """Memory that a kernel writes an image into: ``target`` itself where its strides allow, else a copy.
+def writable(target: Tensor, interleaved: bool, *, read: bool = True) -> Tensor:
+    """Memory of a format that a kernel writes an image into: ``target`` itself where it has it, else a copy.
 
-    It has the format of ``like``, planar for None. A copy is brought back at the end, so after an error
-    nothing has been written. ``read``: whether the kernel reads what is there.
+    ``settle`` brings a copy back at the end, so after an error nothing has been written. ``read``: whether
+    the kernel reads what is there.
     """
-    target = target.detach()
-    interleaved = like is not None and is_interleaved(like)
     if is_interleaved(target) if interleaved else target.is_contiguous():
-        yield target
-        return
+        return target
     if read:
-        copy = in_format(target, interleaved)
-    else:
-        copy = empty(target, *target.shape[-2:], interleaved=interleaved)
-    yield copy
-    target.copy_(copy)
+        return in_format(target.detach(), interleaved)
+    return empty(target, *target.shape[-2:], interleaved=interleaved)
+
+
+def settle(target: Tensor, written: Tensor) -> None:
+    if written is not target:
+        target.detach().copy_(written)
 
 
 def bits(image: Tensor) -> Tensor:

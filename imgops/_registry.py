@@ -63,7 +63,8 @@ def operator(
     fake : callable
         ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialised output. It runs
         before every call of the kernel. Where the operator mutates it only validates. With
-        ``dynamic`` it is ``fake(new_size, *args)``: each ``new_size(min=..., max=...)`` is a size unknown yet.
+        ``dynamic`` it is ``fake(new_size, *args)``: each ``new_size(min=..., max=...)`` is a size unknown
+        yet.
     mutates : sequence of str
         The arguments that the operator writes to. A first argument that is also returned makes the operator
         in place; a keyword-only ``out`` that is returned makes it an out= operator; a signature that
@@ -150,7 +151,9 @@ def operator(
             row = replace(row, autograd=_derived_gradient(row, declared))
         row = replace(row, overload=_define(row, declared))
         _rows.table[name] = row
-        return wraps(declared)(_call.function(row, TAGGED))
+        call = wraps(declared)(_call.function(row, TAGGED))
+        call.operator = row  # type: ignore[attr-defined]
+        return call
 
     return register
 
@@ -168,7 +171,9 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
             return Contract.BUFFERS
         if list(mutates) == [parameters[0].name]:
             return Contract.INPLACE
-    must = "mutates must name the first argument, a keyword-only out, or what a function returning None writes"
+    must = (
+        "mutates must name the first argument, a keyword-only out, or what a function returning None writes"
+    )
     raise ValueError(f"operator: {name}: {must}, got {tuple(mutates)}")
 
 
@@ -234,9 +239,11 @@ def _run(row: Operator, kernel: Function) -> Function:
         fake(_no_size, *args)
         return kernel(*args)
 
+    validate = _call.validation(row)
+
     def mutating(*args: Any, **out: Any) -> Any:
         every = (*args, *out.values())
-        fake(*every)
+        validate(*every)
         kernel(*every)
         return _result(row, every)
 
@@ -261,9 +268,11 @@ def _registered_fake(row: Operator) -> Function:
     def dynamic(*args: Any) -> Any:
         return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
 
+    validate = _call.validation(row)
+
     def mutating(*args: Any, **out: Any) -> Any:
         every = (*args, *out.values())
-        row.fake(*every)
+        validate(*every)
         return _result(row, every)
 
     if row.contract.mutates:
@@ -273,10 +282,10 @@ def _registered_fake(row: Operator) -> Function:
 
 def _register_gradient(row: Operator, opdef: Any) -> None:
     if row.contract.mutates:
-        recorded = row.autograd
+        recorded: Any = row.autograd
         if recorded is None and row.contract is not Contract.OUT:
             recorded = _refuse.gradient(row)
-        _torch_private.register_mutation(opdef, row.fake, recorded, partial(_result, row))
+        _torch_private.register_mutation(opdef, _call.validation(row), recorded, partial(_result, row))
         return
     gradient = row.autograd or Gradient(_refuse.nothing_kept, _refuse.gradient(row))
     assert isinstance(gradient, Gradient)
@@ -295,6 +304,7 @@ def _derived_gradient(row: Operator, declared: Function) -> Gradient:
     name = f"{row.qualified}_backward"
     schema = torch.library.infer_schema(declared, mutates_args=())
     schema = f"(Tensor grad, {schema[1:].rpartition('->')[0].rstrip()[:-1]}, int[] wanted) -> Tensor[]"
+    assert row.decomposition is not None
     rule = derived.Derived(row.decomposition, row.tensors)
     opdef = torch.library.custom_op(name, rule.backward_kernel, mutates_args=(), schema=schema)
     opdef.register_fake(rule.backward_fake)

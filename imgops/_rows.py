@@ -84,6 +84,19 @@ def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
     return {row.name: row for row in table.values() if row.namespace == namespace}
 
 
+def row_of(op: Any) -> Operator | None:
+    """The row behind what ``operator`` returned, a public function of imgops, or a name of ``torch.ops``."""
+    found = getattr(op, "operator", None)
+    if isinstance(found, Operator):
+        return found
+    overload = getattr(op, "default", op)
+    if hasattr(overload, "_schema"):
+        return table.get(overload.name())
+    if getattr(op, "__module__", "").startswith("imgops.ops."):
+        return table.get(f"imgops::{op.__name__}")
+    return None
+
+
 def decompositions() -> dict[Any, Function]:
     """Every operator that has a decomposition into core ATen, with it.
 

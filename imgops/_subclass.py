@@ -14,10 +14,7 @@ _ORDINARY = (Tensor, torch.nn.Parameter)
 
 def is_ordinary(values: Sequence[Any]) -> bool:
     """Whether none of the tensors among ``values`` is of a class that means something."""
-    for value in values:
-        if isinstance(value, Tensor) and type(value) not in _ORDINARY:
-            return False
-    return True
+    return all(type(value) in _ORDINARY for value in values if isinstance(value, Tensor))
 
 
 def is_tv_tensor(value: Any) -> bool:

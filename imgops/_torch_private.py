@@ -218,6 +218,13 @@ def _forward_levels() -> int:
     return sum(i.key() == TransformType.Jvp for i in retrieve_all_functorch_interpreters())
 
 
+def fake_tensors() -> Any:
+    """The mode under which a compiler asks an operator what comes out."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode()
+
+
 def overload_of(opdef: Any) -> Any:
     return opdef._opoverload
 

@@ -289,6 +289,7 @@ ADJOINTS: tuple[Sample, ...] = (
     ),
 )
 
+
 def _pasted(op: str, id: str, position: tuple[int, int], mask: str | torch.dtype = "") -> Sample:
     """The operators that paste, or add, into memory of their own."""
 

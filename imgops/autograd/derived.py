@@ -37,8 +37,8 @@ class Derived:
         moving = [i for i, t in enumerate(tangents[: self.tensors]) if t is not None]
         function, primals = self._of(moving, (*ctx.saved_tensors, *ctx.rest))
         # The derivative of the pullback at any cotangent, along the tangents: linear, so exact.
-        out, pull = torch.func.vjp(function, *primals)
-        _, push = torch.func.vjp(pull, torch.zeros_like(out))
+        out, pull = torch.func.vjp(function, *primals)[:2]
+        push = torch.func.vjp(pull, torch.zeros_like(out))[1]
         return push(tuple(tangents[i] for i in moving))[0]
 
     # Its backward operator: (grad, *inputs, wanted).
@@ -69,7 +69,7 @@ class Derived:
                 filled[i] = value
             return self._pulled(filled[0], [*filled[1:], *ctx.rest], ctx.wanted)
 
-        out, pull = torch.func.vjp(pulled, *(every[i] for i in at))
+        out, pull = torch.func.vjp(pulled, *(every[i] for i in at))[:2]
         given = [torch.zeros_like(o) if g is None else g for g, o in zip(given, out, strict=True)]
         return _placed(pull(given), at, 1 + self.tensors + len(ctx.rest) + 1)
 
@@ -77,8 +77,7 @@ class Derived:
 
     def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Tensor]:
         function, primals = self._of(wanted, inputs)
-        _, pull = torch.func.vjp(function, *primals)
-        return list(pull(grad))
+        return list(torch.func.vjp(function, *primals)[1](grad))
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """The decomposition as a function of some of its tensors, and these."""

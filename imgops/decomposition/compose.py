@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import nextafter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,11 +22,11 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     return _like(constant_pad(part, (before_x, after_x, before_y, after_y)), image)
 
 
-def _held(value: int, high: int) -> int:
+def _held(value: Any, high: Any) -> Any:
     return torch.sym_min(torch.sym_max(value, 0), high)
 
 
-def _clip(low: int, high: int, size: int) -> tuple[int, int]:
+def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
     """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
     a = _held(low, size)
     return a, torch.sym_max(a, torch.sym_min(high, size))
@@ -115,7 +116,7 @@ def _border(mode: str, size: int, before: int, after: int, device: torch.device)
     if mode == "symmetric":
         i = torch.remainder(i, 2 * size)
         return torch.minimum(i, 2 * size - 1 - i)
-    period = torch.sym_max(2 * size - 2, 1)
+    period: Any = torch.sym_max(2 * size - 2, 1)
     i = torch.remainder(i, period)
     return torch.minimum(i, period - i)
 

@@ -98,7 +98,8 @@ def _levels(image: Tensor, matrices: Matrices) -> Tensor:
         return _to_level(rows @ x)
 
     values = image.double()
-    first = _weights.rows_first(*image.shape[-2:], rows.shape[-2], columns.shape[-2], image.device)
+    sizes = image.shape[-2], image.shape[-1], rows.shape[-2], columns.shape[-2]
+    first = _weights.rows_first(*sizes, image.device)
     if isinstance(first, bool):
         out = horizontal(vertical(values)) if first else vertical(horizontal(values))
     else:  # sizes that are not known yet decide it

@@ -36,12 +36,22 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
     if image.shape[0] not in channels:
         depth = " of uint16" if deep else ""
         counts = " or ".join(map(str, channels))
-        fail(ValueError, op, f"image must have {counts} channels for {format}{depth}", _check.number(image.shape[0]))
+        fail(
+            ValueError,
+            op,
+            f"image must have {counts} channels for {format}{depth}",
+            _check.number(image.shape[0]),
+        )
     height, width = image.shape[-2:]
     if broken(height >= 1) or broken(width >= 1):
         fail(ValueError, op, "image must have at least one pixel", f"shape {_check.shape(image)}")
     if broken(height <= most) or broken(width <= most):
-        fail(ValueError, op, f"image must have sides of at most {most} for {format}", _check.numbers(height, width))
+        fail(
+            ValueError,
+            op,
+            f"image must have sides of at most {most} for {format}",
+            _check.numbers(height, width),
+        )
     if broken(quality >= 1) or broken(quality <= 100):
         fail(ValueError, op, "quality must be from 1 to 100", _check.number(quality))
     return image.new_empty((new_size(min=1, max=_MOST),), dtype=torch.uint8)

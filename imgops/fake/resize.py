@@ -32,7 +32,6 @@ def resize_out(
 ) -> None:
     _resize("resize_out", image, box, height, width, interpolation, antialias)
     _check.out("resize_out", out, "image", image, height, width)
-    _check.written("resize_out", "out", out, image=image, box=box)
 
 
 def _resize(

@@ -25,8 +25,8 @@ def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int
     Parameters
     ----------
     image : Tensor
-        ``(C, H, W)``, uint8 in [0, 255]: grey or RGB for "jpeg"; grey, grey with alpha, RGB or RGBA for "png";
-        RGB or RGBA for "webp". A grey "png" also takes uint16. Any device; the codec runs on the CPU.
+        ``(C, H, W)``, uint8 in [0, 255]: grey or RGB for "jpeg"; grey, grey with alpha, RGB or RGBA for
+        "png"; RGB or RGBA for "webp". A grey "png" also takes uint16. Any device; the codec runs on the CPU.
     format : {"jpeg", "png", "webp"} or imgops.config.EncodeImage
         "png" is lossless.
     quality : int
@@ -59,7 +59,8 @@ def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int
     """
     _check.tensor("encode_image", "image", image)
     if isinstance(format, EncodeImage):
-        format, quality = format.format, format.quality
+        config = format
+        format, quality = config.format, config.quality
     return _encode_image(image, quality, format)
 
 
@@ -87,14 +88,14 @@ def decode_image(
     Returns
     -------
     Tensor
-        ``(C, H, W)`` uint8 in [0, 255], contiguous, on the device of ``data``. In a compiled graph H and W are
-        new dynamic sizes.
+        ``(C, H, W)`` uint8 in [0, 255], contiguous, on the device of ``data``. In a compiled graph H and W
+        are new dynamic sizes.
 
     Raises
     ------
     ValueError
-        If ``data`` are not a JPEG, PNG or WebP file, are truncated or corrupt as far as the format can tell, or
-        hold more than ``max_pixels``. There is no partly decoded image: for that reason
+        If ``data`` are not a JPEG, PNG or WebP file, are truncated or corrupt as far as the format can tell,
+        or hold more than ``max_pixels``. There is no partly decoded image: for that reason
         ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is refused too.
     TypeError
         If ``data`` is not a uint8 tensor.
@@ -117,5 +118,7 @@ def decode_image(
     """
     _check.tensor("decode_image", "data", data)
     if isinstance(mode, DecodeImage):
-        mode, apply_exif_orientation, max_pixels = mode.mode, mode.apply_exif_orientation, mode.max_pixels
+        config = mode
+        mode, max_pixels = config.mode, config.max_pixels
+        apply_exif_orientation = config.apply_exif_orientation
     return _decode_image(data, max_pixels, mode, apply_exif_orientation)

@@ -268,13 +268,14 @@ def pad(
     """
     _check.tensor("pad", "image", image)
     if isinstance(padding, Pad):
-        padding, mode, fill = padding.padding, padding.mode, padding.fill
-    left, top, right, bottom = _sides(padding)
+        config = padding
+        padding, mode, fill = config.padding, config.mode, config.fill
+    left, top, right, bottom = sides(padding)
     value = None if isinstance(fill, int) and fill == 0 else _fill_tensor(fill, image.dtype)
     return _pad(image, value, left, top, right, bottom, mode)
 
 
-def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     if isinstance(padding, int):
         return padding, padding, padding, padding
     if isinstance(padding, (tuple, list)) and len(padding) == 2:

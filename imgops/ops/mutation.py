@@ -62,8 +62,8 @@ def paste_(
     image : Tensor
         ``(..., C, H, W)``, written to. It may be a view, but no two of its elements may share memory.
     source, position, mask
-        As for :func:`paste`; leading dimensions broadcast to those of ``image``. Neither ``source`` nor ``mask``
-        may overlap ``image`` in memory.
+        As for :func:`paste`; leading dimensions broadcast to those of ``image``. Neither ``source`` nor
+        ``mask`` may overlap ``image`` in memory.
 
     Returns
     -------
@@ -73,15 +73,15 @@ def paste_(
     Raises
     ------
     TypeError, ValueError
-        As :func:`paste`, and if ``image`` would have to be broadcast or overlaps another argument. Nothing has
-        been written then.
+        As :func:`paste`, and if ``image`` would have to be broadcast or overlaps another argument. Nothing
+        has been written then.
     RuntimeError
         From PyTorch, if ``image`` is a leaf that requires a gradient.
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.paste`, as exact as :func:`paste`. What was pasted over has no gradient any
-    more; ``source`` and a float ``mask`` have theirs. Under autocast the dtype stays.
+    Reference: :meth:`PIL.Image.Image.paste`, as exact as :func:`paste`. What was pasted over has no gradient
+    any more; ``source`` and a float ``mask`` have theirs. Under autocast the dtype stays.
 
     Examples
     --------
@@ -121,8 +121,9 @@ def paste_out(
     image, source, position, mask
         As for :func:`paste`.
     out : Tensor
-        The shape that :func:`paste` would return, with the dtype and device of ``image``, sharing no memory with
-        the arguments. A planar or interleaved ``out`` is written to directly; any other strides cost a copy.
+        The shape that :func:`paste` would return, with the dtype and device of ``image``, sharing no memory
+        with the arguments. A planar or interleaved ``out`` is written to directly; any other strides cost a
+        copy.
 
     Returns
     -------
@@ -132,8 +133,8 @@ def paste_out(
     Raises
     ------
     TypeError, ValueError
-        As :func:`paste`, and if ``out`` has another shape, dtype or device, overlaps an argument, or has elements
-        that share memory. Nothing has been written then.
+        As :func:`paste`, and if ``out`` has another shape, dtype or device, overlaps an argument, or has
+        elements that share memory. Nothing has been written then.
     RuntimeError
         If an argument requires a gradient: out= functions are not differentiable in PyTorch.
 
@@ -165,8 +166,8 @@ def accumulate(
 ) -> None:
     """Add an image to a window of a sum, and its weight to the same window of a count.
 
-    For overlapping tiles, sliding windows and averages over augmentations: at the end ``total / count`` is the
-    weighted mean.
+    For overlapping tiles, sliding windows and averages over augmentations: at the end ``total / count`` is
+    the weighted mean.
 
     Parameters
     ----------
@@ -185,8 +186,8 @@ def accumulate(
     Raises
     ------
     TypeError, ValueError
-        If dtypes, devices or shapes do not fit, or ``total`` or ``count`` shares memory with another argument.
-        Nothing has been written then.
+        If dtypes, devices or shapes do not fit, or ``total`` or ``count`` shares memory with another
+        argument. Nothing has been written then.
 
     Notes
     -----

@@ -126,7 +126,9 @@ def resize(
     """
     _check.tensor("resize", "image", image)
     if isinstance(size, Resize):
-        size, interpolation, antialias, box = size.size, size.interpolation, size.antialias, size.box
+        config = size
+        size, interpolation = config.size, config.interpolation
+        antialias, box = config.antialias, config.box
     height, width = _check.integers("resize", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize", image, box)
     return _resize(image, region, height, width, interpolation, antialias)
@@ -148,8 +150,8 @@ def resize_out(
     image, size, interpolation, antialias, box
         As for :func:`resize`.
     out : Tensor
-        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. With the
-        memory format of ``image`` the pixels are written straight into it; any other strides cost a copy.
+        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. With
+        the memory format of ``image`` the pixels are written straight into it; any other strides cost a copy.
 
     Returns
     -------
@@ -183,7 +185,9 @@ def resize_out(
     _check.tensor("resize_out", "image", image)
     _check.tensor("resize_out", "out", out)
     if isinstance(size, Resize):
-        size, interpolation, antialias, box = size.size, size.interpolation, size.antialias, size.box
+        config = size
+        size, interpolation = config.size, config.interpolation
+        antialias, box = config.antialias, config.box
     height, width = _check.integers("resize_out", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize_out", image, box)
     return _resize_out(image, region, height, width, interpolation, antialias, out)

@@ -28,7 +28,9 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
 
         tensors = specs[: len(core)]
         rest = [None] * (len(specs) - len(core))
-        rules = [([Replicate()] * outputs, [None if s is None else Replicate() for s in tensors] + rest)]
+        rules: list[tuple[list[Any], list[Any]]] = [
+            ([Replicate()] * outputs, [None if s is None else Replicate() for s in tensors] + rest)
+        ]
         for dim in range(batch):
             placements = [placement(i, s, dim) for i, s in enumerate(tensors)]
             rules.append(([Shard(dim)] * outputs, placements + rest))

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from imgops import _rows
 
@@ -26,7 +26,9 @@ class Call:
         Its arguments. Tensors that an operator writes to are copied before each use.
     """
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any] | None = None):
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any] | None = None
+    ):
         self.function = function
         calls = captured(function, *args, **(keywords or {}))
         rows = [_rows.table.get(op.name()) for op, _, _ in calls]
@@ -42,7 +44,9 @@ class Call:
         self.names = [n for n, v in self.bound.arguments.items() if isinstance(v, Tensor)]
 
     def __str__(self) -> str:
-        shapes = {n: f"{str(t.dtype)[6:]}{list(t.shape)}" for n, t in zip(self.names, self.tensors, strict=True)}
+        shapes = {
+            n: f"{str(t.dtype)[6:]}{list(t.shape)}" for n, t in zip(self.names, self.tensors, strict=True)
+        }
         return f"{self.row.qualified}({', '.join(f'{n}: {s}' for n, s in shapes.items())})"
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import struct
 import zlib
 from typing import NoReturn
@@ -17,6 +16,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
 from imgops import _check
+from imgops.kernels.cpu import _jpeg
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
@@ -57,7 +57,7 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
             must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
             raise _Refused(must, f"{image.height} x {image.width}")
         image.load()
-        if isinstance(image, JpegImageFile) and _ends_early(raw, image):
+        if isinstance(image, JpegImageFile) and _jpeg.ends_early(raw, image):
             raise _Refused("data must be a complete image", "a JPEG whose data end early")
         pixels = _pixels(image, mode, apply_exif_orientation)
     except _Refused as refused:
@@ -116,48 +116,3 @@ def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.n
         image = image.transpose(_TRANSPOSED[orientation])
     pixels = np.asarray(image)
     return np.array(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, -1, 0), order="C")
-
-
-# A JPEG has no checksum, and where its data end before the image does libjpeg fills in grey, and Pillow does
-# not say so. What a complete scan does not read can be changed without a trace: so the image is decoded
-# a second time with other bytes after each scan. That costs as much as the first time, and is needed only
-# where the last corner is as flat as a filling.
-
-_JUNK = bytes(range(17, 113, 5)) * 8
-_SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
-_SEQUENTIAL = (0xC0, 0xC1)
-
-
-def _ends_early(raw: bytes, image: Image.Image) -> bool:
-    corner = np.asarray(image.crop((max(image.width - 3, 0), max(image.height - 3, 0), *image.size)))
-    if np.ptp(corner.reshape(-1, corner.shape[-1] if corner.ndim == 3 else 1).astype(int), axis=0).max() > 2:
-        return False
-    longer = _with_junk(raw)
-    if longer is None:
-        return False
-    again = JpegImageFile(io.BytesIO(longer))
-    again.load()
-    return again.tobytes() != image.tobytes()
-
-
-def _with_junk(raw: bytes) -> bytes | None:
-    """The file with other data behind each scan; None for progressive ones, complete from their first scan on."""
-    parts, start, at = [], 0, 2
-    while at + 4 <= len(raw) and raw[at] == 0xFF:
-        marker = raw[at + 1]
-        if marker == 0xFF:
-            at += 1
-            continue
-        if 0xC0 <= marker <= 0xCF and marker not in (*_SEQUENTIAL, 0xC4, 0xC8, 0xCC):
-            return None
-        at += 2 + int.from_bytes(raw[at + 2 : at + 4], "big")
-        if marker != 0xDA:
-            continue
-        end = _SCAN_END.search(raw, at)
-        if end is None:
-            break
-        parts += [raw[start : end.start()], _JUNK]
-        start = at = end.start()
-        if raw[at + 1] == 0xD9:
-            break
-    return b"".join([*parts, raw[start:]])

@@ -12,15 +12,15 @@ from imgops.kernels.cpu.compose import clip, paste, paste_onto, window
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
-    with _layout.writable(image, image) as canvas:
-        paste_onto(canvas, source, mask, left, top)
+    canvas = _layout.writable(image, _layout.is_interleaved(image))
+    paste_onto(canvas, source, mask, left, top)
+    _layout.settle(image, canvas)
 
 
-def paste_out(
-    image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor
-) -> None:
-    with _layout.writable(out, out, read=False) as canvas:
-        paste(canvas, image, source, mask, left, top)
+def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> None:
+    canvas = _layout.writable(out, _layout.is_interleaved(out), read=False)
+    paste(canvas, image, source, mask, left, top)
+    _layout.settle(out, canvas)
 
 
 def accumulate(
@@ -33,14 +33,18 @@ def accumulate(
     _threads.follow_torch()
     target, cut = window(x0, x1, y0, y1), window(x0 - left, x1 - left, y0 - top, y1 - top)
     values = _layout.planes(source.detach()[cut].contiguous())
-    share = source.detach().new_ones(()).expand(count.shape)[target] if weight is None else weight.detach()[cut]
+    share = (
+        source.detach().new_ones(()).expand(count.shape)[target] if weight is None else weight.detach()[cut]
+    )
     shares = _layout.planes(share.contiguous())
-    with _layout.writable(total, None) as totals, _layout.writable(count, None) as counts:
-        sums = _layout.planes(totals)
-        for i, plane in enumerate(sums):
-            _product(plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)])
-        for plane, share in zip(_layout.planes(counts), shares, strict=True):
-            cv2.accumulate(share, plane[target])
+    totals, counts = _layout.writable(total, False), _layout.writable(count, False)
+    sums = _layout.planes(totals)
+    for i, plane in enumerate(sums):
+        _product(plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)])
+    for plane, one in zip(_layout.planes(counts), shares, strict=True):
+        cv2.accumulate(one, plane[target])
+    _layout.settle(total, totals)
+    _layout.settle(count, counts)
 
 
 def _product(total: np.ndarray, values: np.ndarray, share: np.ndarray | None) -> None:

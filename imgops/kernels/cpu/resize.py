@@ -73,8 +73,9 @@ def resize_out(
     antialias: bool,
     out: Tensor,
 ) -> None:
-    with _layout.writable(out, image, read=False) as canvas:
-        resize(canvas, image, box, height, width, interpolation, antialias)
+    canvas = _layout.writable(out, _layout.is_interleaved(image), read=False)
+    resize(canvas, image, box, height, width, interpolation, antialias)
+    _layout.settle(out, canvas)
 
 
 def resize_adjoint(

@@ -1,0 +1,189 @@
+"""adjoint and inverse: the transpose of a linear operator, and the way back from a geometric call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _refuse, _rows
+from imgops.config import Crop, Pad, Resize
+from imgops.ops import compose
+from imgops.ops.resize import resize
+
+P = ParamSpec("P")
+
+
+def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The transpose of a linear operator, as a function of its own.
+
+    Parameters
+    ----------
+    op : callable
+        :func:`crop`, :func:`paste`, :func:`pad`, :func:`resize`, an adjoint at ``torch.ops.imgops``, or what
+        :func:`operator` made with ``adjoint=``.
+
+    Returns
+    -------
+    callable
+        ``transpose(cotangent, image, *args, **kwargs)`` with the arguments of ``op`` after ``cotangent``,
+        which has the shape of ``op``'s result. Of ``image`` only the shape and the format matter. It returns
+        a tensor like ``image``, made by the registered adjoint operator, so it is itself differentiable and
+        compiles.
+
+    Raises
+    ------
+    TypeError
+        If ``op`` is no operator.
+    NotImplementedError
+        If it has no adjoint.
+
+    Notes
+    -----
+    ``<op(x), y> = <x, adjoint(op)(y, x)>`` for all x and y, exact to the accuracy of the dtype. The image is
+    the first argument; a fill of :func:`pad` and the image under a :func:`paste` are held at 0.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> y = torch.tensor([[[3.0, 5.0]]])
+    >>> imgops.adjoint(imgops.resize)(y, torch.empty(1, 1, 4), (1, 2), "box")
+    tensor([[[1.5000, 1.5000, 2.5000, 2.5000]]])
+    """
+    row = _rows.row_of(op)
+    if row is None:
+        raise TypeError(f"adjoint: op must be an operator of imgops.operator, got {op!r}")
+    if row.adjoint is None:
+        _refuse.missing(row, "adjoint")
+
+    def transpose(cotangent: Tensor, image: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        point = torch.zeros_like(image, dtype=cotangent.dtype, device=cotangent.device)
+        pull = torch.func.vjp(lambda x: op(x, *args, **kwargs), point)[1]
+        return pull(cotangent)[0]
+
+    return transpose
+
+
+def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Callable[..., Tensor]:
+    """The way back from a geometric call: for test-time augmentation, and for masks predicted on a crop.
+
+    Parameters
+    ----------
+    op : callable
+        :func:`crop`, :func:`paste`, :func:`pad` or :func:`resize`.
+    *args, **kwargs
+        The arguments of the call.
+
+    Returns
+    -------
+    callable
+        ``undo(result, onto=None, *, interpolation=None)``. ``result`` has the height and width that the call
+        gives, with any channels and dtype: a mask predicted on it, say. A crop is pasted to where it was cut
+        out, onto ``onto`` or onto zeros of the size of the image; of a paste the pasted part is cut out, of a
+        padded image the image; a resized one is resized back, with ``interpolation`` ("nearest" for labels)
+        or that of the call. All of them are differentiable and compile.
+
+    Raises
+    ------
+    NotImplementedError
+        If ``op`` is another function, or a resize has a box.
+    ValueError
+        From ``undo``, if ``result`` has another height or width.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image, box = torch.rand(3, 4, 5), (2, 1, 5, 3)
+    >>> undo = imgops.inverse(imgops.crop, image, box)
+    >>> mask = imgops.crop(image, box).mean(-3, keepdim=True) > 0  # predicted on the crop
+    >>> undo(mask).long()
+    tensor([[[0, 0, 0, 0, 0],
+             [0, 0, 1, 1, 1],
+             [0, 0, 1, 1, 1],
+             [0, 0, 0, 0, 0]]])
+    """
+    undo = _UNDO.get(getattr(op, "__name__", "")) if _rows.row_of(op) else None
+    if undo is None:
+        got = getattr(op, "__name__", repr(op))
+        raise NotImplementedError(f"inverse: op must be one of {', '.join(_UNDO)}, got {got}")
+    return undo(*args, **kwargs)
+
+
+Undo = Callable[..., Tensor]
+
+
+def _expect(result: Tensor, height: int, width: int) -> None:
+    _check.image("inverse", "result", result)
+    if result.shape[-2] != height or result.shape[-1] != width:
+        must = f"result must be (..., {_check.number(height)}, {_check.number(width)}) as the call's is"
+        _check.fail(ValueError, "inverse", must, f"shape {_check.shape(result)}")
+
+
+def _undo_crop(image: Tensor, box: Any) -> Undo:
+    box = box.box if isinstance(box, Crop) else box
+    left, top, right, bottom = _check.integers("crop", "box", box, ("left", "top", "right", "bottom"))
+    height, width = image.shape[-2:]
+
+    def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
+        _expect(result, bottom - top, right - left)
+        if onto is None:
+            onto = result.new_zeros((*result.shape[:-2], height, width))
+        return compose.paste(onto, result, (left, top))
+
+    return undo
+
+
+def _undo_paste(image: Tensor, source: Tensor, position: Any, mask: Tensor | None = None) -> Undo:
+    left, top = compose.paste_arguments("paste", image, source, position, mask)
+    height, width = image.shape[-2:]
+    box = left, top, left + source.shape[-1], top + source.shape[-2]
+
+    def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
+        _expect(result, height, width)
+        part = compose.crop(result, box)
+        return part if onto is None else compose.paste(onto, part, (0, 0))
+
+    return undo
+
+
+def _undo_pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0) -> Undo:
+    left, top, right, bottom = compose.sides(padding.padding if isinstance(padding, Pad) else padding)
+    height, width = image.shape[-2:]
+
+    def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
+        _expect(result, height + top + bottom, width + left + right)
+        part = compose.crop(result, (left, top, left + width, top + height))
+        return part if onto is None else compose.paste(onto, part, (0, 0))
+
+    return undo
+
+
+def _undo_resize(
+    image: Tensor, size: Any, interpolation: str = "bilinear", *, antialias: bool = True, box: Any = None
+) -> Undo:
+    if isinstance(size, Resize):
+        config = size
+        size, interpolation = config.size, config.interpolation
+        antialias, box = config.antialias, config.box
+    if box is not None:
+        raise NotImplementedError("inverse: box of resize must be None, got a box")
+    height, width = _check.integers("resize", "size", size, ("height", "width"))
+    back = tuple(image.shape[-2:])
+    given = interpolation
+
+    def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
+        _expect(result, height, width)
+        whole = resize(result, back, interpolation or given, antialias=antialias)
+        return whole if onto is None else compose.paste(onto, whole, (0, 0))
+
+    return undo
+
+
+_UNDO: dict[str, Callable[..., Undo]] = {
+    "crop": _undo_crop,
+    "paste": _undo_paste,
+    "pad": _undo_pad,
+    "resize": _undo_resize,
+}
