@@ -1,0 +1,338 @@
+"""paste_, paste_out, resize_out and accumulate: what is written, and that nothing is before a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import references
+import torch
+from checks import bits_equal, check_raises
+from samples import MOVEMENT_DTYPES, Maker, formatted
+from torch import Tensor
+
+import imgops
+
+TAGGED = hasattr(torch.Tag, "inplace")
+
+
+@pytest.mark.parametrize("dtype", MOVEMENT_DTYPES, ids=str)
+@pytest.mark.parametrize("format", ["planar", "interleaved", "sliced", "transposed", "rows"])
+def test_paste_in_place_is_pils(dtype: torch.dtype, format: str) -> None:
+    maker = Maker(dtype, format, (2,))
+    for position in ((2, 1), (-2, 5), (30, 0)):
+        image, source = maker.image(3, 7, 9), maker.image(3, 4, 5)
+        expected = references.batched(lambda a, b: references.paste(a, b, position, None), image, source)
+        version = image._version
+        assert imgops.paste_(image, source, position) is image
+        assert bits_equal(image, expected)
+        assert image._version > version
+
+
+@pytest.mark.parametrize("format", ["planar", "interleaved", "sliced"])
+def test_masked_paste_in_place_is_pils(format: str) -> None:
+    maker = Maker(torch.uint8, format, (2,))
+    for dtype in (torch.uint8, torch.bool, torch.float32):
+        image, source, mask = maker.image(3, 7, 9), maker.image(3, 4, 5), maker.mask(4, 5, dtype)
+        expected = imgops.paste(image, source, (-1, 4), mask)
+        by_pil = references.batched(
+            lambda a, b, m: references.paste(a, b, (-1, 4), m), image, source, mask
+        )
+        imgops.paste_(image, source, (-1, 4), mask)
+        assert bits_equal(image, expected) and bits_equal(image, by_pil)
+
+
+def test_only_the_window_of_a_view_is_written() -> None:
+    canvas = torch.zeros(2, 3, 20, 20)
+    window = canvas[1, :, 5:12, 6:15]
+    imgops.paste_(window, torch.ones(3, 4, 5), (1, 2))
+    expected = torch.zeros(2, 3, 20, 20)
+    expected[1, :, 7:11, 7:12] = 1
+    assert bits_equal(canvas, expected)
+
+
+def test_out_is_a_sample_of_a_batch_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    from imgops import _layout
+
+    made = []
+    monkeypatch.setattr(_layout, "settle", lambda target, written: made.append(written is target))
+    image, source = torch.rand(3, 7, 9), torch.rand(3, 4, 5)
+    for format in ("planar", "interleaved"):
+        batch = formatted(torch.zeros(4, 3, 7, 9), format)
+        out = imgops.paste_out(formatted(image, format), source, (1, 2), out=batch[2])
+        assert out.data_ptr() == batch[2].data_ptr()
+        assert bits_equal(batch[2], imgops.paste(image, source, (1, 2))) and not batch[[0, 1, 3]].any()
+        small = formatted(torch.zeros(4, 3, 5, 6), format)
+        imgops.resize_out(formatted(image, format), (5, 6), "bicubic", out=small[3])
+        assert bits_equal(small[3], imgops.resize(formatted(image, format), (5, 6), "bicubic"))
+    assert made and all(made), "an intermediate copy was made"
+
+
+@pytest.mark.parametrize("out_format", ["planar", "interleaved", "sliced", "transposed"])
+@pytest.mark.parametrize("format", ["planar", "interleaved"])
+def test_out_of_any_strides_gets_the_same_bits(format: str, out_format: str) -> None:
+    for dtype in (torch.uint8, torch.float32, torch.float64):
+        maker, other = Maker(dtype, format, (2,)), Maker(dtype, out_format, (2,))
+        image, source, mask = maker.image(3, 7, 9), maker.image(3, 4, 5), maker.mask(4, 5)
+        out = other.image(3, 7, 9)
+        assert imgops.paste_out(image, source, (-2, 3), mask, out=out) is out
+        assert bits_equal(out, imgops.paste(image, source, (-2, 3), mask))
+        for antialias in (True, False):
+            out = other.image(3, 4, 12)
+            imgops.resize_out(image, (4, 12), "bicubic", antialias=antialias, out=out)
+            assert bits_equal(out, imgops.resize(image, (4, 12), "bicubic", antialias=antialias))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("format", ["planar", "interleaved", "sliced"])
+def test_accumulate_is_opencvs(dtype: torch.dtype, format: str) -> None:
+    maker = Maker(dtype, format, (2,))
+    for position, weighted in (((2, 1), False), ((2, 1), True), ((-3, 5), True), ((40, 0), True)):
+        total, count, source = maker.image(3, 7, 9), maker.image(1, 7, 9), maker.image(3, 4, 5)
+        weight = maker.mask(4, 5, dtype) if weighted else None
+        sums = [by_opencv(t, s, w, position) for t, s, w in planes(total, source, weight)]
+        counts = [by_opencv(c, None, w, position) for c, _, w in planes(count, source[:, :1], weight)]
+        versions = total._version, count._version
+        assert imgops.accumulate(total, count, source, position, weight) is None
+        assert bits_equal(total, torch.from_numpy(np.stack(sums)).reshape(total.shape))
+        assert bits_equal(count, torch.from_numpy(np.stack(counts)).reshape(count.shape))
+        assert total._version > versions[0] and count._version > versions[1]
+
+
+def planes(a: Tensor, b: Tensor, weight: Tensor | None) -> list[tuple[Any, Any, Any]]:
+    found = []
+    for i in range(a.shape[0]):
+        for c in range(a.shape[1]):
+            share = np.ones(b.shape[-2:], dtype=b.numpy().dtype) if weight is None else weight[i, 0].numpy()
+            found.append((a[i, c].numpy().copy(), b[i, c].numpy().copy(), np.ascontiguousarray(share)))
+    return found
+
+
+def by_opencv(total: Any, source: Any, weight: Any, position: tuple[int, int]) -> Any:
+    left, top = position
+    for y in range(weight.shape[0]):
+        for x in range(weight.shape[1]):
+            if 0 <= y + top < total.shape[0] and 0 <= x + left < total.shape[1]:
+                pixel = total[y + top : y + top + 1, x + left : x + left + 1].copy()
+                share = weight[y : y + 1, x : x + 1].copy()
+                if source is None:
+                    cv2.accumulate(share, pixel)
+                else:
+                    cv2.accumulateProduct(source[y : y + 1, x : x + 1].copy(), share, pixel)
+                total[y + top, x + left] = pixel[0, 0]
+    return total
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def test_a_leaf_is_refused_as_pytorch_does() -> None:
+    leaf = torch.ones(1, 3, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        imgops.paste_(leaf, torch.zeros(1, 1, 1), (0, 0))
+    assert (leaf == 1).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradient_of_a_non_leaf(compiled: bool) -> None:
+    """The stock mutable operator leaves the old gradient where pixels were pasted over."""
+
+    def pasted(leaf: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+        image = leaf * 2
+        assert imgops.paste_(image, source, (1, 0), mask) is image
+        return (image * weights).sum()
+
+    weights = torch.arange(27.0).reshape(3, 3, 3)
+    call = torch.compile(pasted, fullgraph=True, backend="aot_eager") if compiled else pasted
+    leaf, source, mask = (t.requires_grad_() for t in (torch.rand(3, 3, 3), torch.rand(3, 2, 2), torch.rand(1, 2, 2)))
+    found = torch.autograd.grad(call(leaf, source, mask), (leaf, source, mask))
+    share = torch.zeros(1, 3, 3)
+    share[:, :2, 1:] = mask.detach()
+    window = weights[:, :2, 1:]
+    torch.testing.assert_close(found[0], 2 * weights * (1 - share))
+    torch.testing.assert_close(found[1], window * mask.detach())
+    change = source.detach() - 2 * leaf.detach()[:, :2, 1:]
+    torch.testing.assert_close(found[2], (window * change).sum(0, keepdim=True))
+
+
+def test_gradient_reaches_the_source_alone() -> None:
+    image, source = torch.zeros(3, 4, 4), torch.ones(3, 2, 2, requires_grad=True)
+    assert imgops.paste_(image, source, (3, 3)).requires_grad
+    image.sum().backward()
+    assert source.grad[:, 0, 0].eq(1).all() and source.grad.sum() == 3
+
+
+def test_views_share_the_gradient() -> None:
+    leaf = torch.rand(2, 3, 4, 4, requires_grad=True)
+    batch = leaf * 1
+    imgops.paste_(batch[1], torch.zeros(3, 2, 2), (0, 0))
+    batch.sum().backward()
+    assert leaf.grad[1, :, :2, :2].sum() == 0 and leaf.grad.sum() == 96 - 12
+
+
+def test_out_with_a_gradient_is_refused_as_pytorch_does() -> None:
+    x = torch.rand(3, 4, 4, requires_grad=True)
+    out = torch.zeros(3, 4, 4)
+    for call in (
+        lambda: imgops.paste_out(x, torch.ones(3, 1, 1), (0, 0), out=out),
+        lambda: imgops.resize_out(x, (4, 4), out=out),
+    ):
+        with pytest.raises(RuntimeError, match="out=... arguments don't support automatic differentiation"):
+            call()
+    assert not out.any()
+    with torch.no_grad():
+        assert imgops.resize_out(x, (4, 4), out=out) is out and out.any()
+
+
+def test_saved_tensors_notice_the_change() -> None:
+    leaf = torch.rand(1, 3, 3, requires_grad=True)
+    image = leaf.exp()  # exp keeps its result
+    imgops.paste_(image, torch.zeros(1, 1, 1), (0, 0))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        image.sum().backward()
+    image = leaf.exp()
+    imgops.paste_(image.detach(), torch.zeros(1, 1, 1), (0, 0))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        image.sum().backward()
+
+
+# -- refusals, before anything is written ------------------------------------------------------------
+
+X = torch.rand(2, 3, 5, 6)
+S = torch.rand(3, 2, 2)
+HALF = torch.rand(2, 3, 5, 6).half()
+
+REFUSALS: tuple[tuple[str, type[Exception], str, Callable[[Tensor], Any]], ...] = (
+    ("shape", ValueError, "paste_out: out must have shape (2, 3, 5, 6), got (3, 5, 6)",
+     lambda out: imgops.paste_out(X, S, (0, 0), out=out[0])),
+    ("dtype", TypeError, "paste_out: out must have the dtype of image (torch.float32), got torch.float16",
+     lambda out: imgops.paste_out(X, S, (0, 0), out=HALF)),
+    ("device", ValueError, "paste_out: out must be on the device of image (cpu), got meta",
+     lambda out: imgops.paste_out(X, S, (0, 0), out=out.to("meta"))),
+    ("itself", ValueError, "paste_out: out must not overlap image in memory, got overlapping tensors",
+     lambda out: imgops.paste_out(out, S, (0, 0), out=out)),
+    ("part", ValueError, "paste_out: out must not overlap image in memory, got overlapping tensors",
+     lambda out: imgops.paste_out(out[0, :, :4], S, (0, 0), out=out[0, :, 1:])),
+    ("source", ValueError, "paste_out: out must not overlap source in memory, got overlapping tensors",
+     lambda out: imgops.paste_out(X, out[..., :2, :2], (0, 0), out=out)),
+    ("expanded", ValueError, "paste_out: out must have memory for each element, got strides (0, 30, 6, 1)",
+     lambda out: imgops.paste_out(X, S, (0, 0), out=out[:1].expand(2, 3, 5, 6))),
+    ("source-channels", ValueError, "paste_out: source must have the channels of image (3), got 1",
+     lambda out: imgops.paste_out(X, S[:1], (0, 0), out=out)),
+    ("resize-shape", ValueError, "resize_out: out must have shape (2, 3, 4, 4), got (2, 3, 5, 6)",
+     lambda out: imgops.resize_out(X, (4, 4), out=out)),
+    ("resize-overlap", ValueError, "resize_out: out must not overlap image in memory, got overlapping tensors",
+     lambda out: imgops.resize_out(out, (5, 6), out=out)),
+    ("resize-filter", ValueError,
+     "resize_out: interpolation must be one of 'nearest', 'bilinear', 'bicubic', 'area', 'lanczos' "
+     "with antialias=False, got 'box'",
+     lambda out: imgops.resize_out(X, (5, 6), "box", antialias=False, out=out)),
+    ("in-place-overlap", ValueError, "paste_: image must not overlap source in memory, got overlapping tensors",
+     lambda out: imgops.paste_(out, out[..., 1:3, 1:3], (0, 0))),
+    ("in-place-dtype", TypeError, "paste_: source must have the dtype of image (torch.float32), got torch.float16",
+     lambda out: imgops.paste_(out, HALF, (0, 0))),
+    ("in-place-batch", ValueError, "paste_: source must have the leading dimensions of image (), got (2,)",
+     lambda out: imgops.paste_(out[0], X, (0, 0))),
+    ("in-place-mask", ValueError, "paste_: mask must be (..., 1, 2, 2) as source is, got (2, 1, 5, 6)",
+     lambda out: imgops.paste_(out, S, (0, 0), X[:, :1])),
+    ("no-tensor", TypeError, "paste_: image must be a Tensor, got list", lambda out: imgops.paste_([1], S, (0, 0))),
+    ("count", ValueError, "accumulate: count must be (..., 1, 5, 6) as total is, got (2, 3, 5, 6)",
+     lambda out: imgops.accumulate(out, X, S, (0, 0))),
+    ("total-dtype", TypeError, "accumulate: total must be float32 or float64, got torch.float16",
+     lambda out: imgops.accumulate(HALF, HALF[:, :1], HALF, (0, 0))),
+    ("total-count", ValueError, "accumulate: total must not overlap count in memory, got overlapping tensors",
+     lambda out: imgops.accumulate(out, out[:, :1], S, (0, 0))),
+    ("weight", ValueError, "accumulate: weight must be (..., 1, 2, 2) as source is, got (2, 1, 5, 6)",
+     lambda out: imgops.accumulate(out, torch.zeros(2, 1, 5, 6), S, (0, 0), X[:, :1])),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("id", "error", "message", "call"), REFUSALS, ids=[r[0] for r in REFUSALS])
+def test_refusals(id: str, error: type[Exception], message: str, call: Callable[[Tensor], Any]) -> None:
+    out = torch.full((2, 3, 5, 6), 7.0)
+    check_raises(lambda: call(out), error, message)
+    tracked = out.clone().requires_grad_() * 1
+    if "out" not in message.split(":")[0]:
+        check_raises(lambda: call(tracked), error, message)
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    with pytest.raises(Exception) as caught:
+        compiled(out)
+    chain, text = caught.value, ""
+    while chain is not None:
+        text += str(chain)
+        chain = chain.__cause__ or chain.__context__
+    assert message in text or message.replace("'", "\\'") in text, text
+    assert (out == 7).all(), "something was written"
+
+
+def test_disjoint_windows_of_one_tensor_do_not_overlap() -> None:
+    canvas = torch.rand(3, 4, 8)
+    left = canvas[..., :4].clone()
+    imgops.paste_out(canvas[..., :4], torch.ones(3, 1, 1), (0, 0), out=canvas[..., 4:])
+    left[:, 0, 0] = 1
+    assert bits_equal(canvas[..., 4:], left)
+
+
+def test_arrays_that_share_memory_overlap() -> None:
+    array = np.zeros((3, 4, 5), dtype=np.float32)
+    with pytest.raises(ValueError, match="must not overlap"):
+        imgops.paste_(torch.from_numpy(array), torch.from_numpy(array[:, :2, :2]), (0, 0))
+
+
+# -- compiled ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_in_place_on_an_input(backend: str) -> None:
+    def call(image: Tensor, source: Tensor, out: Tensor) -> Tensor:
+        imgops.paste_(image, source, (1, 1))
+        imgops.paste_out(image, source, (0, 0), out=out[1])
+        total, count = torch.zeros_like(image), torch.zeros_like(image[:1])
+        imgops.accumulate(total, count, source, (2, 0))
+        return image.sum() + out.sum() + total.sum() + count.sum()
+
+    args = torch.rand(3, 5, 6), torch.rand(3, 2, 2), torch.zeros(2, 3, 5, 6)
+    eager = [a.clone() for a in args]
+    compiled = [a.clone() for a in args]
+    wanted = call(*eager)
+    found = torch.compile(call, fullgraph=True, backend=backend)(*compiled)
+    torch.testing.assert_close(found, wanted)
+    assert all(bits_equal(a, b) for a, b in zip(eager, compiled))
+
+
+def test_inductor_writes_in_place_without_a_clone() -> None:
+    from torch._inductor.utils import run_and_get_code
+
+    def call(x: Tensor, source: Tensor) -> Tensor:
+        image = x + 1
+        imgops.paste_(image, source, (1, 1))
+        return image
+
+    x, source = torch.rand(3, 8, 8), torch.rand(3, 2, 2)
+    out, code = run_and_get_code(torch.compile(call, fullgraph=True), x, source)
+    assert bits_equal(out, call(x, source))
+    python = "\n".join(code)
+    assert "imgops.paste_.default(buf0" in python and python.count("empty_strided_cpu((3, 8, 8)") == 1
+
+
+@pytest.mark.skipif(not TAGGED, reason="torch 2.13 has the tags")
+def test_tags_and_schemas() -> None:
+    ops = torch.ops.imgops
+    assert torch.Tag.inplace in ops.paste_.default.tags
+    assert torch.Tag.out in ops.paste_out.default.tags and torch.Tag.out in ops.resize_out.default.tags
+    buffers = ops.accumulate.default
+    assert torch.Tag.inplace not in buffers.tags and torch.Tag.out not in buffers.tags
+    assert not buffers._schema.returns
+    image = torch.zeros(1, 2, 2)
+    assert ops.paste_(image, image + 1, None, 0, 0) is image
+
+
+def test_inference_mode() -> None:
+    with torch.inference_mode():
+        image = torch.zeros(1, 2, 2)
+        assert imgops.paste_(image, torch.ones(1, 1, 1), (0, 0)) is image and image.sum() == 1
+    with pytest.raises(RuntimeError, match="[Ii]nference"):
+        imgops.paste_(image, torch.ones(1, 1, 1, requires_grad=True), (0, 0))

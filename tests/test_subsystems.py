@@ -1,0 +1,269 @@
+"""Every subsystem of PyTorch on every operator, against the same thing written in plain PyTorch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import plain_torch
+import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+import imgops
+
+generator = torch.Generator().manual_seed(5)
+
+
+def rand(*shape: int) -> Tensor:
+    return torch.rand(*shape, generator=generator, dtype=torch.float64)
+
+
+def mutated(function: Callable[..., Any], *written: int) -> Callable[..., Any]:
+    """A mutating function as one that returns what it wrote."""
+
+    def call(*args: Any) -> Any:
+        copies = [a.clone() if i in written else a for i, a in enumerate(args)]
+        function(*copies)
+        out = tuple(copies[i] for i in written)
+        return out if len(out) > 1 else out[0]
+
+    return call
+
+
+IMAGE, SOURCE, MASK, COUNT = rand(3, 7, 9), rand(3, 4, 5), rand(1, 4, 5), rand(1, 7, 9)
+ops = torch.ops.imgops
+
+#: name -> (ours, the same in plain torch, its tensors): each call as a function of tensors only.
+CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Tensor, ...]]] = {
+    "crop": (lambda x: imgops.crop(x, (-1, 2, 6, 9)), lambda x: plain_torch.crop(x, (-1, 2, 6, 9)), (IMAGE,)),
+    "paste": (
+        lambda x, s, m: imgops.paste(x, s, (-2, 5), m),
+        lambda x, s, m: plain_torch.paste(x, s, (-2, 5), m),
+        (IMAGE, SOURCE, MASK),
+    ),
+    "pad": (
+        lambda x: imgops.pad(x, 2, "reflect"),
+        lambda x: plain_torch.pad(x, 2, "reflect"),
+        (IMAGE,),
+    ),
+    "resize": (
+        lambda x: imgops.resize(x, (4, 13), "bilinear"),
+        lambda x: plain_torch.resize(x, (4, 13), "bilinear"),
+        (IMAGE,),
+    ),
+    "pad_adjoint": (
+        lambda g: ops.pad_adjoint(g, 1, 2, 1, 0, "edge"),
+        lambda g: plain_torch.pad_adjoint(g, 1, 2, 1, 0, "edge"),
+        (IMAGE,),
+    ),
+    "resize_adjoint": (
+        lambda g: ops.resize_adjoint(g, None, 5, 16, "bilinear", True),
+        lambda g: plain_torch.resize_adjoint(g, None, 5, 16, "bilinear", True),
+        (IMAGE,),
+    ),
+    "paste_": (
+        mutated(lambda x, s, m: imgops.paste_(x, s, (3, -1), m), 0),
+        lambda x, s, m: plain_torch.paste(x, s, (3, -1), m),
+        (IMAGE, SOURCE, MASK),
+    ),
+    "accumulate": (
+        mutated(lambda t, c, s, w: imgops.accumulate(t, c, s, (6, 1), w), 0, 1),
+        lambda t, c, s, w: plain_torch.accumulate(t, c, s, (6, 1), w),
+        (IMAGE, COUNT, SOURCE, MASK),
+    ),
+}
+OUT: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Tensor, ...]]] = {
+    "paste_out": (
+        lambda x, s, m, out: imgops.paste_out(x, s, (3, -1), m, out=out.clone()),
+        lambda x, s, m, out: plain_torch.paste(x, s, (3, -1), m),
+        (IMAGE, SOURCE, MASK, rand(3, 7, 9)),
+    ),
+    "resize_out": (
+        lambda x, out: imgops.resize_out(x, (4, 13), out=out.clone()),
+        lambda x, out: plain_torch.resize(x, (4, 13)),
+        (IMAGE, rand(3, 4, 13)),
+    ),
+}
+EVERY = CALLS | OUT
+
+
+def same(found: Any, wanted: Any) -> None:
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+
+def flat(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    return lambda *tensors: torch.cat([o.reshape(-1) for o in tree_leaves(function(*tensors))])
+
+
+def loss(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    return lambda *tensors: flat(function)(*tensors).sin().sum()
+
+
+def test_the_program_is_complete() -> None:
+    from imgops._rows import operators
+
+    assert set(EVERY) | {"encode_image", "decode_image"} == set(operators())
+
+
+@pytest.mark.parametrize("name", list(EVERY))
+def test_values(name: str) -> None:
+    ours, theirs, tensors = EVERY[name]
+    same(ours(*tensors), theirs(*tensors))
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_gradients_of_first_and_second_order(name: str) -> None:
+    results = []
+    for function in CALLS[name][:2]:
+        tensors = tuple(t.clone().requires_grad_() for t in CALLS[name][2])
+        first = torch.autograd.grad(loss(function)(*tensors), tensors, create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), tensors)
+        results.append((first, second))
+    same(*results)
+
+
+@pytest.mark.parametrize("transform", ["grad", "vjp", "jacrev", "jacfwd", "hessian", "jvp", "vmap_grad"])
+@pytest.mark.parametrize("name", list(CALLS))
+def test_torch_func(name: str, transform: str) -> None:
+    ours, theirs, tensors = CALLS[name]
+    every = tuple(range(len(tensors)))
+    tangents = tuple(torch.cos(t) for t in tensors)
+
+    def apply(function: Callable[..., Any]) -> Any:
+        if transform == "vjp":
+            out, pull = torch.func.vjp(flat(function), *tensors)
+            return pull(out.cos())
+        if transform == "jvp":
+            return torch.func.jvp(flat(function), tensors, tangents)
+        if transform == "vmap_grad":
+            stacked = tuple(torch.stack([t, t / 2, t / 3]) for t in tensors)
+            return torch.vmap(torch.func.grad(loss(function), every))(*stacked)
+        if transform in ("grad", "hessian"):
+            return getattr(torch.func, transform)(loss(function), every)(*tensors)
+        return getattr(torch.func, transform)(flat(function), every)(*tensors)
+
+    same(apply(ours), apply(theirs))
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_forward_ad(name: str) -> None:
+    results = []
+    for function in CALLS[name][:2]:
+        with forward_ad.dual_level():
+            duals = [forward_ad.make_dual(t, torch.cos(t)) for t in CALLS[name][2]]
+            results.append(forward_ad.unpack_dual(flat(function)(*duals)).tangent)
+    same(*results)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", list(EVERY))
+def test_compiled(name: str, backend: str) -> None:
+    ours, theirs, tensors = EVERY[name]
+    compiled = torch.compile(ours, fullgraph=True, backend=backend)
+    same(compiled(*tensors), theirs(*tensors))
+    if name in CALLS:
+        results = []
+        for function in (compiled, theirs):
+            leaves = tuple(t.clone().requires_grad_() for t in tensors)
+            results.append(torch.autograd.grad(loss(function)(*leaves), leaves))
+        same(*results)
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_compiled_transforms(name: str) -> None:
+    ours, theirs, tensors = CALLS[name]
+    every = tuple(range(len(tensors)))
+    stacked = tuple(torch.stack([t, t / 2]) for t in tensors)
+    for transform in (lambda f: torch.func.grad(loss(f), every), lambda f: torch.func.jacrev(flat(f), every)):
+        compiled = torch.compile(transform(ours), fullgraph=True, backend="aot_eager")
+        same(compiled(*tensors), transform(theirs)(*tensors))
+    per_sample = torch.vmap(torch.func.grad(loss(ours), every))
+    compiled = torch.compile(per_sample, fullgraph=True, backend="aot_eager")
+    same(compiled(*stacked), torch.vmap(torch.func.grad(loss(theirs), every))(*stacked))
+
+
+@pytest.mark.parametrize("name", list(EVERY))
+def test_vmap(name: str) -> None:
+    ours, theirs, tensors = EVERY[name]
+    if name in OUT:
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            torch.vmap(ours)(*(torch.stack([t, t]) for t in tensors))
+        return
+    stacked = tuple(torch.stack([t, t / 2, t / 3], 1) for t in tensors)
+    found = torch.vmap(ours, in_dims=1)(*stacked)
+    wanted = [theirs(*(s[:, i] for s in stacked)) for i in range(3)]
+    same(found, [torch.stack(w) for w in zip(*map(tree_leaves, wanted), strict=True)])
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["crop", "paste", "pad", "resize", "pad_adjoint", "resize_adjoint"])
+def test_autocast_gives_the_float32_result(name: str, half: torch.dtype) -> None:
+    ours, theirs, tensors = CALLS[name]
+    halves = tuple(t.to(half) for t in tensors)
+    with torch.autocast("cpu", half):
+        found = ours(*halves)
+    wanted = theirs(*(h.float() for h in halves))
+    moves = name in ("crop", "paste", "pad")  # these keep the dtype, or the widest one
+    assert found.dtype == (half if moves else torch.float32)
+    same(found, wanted.to(found.dtype))
+    if name == "paste":
+        with torch.autocast("cpu", half):
+            mixed = ours(tensors[0].float(), *halves[1:])
+        same(mixed, theirs(tensors[0].float(), *(h.float() for h in halves[1:])))
+    leaf = halves[0].clone().requires_grad_()
+    with torch.autocast("cpu", half):
+        ours(leaf, *halves[1:]).float().sum().backward()
+    assert leaf.grad is not None and leaf.grad.dtype == half
+
+
+class Module(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors: Tensor) -> Any:
+        return self.function(*tensors)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+@pytest.mark.parametrize("name", list(EVERY))
+def test_export(name: str, decompose: bool) -> None:
+    ours, theirs, tensors = EVERY[name]
+    program = torch.export.export(Module(ours), tensors)
+    if decompose and name in ("crop", "paste", "pad", "resize", "pad_adjoint", "resize_adjoint"):
+        program = program.run_decompositions(
+            torch.export.default_decompositions() | imgops.decompositions()
+        )
+        assert "imgops" not in str(program.graph)
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    same(torch.export.load(buffer).module()(*tensors), theirs(*tensors))
+
+
+@pytest.mark.parametrize("name", ["crop", "pad", "resize", "paste"])
+def test_exported_with_dynamic_sizes_and_decomposed(name: str) -> None:
+    """A program exported for one size serves others, decomposed too.
+
+    As long as a paste is clipped on the same sides: where a patch is cut decides sizes in the graph, and the
+    exported program says so when it is called with others.
+    """
+    ours, theirs, tensors = CALLS[name]
+    if name == "paste":
+        ours = lambda x, s, m: imgops.paste(x, s, (-2, 1), m)  # noqa: E731
+        theirs = lambda x, s, m: plain_torch.paste(x, s, (-2, 1), m)  # noqa: E731
+    batch = tuple(torch.stack([t] * 3) for t in tensors)
+    # An image pasted at a fixed place has every size; the patch has its own.
+    sizes = {0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
+    shapes = tuple(sizes if i == 0 else {0: torch.export.Dim.DYNAMIC} for i in range(len(batch)))
+    program = torch.export.export(Module(ours), batch, dynamic_shapes=(shapes,))
+    program = program.run_decompositions(torch.export.default_decompositions() | imgops.decompositions())
+    assert "imgops" not in str(program.graph)
+    for count, height, width in ((3, 7, 9), (2, 12, 8), (5, 9, 20)):
+        inputs = (rand(count, 3, height, width), *(torch.stack([t] * count) for t in tensors[1:]))
+        same(program.module()(*inputs), theirs(*inputs))
