@@ -2,15 +2,17 @@
 
 Where the data of a scan end before the image does, libjpeg fills in grey. But what a complete scan does not
 read can be changed without a trace: so an image in doubt is decoded a second time, with other bytes behind
-each scan. In doubt are a sequential image with a corner as flat as a filling, and every progressive one. (Of
-a sequential image that ends inside its very last block, that block may come out wrong.)
+each scan. In doubt are a sequential image with a corner as flat as a filling, and every progressive one. Restart markers are
+counted. (Of a sequential image that ends inside its very last block, that block may come out wrong.)
 """
 
 from __future__ import annotations
 
 import io
 import re
+import struct
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 from PIL import Image
@@ -19,8 +21,10 @@ from PIL.JpegImagePlugin import JpegImageFile
 _JUNK = bytes(range(17, 113, 5)) * 8
 _SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
 
+_RESTART = re.compile(rb"\xff[\xd0-\xd7]")
+
 _HUFFMAN = {0xC0: False, 0xC1: False, 0xC2: True}  # start of frame: whether progressive
-_SCAN, _END = 0xDA, 0xD9
+_SCAN, _END, _INTERVAL = 0xDA, 0xD9, 0xDD
 
 
 @dataclass
@@ -29,6 +33,11 @@ class _Scans:
 
     progressive: bool | None = None  # None: of a kind that is not looked into
     longer: bytes = b""
+    size: tuple[int, int] = (0, 0)  # width, height
+    #: Horizontal and vertical sampling of each component.
+    sampling: dict[int, tuple[int, int]] = field(default_factory=dict)
+    interval: int = 0  # blocks between restart markers
+    restarts_missing: bool = False
     #: For each component and frequency the lowest bit that some scan has sent; 16 where none has.
     lowest: dict[int, np.ndarray] = field(default_factory=dict)
 
@@ -41,7 +50,7 @@ def ends_early(raw: bytes, image: Image.Image) -> bool:
     scans = _read(raw)
     if scans.progressive is None:
         return False
-    if not scans.all_sent:
+    if scans.restarts_missing or not scans.all_sent:
         return True
     if not scans.progressive and not _is_flat(image):
         return False
@@ -68,20 +77,39 @@ def _read(raw: bytes) -> _Scans:
         at += 2 + int.from_bytes(raw[at + 2 : at + 4], "big")
         if marker in _HUFFMAN:
             scans.progressive = _HUFFMAN[marker]
-            components = raw[body + 6 : at : 3]
-            scans.lowest = {c: np.full(64, 16) for c in components}
+            height, width = struct.unpack_from(">HH", raw, body + 1)
+            scans.size = width, height
+            scans.sampling = {raw[i]: divmod(raw[i + 1], 16) for i in range(body + 6, at, 3)}
+            scans.lowest = {c: np.full(64, 16) for c in scans.sampling}
+        if marker == _INTERVAL:
+            scans.interval = int.from_bytes(raw[body:at], "big")
         if marker != _SCAN:
             continue
         _note_scan(scans, raw[body:at])
         end = _SCAN_END.search(raw, at)
         if end is None:
             break
+        if scans.interval:
+            restarts = len(_RESTART.findall(raw, at, end.start()))
+            wanted = (_blocks(scans, raw[body:at]) - 1) // scans.interval
+            scans.restarts_missing |= restarts < wanted
         parts += [raw[start : end.start()], _JUNK]
         start = at = end.start()
         if raw[at + 1] == _END:
             break
     scans.longer = b"".join([*parts, raw[start:]])
     return scans
+
+
+def _blocks(scans: _Scans, header: bytes) -> int:
+    """How many units a scan has: of all components together, or the blocks of its only one."""
+    width, height = scans.size
+    most_x = max(x for x, _ in scans.sampling.values())
+    most_y = max(y for _, y in scans.sampling.values())
+    if header[0] > 1:
+        return ceil(width / (8 * most_x)) * ceil(height / (8 * most_y))
+    x, y = scans.sampling[header[1]]
+    return ceil(ceil(width * x / most_x) / 8) * ceil(ceil(height * y / most_y) / 8)
 
 
 def _note_scan(scans: _Scans, header: bytes) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
-import zlib
 from typing import NoReturn
 
 import numpy as np
@@ -16,7 +14,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
 from imgops import _check
-from imgops.kernels.cpu import _jpeg
+from imgops.kernels.cpu import _jpeg, _png
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
@@ -33,7 +31,6 @@ _TRANSPOSED = {
     8: Image.Transpose.ROTATE_90,
 }
 _ORIENTATION = 0x0112
-_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
@@ -57,8 +54,8 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
             must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
             raise _Refused(must, f"{image.height} x {image.width}")
         image.load()
-        if isinstance(image, JpegImageFile) and _jpeg.ends_early(raw, image):
-            raise _Refused("data must be a complete image", "a JPEG whose data end early")
+        if _ends_early(raw, image):
+            raise _Refused("data must be a complete image", f"a {image.format} whose data end early")
         pixels = _pixels(image, mode, apply_exif_orientation)
     except _Refused as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
@@ -82,28 +79,22 @@ def _opened(raw: bytes) -> Image.Image:
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
         return JpegImageFile(file)
-    if raw.startswith(_PNG):
-        _check_png(raw)
+    if raw.startswith(_png.MAGIC):
+        wrong = _png.wrong_chunk(raw)
+        if wrong == b"IEND":
+            raise _Refused("data must be a complete image", "a PNG whose data end early")
+        if wrong is not None:
+            raise _Refused("data must have the checksums of a PNG", f"a wrong one in its chunk {wrong!r}")
         return PngImageFile(file)
     if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
         return WebPImageFile(file)
     raise _Refused("data must be a JPEG, PNG or WebP file", f"{len(raw)} bytes that begin with {raw[:12]!r}")
 
 
-def _check_png(raw: bytes) -> None:
-    """Every chunk's checksum, up to the last chunk: Pillow looks at neither where the pixels are."""
-    at = len(_PNG)
-    while at + 12 <= len(raw):
-        length, kind = struct.unpack_from(">I4s", raw, at)
-        end = at + 8 + length
-        if end + 4 > len(raw):
-            break
-        if zlib.crc32(memoryview(raw)[at + 4 : end]) != int.from_bytes(raw[end : end + 4], "big"):
-            raise _Refused("data must have the checksums of a PNG", f"a wrong one in its chunk {kind!r}")
-        if kind == b"IEND":
-            return
-        at = end + 4
-    raise _Refused("data must be a complete image", "a PNG whose data end early")
+def _ends_early(raw: bytes, image: Image.Image) -> bool:
+    if isinstance(image, JpegImageFile):
+        return _jpeg.ends_early(raw, image)
+    return isinstance(image, PngImageFile) and _png.ends_early(raw, image)
 
 
 def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""Whether a PNG holds all of its image: Pillow looks neither at the checksums of its pixels nor at how many there are."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+from PIL import Image
+
+MAGIC = b"\x89PNG\r\n\x1a\n"
+
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of each colour type
+#: Adam7: where each pass begins, and its steps (x, y, step x, step y).
+_PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+
+
+def _chunks(raw: bytes) -> Iterator[tuple[bytes, memoryview]]:
+    """The kind of each chunk, with its body, as far as they are whole."""
+    view, at = memoryview(raw), len(MAGIC)
+    while at + 12 <= len(raw):
+        length, kind = struct.unpack_from(">I4s", raw, at)
+        if at + 12 + length > len(raw):
+            return
+        yield kind, view[at : at + 12 + length]
+        if kind == b"IEND":
+            return
+        at += 12 + length
+
+
+def wrong_chunk(raw: bytes) -> bytes | None:
+    """The first chunk with a wrong checksum; ``b"IEND"`` where that is missing."""
+    last = None
+    for kind, chunk in _chunks(raw):
+        if zlib.crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:], "big"):
+            return kind
+        last = kind
+    return None if last == b"IEND" else b"IEND"
+
+
+def ends_early(raw: bytes, image: Image.Image) -> bool:
+    """Pixels that never came are 0: only an image whose last row is must be unpacked a second time."""
+    bodies = [(kind, chunk[8:-4]) for kind, chunk in _chunks(raw)]
+    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", bodies[0][1])
+    last_row = image.crop((0, image.height - 1, image.width, image.height))
+    if not interlaced and any(last_row.tobytes()):
+        return False
+    bits = depth * _CHANNELS[colour]
+    passes = _PASSES if interlaced else ((0, 0, 1, 1),)
+    wanted = 0
+    for x, y, step_x, step_y in passes:
+        columns, rows = -((x - width) // step_x), -((y - height) // step_y)
+        if columns > 0 and rows > 0:
+            wanted += rows * (1 + (columns * bits + 7) // 8)
+    inflate, found = zlib.decompressobj(), 0
+    for kind, body in bodies:
+        if kind == b"IDAT":
+            data = bytes(body)
+            while data and found < wanted:
+                found += len(inflate.decompress(data, 1 << 16))
+                data = inflate.unconsumed_tail
+    return found < wanted

@@ -1,0 +1,117 @@
+"""What two processes check together; run by test_distributed.py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import Tensor
+
+import imgops
+
+
+def main(rank: int, world: int, path: str) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    torch.set_num_threads(1)
+    mesh = init_device_mesh("cpu", (world,))
+    generator = torch.Generator().manual_seed(0)
+    x, s, m = (torch.rand(4, c, h, w, generator=generator) for c, h, w in ((3, 8, 9), (3, 3, 4), (1, 3, 4)))
+    BATCH = Shard(0)
+
+    def split(t: Tensor, placement: Any = BATCH) -> DTensor:
+        return distribute_tensor(t.clone(), mesh, [placement])
+
+    def same(found: Any, wanted: Tensor, placement: Any = BATCH) -> None:
+        assert isinstance(found, DTensor), type(found)
+        assert found.placements == (placement,), f"{found.placements} for {placement}"
+        assert found.shape == wanted.shape, f"{tuple(found.shape)} for {tuple(wanted.shape)}"
+        torch.testing.assert_close(found.full_tensor(), wanted, rtol=1e-6, atol=1e-6)
+
+    X, S, M = split(x), split(s), split(m)
+
+    # Forward: the batch stays sharded, and a call with another box has another shape.
+    for box in ((0, 0, 4, 4), (1, 2, 6, 5), (0, 0, 9, 8), (-2, -3, 4, 4), (0, 0, 4, 4)):
+        same(imgops.crop(X, box), imgops.crop(x, box))
+        same(imgops.crop(X, torch.tensor(box)), imgops.crop(x, box))
+    for position in ((0, 0), (1, 2), (-1, -1)):
+        same(imgops.paste(X, S, position, M), imgops.paste(x, s, position, m))
+    for padding, mode in ((1, "reflect"), ((1, 2, 3, 1), "reflect"), ((1, 2, 3, 1), "edge"), (2, "constant")):
+        same(imgops.pad(X, padding, mode), imgops.pad(x, padding, mode))
+    fills = torch.rand(4, 3, generator=generator)
+    same(imgops.pad(X, 1, fill=(1, 2, 3)), imgops.pad(x, 1, fill=(1, 2, 3)))
+    same(imgops.pad(X, 1, fill=split(fills)), imgops.pad(x, 1, fill=fills))
+    for size in ((4, 5), (10, 3), (4, 5)):
+        for box in (None, (0, 0, 4, 4), (1.5, 0, 7, 6.5), (0, 0, 4, 4)):
+            for name in ("bilinear", "lanczos"):
+                same(imgops.resize(X, size, name, box=box), imgops.resize(x, size, name, box=box))
+    boxes = torch.tensor([[0, 0, 4, 4], [1, 0, 7.5, 6], [0, 2, 9, 8], [3, 3, 6, 6]], dtype=torch.float64)
+    same(imgops.resize(X, (3, 4), box=split(boxes)), imgops.resize(x, (3, 4), box=boxes))
+    videos = torch.stack([x, x + 1], 1)
+    same(imgops.resize(split(videos, Shard(1)), (3, 4)), imgops.resize(videos, (3, 4)), Shard(1))
+    # Image dimensions are made whole first.
+    for dim in (1, 2, 3):
+        same(imgops.resize(split(x, Shard(dim)), (4, 4)), imgops.resize(x, (4, 4)), Replicate())
+    same(imgops.crop(split(x, Replicate()), (0, 0, 3, 3)), imgops.crop(x, (0, 0, 3, 3)), Replicate())
+
+    # In place, and into buffers.
+    image, expected = split(x), x.clone()
+    assert imgops.paste_(image, S, (1, 1), M) is image
+    same(image, imgops.paste_(expected, s, (1, 1), m))
+    total, count = split(torch.zeros_like(x)), split(torch.zeros_like(x[:, :1]))
+    whole_total, whole_count = torch.zeros_like(x), torch.zeros_like(x[:, :1])
+    for position in ((1, 1), (4, 2)):
+        imgops.accumulate(total, count, S, position, M)
+        imgops.accumulate(whole_total, whole_count, s, position, m)
+    same(total, whole_total)
+    same(count, whole_count)
+
+    # Backward, eager and compiled, boxes and sizes changing from call to call.
+    def loss(x: Tensor, s: Tensor, box: tuple[int, ...], size: tuple[int, int]) -> Tensor:
+        patched = imgops.paste(x, s, (1, 1))
+        return imgops.resize(imgops.pad(imgops.crop(patched, box), 2, "reflect"), size, "bicubic").square().sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=True)
+    inductor = torch.compile(loss, fullgraph=True, dynamic=True)
+    functions: list[Callable[..., Tensor]] = [loss, compiled, inductor]
+    for function in functions:
+        for box, size in (((0, 0, 4, 4), (5, 5)), ((1, 1, 8, 7), (3, 6)), ((2, 0, 9, 8), (5, 5))):
+            leaves = split(x).requires_grad_(), split(s).requires_grad_()
+            plain = x.clone().requires_grad_(), s.clone().requires_grad_()
+            function(*leaves, box, size).backward()
+            loss(*plain, box, size).backward()
+            for a, b in zip(leaves, plain, strict=True):
+                same(a.grad, b.grad)
+    image, source = split(x).requires_grad_(), split(s).requires_grad_()
+    changed = image * 2
+    imgops.paste_(changed, source, (1, 1))
+    (changed * X).sum().backward()
+    share = 2 * x
+    share[..., 1:4, 1:5] = 0
+    same(image.grad, share)
+    same(source.grad, x[..., 1:4, 1:5])
+
+    # What has no rule says which facet is missing.
+    for call in (
+        lambda: imgops.paste_out(X, S, (1, 1), out=split(x)),
+        lambda: imgops.encode_image(split(torch.zeros(3, 4, 4, dtype=torch.uint8), Replicate())),
+    ):
+        try:
+            call()
+        except (NotImplementedError, RuntimeError) as error:
+            messages = f"{error} {error.__cause__}"
+            assert "sharding" in messages.lower(), messages
+        else:
+            raise AssertionError("an operator without a rule ran")
+    dist.destroy_process_group()
+    print(f"process {rank}: done", flush=True)
+
+
+if __name__ == "__main__":
+    mp.start_processes(main, (2, sys.argv[1]), nprocs=2, start_method="spawn")

@@ -1,0 +1,311 @@
+"""encode_image and decode_image against Pillow, file by file, and hostile files."""
+
+from __future__ import annotations
+
+import io
+import logging
+import zlib
+from typing import Any
+
+import fuzz_decode
+import numpy as np
+import pytest
+import torch
+from checks import bits_equal, check_raises
+from PIL import Image, ImageFile, ImageOps
+from torch import Tensor
+
+import imgops
+
+MODES = ("RGB", "L", "LA", "RGBA")
+WHOLE = "decode_image: data must be a complete image"
+
+
+def tensor(raw: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
+
+
+def saved(image: Image.Image, format: str, **keywords: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format, **keywords)
+    return file.getvalue()
+
+
+def chw(image: Image.Image) -> Tensor:
+    pixels = np.array(image)
+    return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
+
+
+@pytest.mark.parametrize("quality", [1, 50, 95, 100])
+@pytest.mark.parametrize(
+    ("format", "mode"),
+    [("jpeg", "L"), ("jpeg", "RGB"), ("webp", "RGB"), ("webp", "RGBA"), *(("png", m) for m in MODES)],
+)
+def test_encoded_bytes_are_pillows(photograph: Tensor, format: str, mode: str, quality: int) -> None:
+    image = Image.fromarray(photograph[:, 100:164, 200:247].permute(1, 2, 0).numpy()).convert(mode)
+    keywords = {} if format == "png" else {"quality": quality}
+    expected = saved(image, format, **keywords)
+    pixels = chw(image)
+    interleaved = pixels.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    sliced = torch.stack([pixels, pixels], -1)[..., 0]
+    for x in (pixels, interleaved, sliced):
+        assert bytes(imgops.encode_image(x, format, quality).numpy()) == expected
+
+
+def test_sixteen_bits_go_into_a_png() -> None:
+    deep = (torch.arange(20).reshape(1, 4, 5) * 3000).to(torch.uint16)
+    raw = bytes(imgops.encode_image(deep, "png").numpy())
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), deep[0].numpy())
+    # Of 16 bits the high byte stays.
+    assert bits_equal(imgops.decode_image(tensor(raw), "L"), (deep.int() >> 8).to(torch.uint8))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seed", range(len(fuzz_decode.seeds())))
+def test_decoded_pixels_are_pillows(seed: int, mode: str) -> None:
+    """Every kind of file: progressive, CMYK, 1 bit, palette with transparency, 16 bit, animated, lossless."""
+    raw = fuzz_decode.seeds()[seed]
+    assert fuzz_decode.check(raw, mode) == "decoded"
+
+
+def test_a_photograph_is_pillows(photograph: Tensor) -> None:
+    image = Image.fromarray(photograph.permute(1, 2, 0).numpy())
+    for format, keywords in (("JPEG", {}), ("PNG", {}), ("WEBP", {}), ("JPEG", {"progressive": True})):
+        raw = saved(image, format, **keywords)
+        out = imgops.decode_image(tensor(raw))
+        assert out.is_contiguous() and bits_equal(out, chw(Image.open(io.BytesIO(raw))))
+
+
+@pytest.mark.parametrize("orientation", range(10))
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+def test_orientation(photograph: Tensor, format: str, orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image = Image.fromarray(photograph[:, :40, :60].permute(1, 2, 0).numpy())
+    raw = saved(image, format, exif=exif)
+    stored = Image.open(io.BytesIO(raw))
+    assert bits_equal(imgops.decode_image(tensor(raw)), chw(stored.convert("RGB")))
+    turned = imgops.decode_image(tensor(raw), apply_exif_orientation=True)
+    assert bits_equal(turned, chw(ImageOps.exif_transpose(stored).convert("RGB")))
+
+
+# -- hostile files -----------------------------------------------------------------------------------
+
+
+def test_random_hostile_files() -> None:
+    """A little of what ``python -m tests.fuzz_decode`` does; 100,000 were run once, and found nothing."""
+    outcomes = fuzz_decode.run(400)
+    assert outcomes["refused"] > 100
+
+
+@pytest.mark.parametrize("seed", range(len(fuzz_decode.seeds())))
+def test_a_truncated_file_is_never_decoded_in_part(seed: int) -> None:
+    """Cut anywhere, closed with an end-of-image marker or not."""
+    raw = fuzz_decode.seeds()[seed]
+    whole = imgops.decode_image(tensor(raw))
+    jpeg = raw.startswith(b"\xff\xd8")
+    for cut in range(len(raw)):
+        for tail in (b"", b"\xff\xd9") if jpeg else (b"",):
+            try:
+                out = imgops.decode_image(tensor(raw[:cut] + tail))
+            except ValueError as error:
+                assert str(error).startswith("decode_image: data must be")  # noqa: PT017
+                continue
+            # The bytes after the pixels were cut, or a JPEG inside its last block of 16 x 16.
+            assert out.shape == whole.shape
+            assert bits_equal(out[:, :-16], whole[:, :-16]) or bits_equal(out[:, :16], whole[:, :16])
+            assert (out != whole).any(0).sum() <= 16 * 16 and (jpeg or bits_equal(out, whole))
+
+
+def test_a_cut_photograph_is_refused(photograph: Tensor) -> None:
+    image = Image.fromarray(photograph.permute(1, 2, 0).numpy())
+    for keywords in ({}, {"progressive": True}, {"subsampling": 0}, {"restart_marker_rows": 4}):
+        raw = saved(image, "JPEG", **keywords)
+        for part in (0.3, 0.6, 0.9, 0.99, 0.999):
+            cut = raw[: int(len(raw) * part)]
+            for tail in (b"", b"\xff\xd9", raw):
+                with pytest.raises(ValueError, match="decode_image: data must be"):
+                    imgops.decode_image(tensor(cut + tail))
+
+
+def test_a_flat_corner_is_no_truncation() -> None:
+    for value in (0, 128, 255):
+        for size in ((3, 1, 1), (3, 40, 57), (1, 16, 16)):
+            for quality in (30, 95):
+                image = torch.full(size, value, dtype=torch.uint8)
+                raw = imgops.encode_image(image, "jpeg", quality)
+                assert imgops.decode_image(raw, "RGB" if size[0] == 3 else "L").shape == size
+
+
+def png(*chunks: tuple[bytes, bytes]) -> bytes:
+    out = b"\x89PNG\r\n\x1a\n"
+    for kind, body in chunks:
+        out += len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+    return out
+
+
+def header(width: int, height: int) -> tuple[bytes, bytes]:
+    return b"IHDR", width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
+
+
+HOSTILE = {
+    "empty": b"",
+    "text": b"<html>404</html>",
+    "gif": b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01",
+    "magic-only-jpeg": b"\xff\xd8\xff",
+    "magic-only-png": b"\x89PNG\r\n\x1a\n",
+    "magic-only-webp": b"RIFF\x00\x00\x00\x00WEBP",
+    "png-no-pixels": png(header(4, 4), (b"IEND", b"")),
+    "png-few-rows": png(header(4, 400), (b"IDAT", zlib.compress(b"\0" * 13 * 10)), (b"IEND", b"")),
+    "png-no-size": png(header(0, 4), (b"IDAT", zlib.compress(b"\0" * 13)), (b"IEND", b"")),
+    "png-broken-stream": png(header(4, 4), (b"IDAT", b"\x78\x9c" + b"\xaa" * 40), (b"IEND", b"")),
+    "png-bomb": png(header(60000, 60000), (b"IDAT", zlib.compress(b"\0" * 1000)), (b"IEND", b"")),
+}
+
+
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_hostile_files(name: str) -> None:
+    with pytest.raises(ValueError, match="^decode_image: data must"):
+        imgops.decode_image(tensor(HOSTILE[name]))
+
+
+def test_interlaced_and_black_images_are_whole() -> None:
+    """Those are unpacked twice: a black last row looks like one that never came."""
+    for depth, colour, pixel in ((8, 2, 3), (8, 6, 4), (1, 0, 0.125), (4, 3, 0.5), (16, 2, 6)):
+        for width, height in ((1, 1), (3, 5), (8, 8), (13, 21)):
+            kind, body = header(width, height)
+            rows = b"".join(b"\0" + b"\0" * int(np.ceil(width * pixel)) for _ in range(height))
+            chunks = [(kind, body[:8] + bytes([depth, colour, 0, 0, 0]))]
+            chunks += [(b"PLTE", bytes(48))] if colour == 3 else []
+            raw = png(*chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+            assert imgops.decode_image(tensor(raw)).shape == (3, height, width)
+            short = png(*chunks, (b"IDAT", zlib.compress(rows[:-1])), (b"IEND", b""))
+            with pytest.raises(ValueError, match="data must be"):
+                imgops.decode_image(tensor(short))
+            passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+            rows = b""
+            for x, y, step_x, step_y in passes:
+                columns, count = len(range(x, width, step_x)), len(range(y, height, step_y))
+                rows += (b"\0" + b"\0" * int(np.ceil(columns * pixel))) * (count if columns else 0)
+            chunks[0] = kind, body[:8] + bytes([depth, colour, 0, 0, 1])
+            raw = png(*chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+            assert imgops.decode_image(tensor(raw)).shape == (3, height, width)
+            short = png(*chunks, (b"IDAT", zlib.compress(rows[:-1])), (b"IEND", b""))
+            with pytest.raises(ValueError, match="data must be"):
+                imgops.decode_image(tensor(short))
+
+
+def test_a_wrong_checksum_is_refused() -> None:
+    raw = bytearray(imgops.encode_image(torch.zeros(3, 9, 9, dtype=torch.uint8), "png").numpy().tobytes())
+    raw[raw.index(b"IDAT") + 10] ^= 1
+    message = "decode_image: data must have the checksums of a PNG, got a wrong one in its chunk b'IDAT'"
+    check_raises(lambda: imgops.decode_image(tensor(bytes(raw))), ValueError, message)
+
+
+def test_bombs_are_refused_by_their_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = imgops.encode_image(torch.zeros(3, 20, 30, dtype=torch.uint8), "png")
+    must = "decode_image: data must be an image of at most 599 pixels (max_pixels)"
+    check_raises(lambda: imgops.decode_image(raw, max_pixels=599), ValueError, f"{must}, got 20 x 30")
+    assert imgops.decode_image(raw, max_pixels=600).shape == (3, 20, 30)
+    assert imgops.config.DecodeImage().max_pixels == Image.MAX_IMAGE_PIXELS
+    # Pillow's own limit is of the process, and not ours.
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    assert imgops.decode_image(raw).shape == (3, 20, 30)
+
+
+def test_pillow_set_to_load_truncated_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = imgops.encode_image(torch.zeros(3, 20, 30, dtype=torch.uint8))
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    with pytest.raises(ValueError, match="LOAD_TRUNCATED_IMAGES must be False"):
+        imgops.decode_image(raw)
+
+
+BYTES = torch.zeros(10, dtype=torch.uint8)
+PIXELS = torch.zeros(3, 4, 5, dtype=torch.uint8)
+REFUSALS = (
+    (TypeError, "encode_image: image must be a Tensor, got list", lambda: imgops.encode_image([1])),
+    (TypeError, "encode_image: image must be uint8, or uint16 for a grey png, got torch.float32", lambda: imgops.encode_image(PIXELS.float())),
+    (TypeError, "encode_image: image must be uint8 for jpeg, got torch.uint16", lambda: imgops.encode_image(PIXELS.to(torch.uint16))),
+    (ValueError, "encode_image: image must have 1 or 3 channels for jpeg, got 2", lambda: imgops.encode_image(PIXELS[:2])),
+    (ValueError, "encode_image: image must have 1 channels for png of uint16, got 3", lambda: imgops.encode_image(PIXELS.to(torch.uint16), "png")),
+    (ValueError, "encode_image: image must be (C, H, W), got shape (1, 3, 4, 5)", lambda: imgops.encode_image(PIXELS[None])),
+    (ValueError, "encode_image: image must have at least one pixel, got shape (3, 0, 5)", lambda: imgops.encode_image(PIXELS[:, :0])),
+    (ValueError, "encode_image: quality must be from 1 to 100, got 0", lambda: imgops.encode_image(PIXELS, quality=0)),
+    (ValueError, "encode_image: format must be one of 'jpeg', 'png', 'webp', got 'gif'", lambda: imgops.encode_image(PIXELS, "gif")),
+    (ValueError, "encode_image: image must have sides of at most 16383 for webp, got (1, 16384)", lambda: imgops.encode_image(PIXELS[:, :1, :1].expand(3, 1, 16384), "webp")),
+    (TypeError, "decode_image: data must be uint8, got torch.float32", lambda: imgops.decode_image(BYTES.float())),
+    (ValueError, "decode_image: data must have 1 dimension, got shape (1, 10)", lambda: imgops.decode_image(BYTES[None])),
+    (ValueError, "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', got 'CMYK'", lambda: imgops.decode_image(BYTES, "CMYK")),
+    (ValueError, "decode_image: max_pixels must be at least 1, got 0", lambda: imgops.decode_image(BYTES, max_pixels=0)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "message", "call"), REFUSALS, ids=[m[:45] for _, m, _ in REFUSALS])
+def test_refusals(error: type[Exception], message: str, call: Any) -> None:
+    check_raises(call, error, message)
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+    with pytest.raises(Exception) as caught:
+        torch.compile(call, fullgraph=True, backend="eager")()
+    chain, text = caught.value, ""
+    while chain is not None:
+        text += str(chain)
+        chain = chain.__cause__ or chain.__context__
+    assert message in text or message.replace("'", "\\'") in text, text
+
+
+# -- sizes that only the data tell ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_one_graph_of_unknown_sizes(photograph: Tensor, backend: str) -> None:
+    def pipeline(data: Tensor) -> Tensor:
+        image = imgops.decode_image(data)
+        small = imgops.resize(imgops.pad(image, 4, "reflect"), (32, 24))
+        return imgops.crop(small, (0, 0, 20, 20)).float().mean((1, 2))
+
+    compiled = torch.compile(pipeline, fullgraph=True, backend=backend)
+    for height in (30, 57, 64):
+        data = imgops.encode_image(photograph[:, :height, : height + 9].contiguous())
+        torch.testing.assert_close(compiled(data), pipeline(data))
+
+
+def test_one_compilation_for_many_sizes(photograph: Tensor) -> None:
+    from imgops._torch_private import CountingBackend
+
+    backend = CountingBackend("aot_eager")
+    decode = torch.compile(lambda d: imgops.decode_image(d) + 1, fullgraph=True, dynamic=True, backend=backend)
+    encode = torch.compile(
+        lambda x, q: imgops.encode_image(x, "jpeg", q), fullgraph=True, dynamic=True, backend=backend
+    )
+    for i in range(8):
+        image = photograph[:, : 20 + 7 * i, : 90 - 5 * i].contiguous()
+        data = encode(image, 40 + 5 * i)
+        assert bits_equal(data, imgops.encode_image(image, "jpeg", 40 + 5 * i))
+        assert bits_equal(decode(data), imgops.decode_image(data) + 1)
+    assert backend.count == 2
+
+
+def test_export_knows_the_range(photograph: Tensor) -> None:
+    class Recode(torch.nn.Module):
+        def forward(self, data: Tensor) -> Tensor:
+            return imgops.encode_image(imgops.decode_image(data), "png")
+
+    data = imgops.encode_image(photograph[:, :50, :60].contiguous())
+    program = torch.export.export(Recode(), (data,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    ranges = [r for s, r in program.range_constraints.items() if str(s).startswith("u")]
+    assert len(ranges) == 3 and all((int(r.lower), int(r.upper)) == (1, 2**31 - 1) for r in ranges)
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer).module()
+    other = imgops.encode_image(photograph[:, :33, :77].contiguous())
+    assert bits_equal(loaded(other), Recode()(other))
+
+
+def test_round_trip_on_a_device_of_its_own() -> None:
+    """What every other device does: to the host, and back."""
+    from imgops.kernels.cuda import host
+
+    data = imgops.encode_image(PIXELS, "png")
+    run = host.round_trip_returning(imgops._rows.operators()["decode_image"].kernel)
+    assert bits_equal(run(data, 1000, "RGB", False), PIXELS)

@@ -1,0 +1,179 @@
+"""Beyond Python: programs that run where imgops is not, packages of AOTInductor, models of ONNX."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import imgops
+
+
+class Preprocess(torch.nn.Module):
+    """What goes before a model, and a model: uint8 in, scores out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.register_buffer("mark", torch.randint(0, 256, (3, 6, 8), generator=generator, dtype=torch.uint8))
+        self.register_buffer("mask", torch.rand(1, 6, 8, generator=generator))
+        torch.manual_seed(0)
+        self.model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten()
+        )
+
+    def pixels(self, image: Tensor) -> Tensor:
+        marked = imgops.paste(image, self.mark, (4, -2), self.mask)
+        face = imgops.crop(marked, (-3, 2, 40, 33))
+        small = imgops.resize(face, (24, 30), "bicubic")
+        small = imgops.resize(small, (20, 28), "bilinear", antialias=False)
+        return imgops.pad(small, (2, 1), "reflect")
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        pixels = self.pixels(image)
+        return pixels, self.model(pixels.float().div(255))
+
+
+@pytest.fixture(scope="module")
+def image() -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randint(0, 256, (2, 3, 36, 48), generator=generator, dtype=torch.uint8)
+
+
+@pytest.fixture(scope="module")
+def decomposed(image: Tensor) -> torch.export.ExportedProgram:
+    program = torch.export.export(Preprocess().eval(), (image,))
+    return program.run_decompositions(torch.export.default_decompositions() | imgops.decompositions())
+
+
+def elsewhere(tmp_path: Path, code: str) -> str:
+    """Run code in a process that cannot import imgops."""
+    guard = "import sys; sys.modules['imgops'] = None\n"
+    done = subprocess.run(
+        [sys.executable, "-c", guard + code], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+RUN = """
+import torch
+image, pixels, scores = torch.load("data.pt")
+found = run(image)
+assert torch.equal(found[0], pixels), "other pixels"
+torch.testing.assert_close(found[1], scores)
+print("same")
+"""
+
+
+def test_a_decomposed_program_runs_without_imgops(
+    tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram
+) -> None:
+    torch.save((image, *Preprocess().eval()(image)), tmp_path / "data.pt")
+    torch.export.save(decomposed, tmp_path / "program.pt2")
+    load = "import torch; run = torch.export.load('program.pt2').module()"
+    assert "same" in elsewhere(tmp_path, load + RUN)
+
+
+def test_without_decomposition_the_operators_stay_opaque(tmp_path: Path, image: Tensor) -> None:
+    program = torch.export.export(Preprocess().eval(), (image,))
+    names = [str(n.target) for n in program.graph.nodes if "imgops" in str(n.target)]
+    assert names == [f"imgops.{n}.default" for n in ("paste", "crop", "resize", "resize", "pad")]
+    kept = program.run_decompositions()
+    assert [str(n.target) for n in kept.graph.nodes if "imgops" in str(n.target)] == names
+    torch.export.save(program, tmp_path / "program.pt2")
+    assert torch.equal(torch.export.load(tmp_path / "program.pt2").module()(image)[0], Preprocess()(image)[0])
+
+
+def test_aot_inductor_packages_it(
+    tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram
+) -> None:
+    package = torch._inductor.aoti_compile_and_package(decomposed, package_path=str(tmp_path / "model.pt2"))
+    torch.save((image, *Preprocess().eval()(image)), tmp_path / "data.pt")
+    load = f"import torch; run = torch._inductor.aoti_load_package({package!r})"
+    assert "same" in elsewhere(tmp_path, load + RUN)
+
+
+def test_onnx_gives_the_same(
+    tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    path = str(tmp_path / "model.onnx")
+    torch.onnx.export(decomposed, (image,), path, dynamo=True, verbose=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    found = session.run(None, {session.get_inputs()[0].name: image.numpy()})
+    pixels, scores = Preprocess().eval()(image)
+    assert torch.equal(torch.from_numpy(found[0]), pixels), "other pixels"
+    torch.testing.assert_close(torch.from_numpy(found[1]), scores, rtol=1e-4, atol=1e-5)
+
+
+def test_decompositions_cover_what_can_be_exported() -> None:
+    table = imgops.decompositions()
+    names = {op.name().split("::")[1] for op in table if op.namespace == "imgops"}
+    assert names == {"crop", "paste", "pad", "pad_adjoint", "resize", "resize_adjoint"}
+    # A mutating call becomes a functional one on the way.
+    class Mutates(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = x + 1
+            imgops.paste_(y, torch.zeros(3, 2, 2), (1, 1))
+            return y
+
+    x = torch.rand(3, 5, 5)
+    program = torch.export.export(Mutates(), (x,)).run_decompositions(
+        torch.export.default_decompositions() | table
+    )
+    assert torch.equal(program.module()(x), Mutates()(x))
+    print(program.graph)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_config_can_be_saved_and_loaded(tmp_path: Path, strict: bool) -> None:
+    class Configured(torch.nn.Module):
+        def __init__(self, *configs: object) -> None:
+            super().__init__()
+            self.crop, self.resize, self.pad = configs
+
+        def forward(self, x: Tensor) -> Tensor:
+            return imgops.pad(imgops.resize(imgops.crop(x, self.crop), self.resize), self.pad)
+
+    config = imgops.config
+    configs = config.Crop((1, 1, 8, 9)), config.Resize((5, 6), "bicubic", box=(0, 0, 6.5, 7)), config.Pad(2, "edge")
+    x = torch.rand(3, 10, 12)
+    by_keywords = imgops.resize(imgops.crop(x, (1, 1, 8, 9)), (5, 6), "bicubic", box=(0, 0, 6.5, 7))
+    wanted = imgops.pad(by_keywords, 2, "edge")
+    model = Configured(*configs)
+    assert torch.equal(model(x), wanted)
+    program = torch.export.export(model, (x,), strict=strict)
+    torch.export.save(program, tmp_path / "p.pt2")
+    assert torch.equal(torch.export.load(tmp_path / "p.pt2").module()(x), wanted)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x), wanted)
+
+    def built_inside(x: Tensor) -> Tensor:
+        return imgops.resize(x, imgops.config.Resize((5, 6), antialias=False))
+
+    compiled = torch.compile(built_inside, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x), imgops.resize(x, (5, 6), antialias=False))
+
+
+def test_configs_are_values() -> None:
+    Resize = imgops.config.Resize
+    assert Resize((4, 5)) == Resize(size=(4, 5), interpolation="bilinear", antialias=True)
+    assert len({Resize((4, 5)), Resize((4, 5)), Resize((4, 6))}) == 2
+    assert repr(Resize((4, 5))) == "Resize(size=(4, 5), interpolation='bilinear', antialias=True, box=None)"
+    with pytest.raises(AttributeError):
+        Resize((4, 5)).size = (1, 1)  # type: ignore[misc]
+    x, out = torch.rand(3, 6, 6), torch.empty(3, 4, 5)
+    assert imgops.resize_out(x, Resize((4, 5)), out=out) is out and torch.equal(out, imgops.resize(x, (4, 5)))
+    place = imgops.config.Paste((1, 2))
+    assert torch.equal(imgops.paste(x, x[:, :2, :2], place), imgops.paste(x, x[:, :2, :2], (1, 2)))
+    levels = (x * 255).to(torch.uint8)
+    data = imgops.encode_image(levels, imgops.config.EncodeImage("png"))
+    assert torch.equal(imgops.decode_image(data, imgops.config.DecodeImage("RGB")), levels)
