@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _subclass, _torch_private
-from imgops._rows import Contract, Function, Operator
+from imgops._rows import Contract, Function, Gradient, Operator
 
 _autocasts = torch.is_autocast_enabled
+_exporting = torch.compiler.is_exporting
 _wrote_to = torch.autograd.graph.increment_version
 
 
@@ -93,7 +94,8 @@ def _mutating(row: Operator, through: Function) -> Function:
     at = [list(row.signature.parameters).index(name) for name in row.mutates]
     last = at if row.contract is Contract.OUT else []
     silent = row.contract is Contract.BUFFERS
-    apart = _apart(row)
+    apart, recorded = _apart(row), row.autograd
+    assert not isinstance(recorded, Gradient)
     known: set[Any] = set()
 
     def is_watched(args: tuple[Any, ...]) -> bool:
@@ -120,7 +122,11 @@ def _mutating(row: Operator, through: Function) -> Function:
         if keywords or len(args) != arity:
             args = _bound(row, args, keywords)
         if is_watched(args):
-            through(args)
+            if recorded is not None and _exporting():
+                fake(*args)  # what is exported holds functional operators, which have decompositions
+                recorded(*args)
+            else:
+                through(args)
         else:
             validate(args)
             kernel(*args)

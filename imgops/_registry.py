@@ -76,8 +76,8 @@ def operator(
     cuda : callable, optional
         A native CUDA kernel of the same form; None for the round trip through the host.
     autograd : imgops.Gradient or callable, optional
-        The gradient. A mutating operator takes a function that makes the same change with differentiable
-        operators. None with a ``decomposition``: the gradient is derived from that, in an opaque
+        The gradient. A mutating operator takes a function that makes the same change with functional
+        operators: a gradient is recorded of those, and an exported program holds them. None with a ``decomposition``: the gradient is derived from that, in an opaque
         operator ``name_backward``.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
@@ -282,9 +282,9 @@ def _registered_fake(row: Operator) -> Function:
 
 def _register_gradient(row: Operator, opdef: Any) -> None:
     if row.contract.mutates:
-        recorded: Any = row.autograd
-        if recorded is None and row.contract is not Contract.OUT:
-            recorded = _refuse.gradient(row)
+        recorded: Any = row.autograd or _refuse.gradient(row)
+        if row.contract is Contract.OUT:
+            recorded = None  # PyTorch has no gradient for these
         _torch_private.register_mutation(opdef, _call.validation(row), recorded, partial(_result, row))
         return
     gradient = row.autograd or Gradient(_refuse.nothing_kept, _refuse.gradient(row))

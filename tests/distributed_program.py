@@ -75,7 +75,9 @@ def main(rank: int, world: int, path: str) -> None:
     # Backward, eager and compiled, boxes and sizes changing from call to call.
     def loss(x: Tensor, s: Tensor, box: tuple[int, ...], size: tuple[int, int]) -> Tensor:
         patched = imgops.paste(x, s, (1, 1))
-        return imgops.resize(imgops.pad(imgops.crop(patched, box), 2, "reflect"), size, "bicubic").square().sum()
+        return (
+            imgops.resize(imgops.pad(imgops.crop(patched, box), 2, "reflect"), size, "bicubic").square().sum()
+        )
 
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=True)
     inductor = torch.compile(loss, fullgraph=True, dynamic=True)

@@ -182,7 +182,15 @@ def test_interlaced_and_black_images_are_whole() -> None:
             short = png(*chunks, (b"IDAT", zlib.compress(rows[:-1])), (b"IEND", b""))
             with pytest.raises(ValueError, match="data must be"):
                 imgops.decode_image(tensor(short))
-            passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+            passes = [
+                (0, 0, 8, 8),
+                (4, 0, 8, 8),
+                (0, 4, 4, 8),
+                (2, 0, 4, 4),
+                (0, 2, 2, 4),
+                (1, 0, 2, 2),
+                (0, 1, 1, 2),
+            ]
             rows = b""
             for x, y, step_x, step_y in passes:
                 columns, count = len(range(x, width, step_x)), len(range(y, height, step_y))
@@ -273,7 +281,9 @@ def test_one_compilation_for_many_sizes(photograph: Tensor) -> None:
     from imgops._torch_private import CountingBackend
 
     backend = CountingBackend("aot_eager")
-    decode = torch.compile(lambda d: imgops.decode_image(d) + 1, fullgraph=True, dynamic=True, backend=backend)
+    decode = torch.compile(
+        lambda d: imgops.decode_image(d) + 1, fullgraph=True, dynamic=True, backend=backend
+    )
     encode = torch.compile(
         lambda x, q: imgops.encode_image(x, "jpeg", q), fullgraph=True, dynamic=True, backend=backend
     )

@@ -98,9 +98,7 @@ def test_aot_inductor_packages_it(
     assert "same" in elsewhere(tmp_path, load + RUN)
 
 
-def test_onnx_gives_the_same(
-    tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram
-) -> None:
+def test_onnx_gives_the_same(tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     path = str(tmp_path / "model.onnx")
@@ -118,19 +116,25 @@ def test_decompositions_cover_what_can_be_exported() -> None:
     table = imgops.decompositions()
     names = {op.name().split("::")[1] for op in table if op.namespace == "imgops"}
     assert names == {"crop", "paste", "pad", "pad_adjoint", "resize", "resize_adjoint"}
-    # A mutating call becomes a functional one on the way.
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_mutating_calls_are_exported_as_functional_ones(strict: bool) -> None:
     class Mutates(torch.nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(self, x: Tensor, out: Tensor) -> Tensor:
             y = x + 1
-            imgops.paste_(y, torch.zeros(3, 2, 2), (1, 1))
+            imgops.paste_(y, torch.zeros(3, 2, 2), (1, 1), torch.full((1, 2, 2), 0.5))
+            imgops.paste_out(y, torch.ones(3, 2, 2), (0, 0), out=out[1])
+            small = imgops.resize_out(y, (4, 4), out=torch.empty(3, 4, 4))
+            imgops.accumulate(y, torch.zeros(1, 5, 5), small, (1, 0))
             return y
 
-    x = torch.rand(3, 5, 5)
-    program = torch.export.export(Mutates(), (x,)).run_decompositions(
-        torch.export.default_decompositions() | table
-    )
-    assert torch.equal(program.module()(x), Mutates()(x))
-    print(program.graph)
+    x, out, same = torch.rand(3, 5, 5), torch.zeros(2, 3, 5, 5), torch.zeros(2, 3, 5, 5)
+    program = torch.export.export(Mutates(), (x, out), strict=strict)
+    program = program.run_decompositions(torch.export.default_decompositions() | imgops.decompositions())
+    assert "imgops" not in str(program.graph)
+    torch.testing.assert_close(program.module()(x, out), Mutates()(x, same))
+    assert torch.equal(out, same) and out.any()
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -144,7 +148,11 @@ def test_a_config_can_be_saved_and_loaded(tmp_path: Path, strict: bool) -> None:
             return imgops.pad(imgops.resize(imgops.crop(x, self.crop), self.resize), self.pad)
 
     config = imgops.config
-    configs = config.Crop((1, 1, 8, 9)), config.Resize((5, 6), "bicubic", box=(0, 0, 6.5, 7)), config.Pad(2, "edge")
+    configs = (
+        config.Crop((1, 1, 8, 9)),
+        config.Resize((5, 6), "bicubic", box=(0, 0, 6.5, 7)),
+        config.Pad(2, "edge"),
+    )
     x = torch.rand(3, 10, 12)
     by_keywords = imgops.resize(imgops.crop(x, (1, 1, 8, 9)), (5, 6), "bicubic", box=(0, 0, 6.5, 7))
     wanted = imgops.pad(by_keywords, 2, "edge")

@@ -38,9 +38,7 @@ def test_masked_paste_in_place_is_pils(format: str) -> None:
     for dtype in (torch.uint8, torch.bool, torch.float32):
         image, source, mask = maker.image(3, 7, 9), maker.image(3, 4, 5), maker.mask(4, 5, dtype)
         expected = imgops.paste(image, source, (-1, 4), mask)
-        by_pil = references.batched(
-            lambda a, b, m: references.paste(a, b, (-1, 4), m), image, source, mask
-        )
+        by_pil = references.batched(lambda a, b, m: references.paste(a, b, (-1, 4), m), image, source, mask)
         imgops.paste_(image, source, (-1, 4), mask)
         assert bits_equal(image, expected) and bits_equal(image, by_pil)
 
@@ -147,7 +145,9 @@ def test_gradient_of_a_non_leaf(compiled: bool) -> None:
 
     weights = torch.arange(27.0).reshape(3, 3, 3)
     call = torch.compile(pasted, fullgraph=True, backend="aot_eager") if compiled else pasted
-    leaf, source, mask = (t.requires_grad_() for t in (torch.rand(3, 3, 3), torch.rand(3, 2, 2), torch.rand(1, 2, 2)))
+    leaf, source, mask = (
+        t.requires_grad_() for t in (torch.rand(3, 3, 3), torch.rand(3, 2, 2), torch.rand(1, 2, 2))
+    )
     found = torch.autograd.grad(call(leaf, source, mask), (leaf, source, mask))
     share = torch.zeros(1, 3, 3)
     share[:, :2, 1:] = mask.detach()

@@ -235,10 +235,8 @@ class Module(torch.nn.Module):
 def test_export(name: str, decompose: bool) -> None:
     ours, theirs, tensors = EVERY[name]
     program = torch.export.export(Module(ours), tensors)
-    if decompose and name in ("crop", "paste", "pad", "resize", "pad_adjoint", "resize_adjoint"):
-        program = program.run_decompositions(
-            torch.export.default_decompositions() | imgops.decompositions()
-        )
+    if decompose:
+        program = program.run_decompositions(torch.export.default_decompositions() | imgops.decompositions())
         assert "imgops" not in str(program.graph)
     buffer = io.BytesIO()
     torch.export.save(program, buffer)

@@ -1,4 +1,4 @@
-"""The changes of mutating operators, made by differentiable ones where a gradient is wanted."""
+"""The changes of mutating operators, made by functional ones: for gradients, and for exported programs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
     # The gradient of a float mask needs the pixels that were there.
     kept = image.clone() if mask is not None and mask.is_floating_point() else image
     image.copy_(ops.paste(kept, source, mask, left, top))
+
+
+def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> None:
+    out.copy_(ops.paste(image, source, mask, left, top))
 
 
 def accumulate(

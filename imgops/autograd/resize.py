@@ -44,3 +44,16 @@ def resize_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]
 
 def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
     return ops.resize_adjoint(grad, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)
+
+
+def resize_out(
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    out: Tensor,
+) -> None:
+    """The same change by a functional operator, for exported programs."""
+    out.copy_(ops.resize(image, box, height, width, interpolation, antialias))

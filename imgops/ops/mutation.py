@@ -32,6 +32,7 @@ def _paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: 
     kernel=cpu.paste_out,
     fake=fake.paste_out,
     mutates=["out"],
+    autograd=autograd.paste_out,
 )
 def _paste_out(
     image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, *, out: Tensor

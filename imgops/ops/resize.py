@@ -54,6 +54,7 @@ def _resize_adjoint(
     kernel=cpu.resize_out,
     fake=fake.resize_out,
     mutates=["out"],
+    autograd=autograd.resize_out,
 )
 def _resize_out(
     image: Tensor,
