@@ -12,6 +12,7 @@ signature and ``mutates`` say which other contract an operator keeps, if it does
 from __future__ import annotations
 
 import inspect
+import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -187,7 +188,7 @@ def _define(row: Operator, declared: Function) -> Any:
     if row.contract is Contract.DYNAMIC:
         tags.append(torch.Tag.dynamic_output_shape)
     tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(row.contract)
-    schema = torch.library.infer_schema(declared, mutates_args=row.mutates, **_tag_argument(tag))
+    schema = _schema(declared, mutates_args=row.mutates, **_tag_argument(tag))
     if tag is not None and TAGGED:
         tags.append(getattr(torch.Tag, tag))
     elif tag is not None:  # then the operator returns nothing, its Python call the buffer
@@ -211,6 +212,13 @@ def _define(row: Operator, declared: Function) -> Any:
     rule = row.sharding or _refuse.sharding(row)
     _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
     return overload
+
+
+def _schema(declared: Function, **options: Any) -> str:
+    """The schema of a signature, without its defaults: PyTorch leaves out what equals one, of facets too."""
+    bare = types.FunctionType(declared.__code__, declared.__globals__, declared.__name__)
+    bare.__annotations__ = declared.__annotations__
+    return torch.library.infer_schema(bare, **options)
 
 
 def _tag_argument(tag: str | None) -> dict[str, Any]:
@@ -302,14 +310,13 @@ def _vmap_rule(row: Operator, opdef: Any) -> Function:
 def _derived_gradient(row: Operator, declared: Function) -> Gradient:
     """The gradient of a decomposition, in an operator that a compiler does not look into."""
     name = f"{row.qualified}_backward"
-    schema = torch.library.infer_schema(declared, mutates_args=())
-    schema = f"(Tensor grad, {schema[1:].rpartition('->')[0].rstrip()[:-1]}, int[] wanted) -> Tensor[]"
+    schema = _schema(declared, mutates_args=())
+    schema = f"(Tensor grad, {schema[1:].rpartition('->')[0].rstrip()[:-1]}, int[] wanted) -> Tensor"
     assert row.decomposition is not None
     rule = derived.Derived(row.decomposition, row.tensors)
     opdef = torch.library.custom_op(name, rule.backward_kernel, mutates_args=(), schema=schema)
     opdef.register_fake(rule.backward_fake)
-    _torch_private.register_gradient(
-        opdef, rule.backward_setup_context, rule.backward_backward, rule.backward_jvp
-    )
+    _torch_private.register_gradient(opdef, rule.backward_setup_context, rule.backward_backward, None)
     rule.backward_operator = _torch_private.overload_of(opdef)
-    return Gradient(rule.setup_context, rule.backward, rule.jvp)
+    opdef.register_vmap(partial(rule.backward_vmap, rule.backward_operator))
+    return Gradient(rule.setup_context, rule.backward)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import _C, Tensor
-from torch._C._functorch import TransformType, maybe_current_level
+from torch._C._functorch import TransformType, is_legacy_batchedtensor, maybe_current_level
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch._library.utils import fill_defaults
@@ -28,6 +28,7 @@ _function_modes = _C._len_torch_function_stack
 _dispatch_modes = _C._len_torch_dispatch_stack
 _tracing_state = _C._get_tracing_state
 _functorch_level = maybe_current_level
+_is_legacy_batched = is_legacy_batchedtensor
 
 
 def nothing_watches() -> bool:
@@ -55,6 +56,7 @@ def is_plain(x: Tensor | None) -> bool:
         and not (x.requires_grad and _grad_enabled())
         and not x.is_neg()
         and not x.is_conj()
+        and not _is_legacy_batched(x)  # gradients of a batch of cotangents (is_grads_batched)
     )
 
 
@@ -84,7 +86,7 @@ def register_gradient(
                 out = below(keyset, inputs)
         with _C._AutoDispatchBelowAutograd():
             setup_context(ctx=ctx, inputs=fill_defaults(schema, inputs, {})[0], output=out)
-        return tuple(out) if isinstance(out, list) else out  # a list would not be recorded
+        return out
 
     def run_backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         return (*backward(ctx, *grads), None)
@@ -105,8 +107,7 @@ def register_gradient(
             raise NotImplementedError(f"{opdef._name}: {must}, got none")
         if (forward_mode and jvp is not None) or (_grad_enabled() and _C._any_requires_grad(*args)):
             with enable_single_level_autograd_function():
-                out = function.apply(*args, keyset)
-            return list(out) if isinstance(out, tuple) else out
+                return function.apply(*args, keyset)
         return below(keyset, args)
 
     _override_autograd(opdef, autograd_kernel)

@@ -1,12 +1,15 @@
 """A gradient derived from a decomposition: its vector-Jacobian product, in an operator of its own.
 
 A compiler sees two opaque calls, forward and backward; PyTorch differentiates the decomposition inside the
-second one. Beyond the first order the decomposition itself is differentiated in the open.
+second one. Beyond the first order the decomposition itself is differentiated in the open. Forward mode is
+refused: it would have to run inside a transform of torch.func, which can start no other there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from math import prod
 from typing import Any
 
 import torch
@@ -25,68 +28,76 @@ class Derived:
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.save_for_backward(*inputs[: self.tensors])
-        ctx.save_for_forward(*inputs[: self.tensors])
         ctx.rest = inputs[self.tensors :]
 
     def backward(self, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         wanted = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors]) if needed]
-        found = self.backward_operator(grad, *ctx.saved_tensors, *ctx.rest, wanted)
+        flat = self.backward_operator(grad, *ctx.saved_tensors, *ctx.rest, wanted)
+        inputs = [ctx.saved_tensors[i] for i in wanted]
+        parts = flat.split([x.numel() for x in inputs])
+        found = [p.reshape(x.shape).to(x.dtype) for p, x in zip(parts, inputs, strict=True)]
         return _placed(found, wanted, self.tensors + len(ctx.rest))
 
-    def jvp(self, ctx: Any, *tangents: Tensor | None) -> Tensor:
-        moving = [i for i, t in enumerate(tangents[: self.tensors]) if t is not None]
-        function, primals = self._of(moving, (*ctx.saved_tensors, *ctx.rest))
-        # The derivative of the pullback at any cotangent, along the tangents: linear, so exact.
-        out, pull = torch.func.vjp(function, *primals)[:2]
-        push = torch.func.vjp(pull, torch.zeros_like(out))[1]
-        return push(tuple(tangents[i] for i in moving))[0]
+    # Its backward operator: (grad, *inputs, wanted) to all gradients in one flat tensor. (Of several tensors
+    # PyTorch could not compute batched gradients.)
 
-    # Its backward operator: (grad, *inputs, wanted).
-
-    def backward_kernel(self, grad: Tensor, *args: Any) -> list[Tensor]:
+    def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        return [g.contiguous().clone() for g in self._pulled(grad, inputs, wanted)]
+        return self._pulled(grad, inputs, wanted)
 
-    def backward_fake(self, grad: Tensor, *args: Any) -> list[Tensor]:
+    def backward_fake(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        return [inputs[i].new_empty(inputs[i].shape) for i in wanted]
+        size = sum(inputs[i].numel() for i in wanted)
+        return grad.new_empty((size,), dtype=_widest([inputs[i] for i in wanted]))
 
     def backward_setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         grad, *arguments, ctx.wanted = inputs
         ctx.save_for_backward(grad, *arguments[: self.tensors])
         ctx.rest = arguments[self.tensors :]
 
-    def backward_backward(self, ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
-        grad, *inputs = ctx.saved_tensors
-        (given,) = cotangents if len(cotangents) == 1 else (cotangents,)
-        given = list(given) if isinstance(given, (list, tuple)) else [given]
+    def backward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
         at = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors + 1]) if needed]
-        every = [grad, *inputs]
+        pulled, primals = self._pulled_of(ctx, at)
+        found = torch.func.vjp(pulled, *primals)[1](cotangent)
+        return _placed(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
-        def pulled(*chosen: Tensor) -> list[Tensor]:
-            filled = list(every)
-            for i, value in zip(at, chosen, strict=True):
-                filled[i] = value
-            return self._pulled(filled[0], [*filled[1:], *ctx.rest], ctx.wanted)
+    def backward_vmap(
+        self, op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any
+    ) -> tuple[Tensor, int]:
+        """Sample by sample: no transform of torch.func can be started inside of another's rule."""
+        at = [i for i, dim in enumerate(in_dims[: self.tensors + 1]) if dim is not None]
+        rows = []
+        for i in range(info.batch_size):
+            rows.append(op(*_replaced(args, at, [args[j].select(in_dims[j], i) for j in at])))
+        if rows:
+            return torch.stack(rows), 0
+        size = 0
+        for i in args[-1]:
+            sample = [n for d, n in enumerate(args[i + 1].shape) if d != in_dims[i + 1]]
+            size += prod(sample)
+        return args[0].new_empty((0, size), dtype=_widest([args[i + 1] for i in args[-1]])), 0
 
-        out, pull = torch.func.vjp(pulled, *(every[i] for i in at))[:2]
-        given = [torch.zeros_like(o) if g is None else g for g, o in zip(given, out, strict=True)]
-        return _placed(pull(given), at, 1 + self.tensors + len(ctx.rest) + 1)
+    def _pulled_of(self, ctx: Any, at: Sequence[int]) -> tuple[Callable[..., Tensor], list[Tensor]]:
+        """The backward as a function of some of its tensors, and these."""
+        every = ctx.saved_tensors
 
-    backward_jvp = None
+        def pulled(*chosen: Tensor) -> Tensor:
+            grad, *inputs = _replaced(every, at, chosen)
+            return self._pulled(grad, [*inputs, *ctx.rest], ctx.wanted)
 
-    def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Tensor]:
+        return pulled, [every[i] for i in at]
+
+    def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
-        return list(torch.func.vjp(function, *primals)[1](grad))
+        found = torch.func.vjp(function, *primals)[1](grad)
+        dtype = _widest(primals)
+        return torch.cat([g.reshape(-1).to(dtype) for g in found])
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """The decomposition as a function of some of its tensors, and these."""
 
         def function(*chosen: Tensor) -> Tensor:
-            filled = list(inputs)
-            for i, value in zip(at, chosen, strict=True):
-                filled[i] = value
-            return self.decomposition(*filled)
+            return self.decomposition(*_replaced(inputs, at, chosen))
 
         return function, [inputs[i] for i in at]
 
@@ -94,3 +105,14 @@ class Derived:
 def _placed(values: Sequence[Any], at: Sequence[int], size: int) -> tuple[Any, ...]:
     found = dict(zip(at, values, strict=True))
     return tuple(found.get(i) for i in range(size))
+
+
+def _replaced(values: Sequence[Any], at: Sequence[int], chosen: Sequence[Any]) -> list[Any]:
+    filled = list(values)
+    for i, value in zip(at, chosen, strict=True):
+        filled[i] = value
+    return filled
+
+
+def _widest(tensors: Sequence[Tensor]) -> torch.dtype:
+    return reduce(torch.promote_types, [t.dtype for t in tensors])

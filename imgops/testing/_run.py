@@ -57,7 +57,14 @@ def check_operator(
     >>> import torch, imgops
     >>> imgops.testing.check_operator(imgops.crop, [(torch.rand(3, 5, 6), (1, 0, 7, 4))])
     """
-    calls = [Call(op, sample, keywords) for sample in samples]
+    calls = []
+    for sample in samples:
+        try:
+            calls.append(Call(op, sample, keywords))
+        except ValueError:
+            raise
+        except Exception as error:
+            raise AssertionError(f"check_operator: call: {error}") from error
     if not calls:
         raise ValueError("check_operator: samples must have at least one call, got none")
     for name, check in CHECKS.items():

@@ -1,0 +1,298 @@
+"""Operators of the user's own: one registration, and everything that imgops' operators have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+
+import imgops
+from imgops.testing import check_operator
+
+_checked: list[int] = []
+
+
+def _image(op: str, image: Tensor) -> None:
+    if image.ndim < 3:
+        raise ValueError(f"{op}: image must have at least 3 dimensions, got {image.ndim}")
+
+
+# A linear filter with everything written down: its own adjoint.
+
+
+def blur_fake(image: Tensor, radius: int) -> Tensor:
+    _image("blur", image)
+    return torch.empty(image.shape, dtype=image.dtype, device=image.device)
+
+
+def blur_kernel(out: Tensor, image: Tensor, radius: int) -> None:
+    source = image.detach().contiguous().numpy().reshape(-1, *image.shape[-2:])
+    target = out.numpy().reshape(source.shape)
+    for plane, result in zip(source, target, strict=True):
+        # An odd box over zeros is symmetric, so its matrix is its own transpose.
+        cv2.boxFilter(plane, -1, (2 * radius + 1,) * 2, dst=result, borderType=cv2.BORDER_CONSTANT)
+
+
+def blur_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, ctx.radius = inputs
+
+
+def blur_backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    return blur(grad, ctx.radius), None
+
+
+def blur_jvp(ctx: Any, image: Tensor, radius: None) -> Tensor:
+    return blur(image, ctx.radius)
+
+
+def blur_decomposition(image: Tensor, radius: int) -> Tensor:
+    size = 2 * radius + 1
+    flat = image.reshape(-1, 1, *image.shape[-2:])
+    weight = image.new_full((1, 1, size, size), 1 / size**2)
+    return torch.nn.functional.conv2d(flat, weight, padding=radius).reshape(image.shape)
+
+
+@imgops.operator(
+    "usertest::blur",
+    kernel=blur_kernel,
+    fake=blur_fake,
+    autograd=imgops.Gradient(blur_setup_context, blur_backward, blur_jvp),
+    vmap=imgops.vmap.leading(3),
+    sharding=imgops.sharding.leading(3),
+    autocast=imgops.autocast.float32,
+    decomposition=blur_decomposition,
+    adjoint="blur",
+)
+def blur(image: Tensor, radius: int = 1) -> Tensor:
+    """Mean over a square of pixels."""
+
+
+# A gradient that nobody wrote: it is derived from the decomposition.
+
+
+def gamma_fake(image: Tensor, exponent: Tensor) -> Tensor:
+    _image("gamma", image)
+    return torch.empty(image.shape, dtype=image.dtype, device=image.device)
+
+
+def gamma_kernel(out: Tensor, image: Tensor, exponent: Tensor) -> None:
+    out.numpy()[...] = np.power(image.detach().numpy(), exponent.detach().numpy()[..., None, None, None])
+
+
+def gamma_decomposition(image: Tensor, exponent: Tensor) -> Tensor:
+    return torch.pow(image, exponent[..., None, None, None])
+
+
+@imgops.operator(
+    "usertest::gamma",
+    kernel=gamma_kernel,
+    fake=gamma_fake,
+    vmap=imgops.vmap.leading(3, 0),
+    decomposition=gamma_decomposition,
+)
+def gamma(image: Tensor, exponent: Tensor) -> Tensor: ...
+
+
+# Neither gradient nor batching.
+
+
+@imgops.operator("usertest::bare", kernel=lambda out, image: out.copy_(image), fake=torch.empty_like)
+def bare(image: Tensor) -> Tensor: ...
+
+
+# In place, and random.
+
+
+def darken_(image: Tensor, amount: int) -> None:
+    image.mul_(1 - amount / 10)
+
+
+@imgops.operator(
+    "usertest::darken_",
+    kernel=darken_,
+    fake=lambda image, amount: _image("darken_", image),
+    mutates=["image"],
+    autograd=darken_,
+    vmap=imgops.vmap.leading(3, mutates=1),
+)
+def darken(image: Tensor, amount: int) -> Tensor: ...
+
+
+@imgops.operator(
+    "usertest::noise",
+    kernel=lambda out, image: out.copy_(image + torch.rand(image.shape)),
+    fake=torch.empty_like,
+    random=True,
+    vmap=imgops.vmap.leading(3),
+)
+def noise(image: Tensor) -> Tensor: ...
+
+
+def positive(*shape: int) -> Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(1)) + 0.5
+
+
+def test_check_operator_passes_all_of_them() -> None:
+    check_operator(blur, [(positive(3, 5, 6), 1), (positive(2, 1, 4, 4), 2)])
+    check_operator(
+        gamma, [(positive(3, 5, 6), torch.tensor(2.2)), (positive(2, 3, 4, 4), torch.tensor([0.5, 3.0]))]
+    )
+    check_operator(bare, [(positive(3, 4, 4),)])
+    check_operator(darken, [(positive(3, 4, 4), 3)])
+    check_operator(imgops.resize, [(positive(3, 7, 6), (4, 5))], keywords={"antialias": False})
+
+
+def test_keywords_defaults_and_names() -> None:
+    x = positive(3, 5, 5)
+    assert bits_equal(blur(image=x), blur(x, 1)) and bits_equal(blur(x, radius=2), blur(x, 2))
+    assert blur.__name__ == "blur" and blur.__doc__ == "Mean over a square of pixels."
+    assert torch.ops.usertest.blur(x, 1).shape == x.shape
+    with pytest.raises(TypeError):
+        blur(x, 1, 2)
+    with pytest.raises(TypeError):
+        blur(x, size=1)
+
+
+def test_a_derived_gradient_is_opaque_to_a_compiler() -> None:
+    graphs: list[str] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(str(graph.graph))
+        return graph
+
+    from torch._dynamo.backends.common import aot_autograd
+
+    compiled = torch.compile(gamma, fullgraph=True, backend=aot_autograd(fw_compiler=backend))
+    x, exponent = positive(3, 4, 4).requires_grad_(), torch.tensor(1.7, requires_grad=True)
+    found = torch.autograd.grad(compiled(x, exponent).sum(), (x, exponent))
+    wanted = torch.autograd.grad(gamma_decomposition(x, exponent).sum(), (x, exponent))
+    for a, b in zip(found, wanted):
+        torch.testing.assert_close(a, b)
+    assert "usertest.gamma.default" in graphs[0] and "pow" not in graphs[0]
+    assert "usertest.gamma_backward.default" in graphs[1] and "pow" not in graphs[1]
+
+
+def test_a_derived_gradient_is_exact_to_every_order() -> None:
+    x, exponent = (
+        positive(1, 2, 2).double().requires_grad_(),
+        torch.tensor(2.5, dtype=torch.float64).requires_grad_(),
+    )
+    assert torch.autograd.gradcheck(gamma, (x, exponent), check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(gamma, (x, exponent))
+    third = torch.func.grad(torch.func.grad(torch.func.grad(lambda e: gamma(x.detach(), e).sum())))
+    torch.testing.assert_close(third(exponent.detach()), (x.log() ** 3 * x**2.5).sum().detach())
+    with pytest.raises(NotImplementedError, match="gamma: forward-mode AD of this order must have a rule"):
+        torch.func.jvp(lambda e: gamma(x.detach(), e), (exponent.detach(),), (exponent.detach(),))
+    only = torch.autograd.grad(gamma(x, exponent.detach()).sum(), x)[0]
+    torch.testing.assert_close(only, 2.5 * x.detach() ** 1.5)
+
+
+def test_missing_facets_are_named() -> None:
+    x = positive(2, 3, 4, 4)
+    with pytest.raises(
+        NotImplementedError, match=r"bare: vmap must be a facet of usertest::bare, got none: .*vmap=f"
+    ):
+        torch.vmap(bare)(x)
+    with pytest.raises(
+        NotImplementedError, match=r"bare: autograd must be a facet .* autograd=imgops.Gradient"
+    ):
+        bare(x.clone().requires_grad_()).sum().backward()
+    with pytest.raises(NotImplementedError, match="forward-mode AD of this order must have a rule"):
+        torch.func.jvp(bare, (x,), (x,))
+    with pytest.raises(NotImplementedError, match="adjoint must be a facet of usertest::bare"):
+        imgops.adjoint(bare)
+    assert torch.ops.usertest.bare.default not in imgops.decompositions()
+    assert torch.ops.usertest.gamma.default in imgops.decompositions()
+    assert imgops.adjoint(blur)(x, x, 1).shape == x.shape
+
+
+def test_incomplete_registrations_are_refused() -> None:
+    def sharpen(image: Tensor) -> Tensor: ...
+
+    with pytest.raises(
+        TypeError, match=r"operator: usertest::sharpen must have a kernel, got None: pass kernel=f"
+    ):
+        imgops.operator("usertest::sharpen", fake=torch.empty_like)(sharpen)
+    with pytest.raises(
+        TypeError, match=r"operator: usertest::sharpen must have a fake, got None: pass fake=f"
+    ):
+        imgops.operator("usertest::sharpen", kernel=print)(sharpen)
+    with pytest.raises(ValueError, match="operator: name must be 'namespace::name', got 'sharpen'"):
+        imgops.operator("sharpen", kernel=print, fake=torch.empty_like)
+    with pytest.raises(ValueError, match="operator: name must be new, got 'usertest::blur' a second time"):
+        imgops.operator("usertest::blur", kernel=print, fake=torch.empty_like)(sharpen)
+    with pytest.raises(ValueError, match=r"usertest::sharpen: mutates must name .*, got \('other',\)"):
+        imgops.operator("usertest::sharpen", kernel=print, fake=print, mutates=["other"])(sharpen)
+
+
+@pytest.mark.parametrize(
+    ("break_", "check"),
+    [
+        ("gradient", "gradients"),
+        ("decomposition", "decomposition"),
+        ("alias", "call"),
+        ("vmap", "torch.func|vmap"),
+    ],
+)
+def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
+    name = f"usertest::broken_{break_}"
+
+    def fake(image: Tensor, radius: int) -> Tensor:
+        return image if break_ == "alias" else torch.empty_like(image)
+
+    def kernel(out: Tensor, image: Tensor, radius: int) -> None:
+        if break_ != "alias":
+            blur_kernel(out, image, radius)
+
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return 2 * blur(grad, ctx.radius), None
+
+    def wrong_vmap(op: Any, info: Any, in_dims: Any, image: Tensor, radius: int) -> tuple[Tensor, int]:
+        return op(image.movedim(in_dims[0], 0).flip(0), radius), 0
+
+    def declared(image: Tensor, radius: int) -> Tensor: ...
+
+    broken = imgops.operator(
+        name,
+        kernel=kernel,
+        fake=fake,
+        autograd=imgops.Gradient(
+            blur_setup_context, backward if break_ == "gradient" else blur_backward, blur_jvp
+        ),
+        vmap=wrong_vmap if break_ == "vmap" else imgops.vmap.leading(3),
+        decomposition=torch.neg if break_ == "decomposition" else None,
+    )(declared)
+    if break_ == "decomposition":
+        broken = imgops.operator(
+            f"{name}2", kernel=kernel, fake=fake, autograd=imgops.Gradient(blur_setup_context, blur_backward, blur_jvp),
+            decomposition=lambda image, radius: blur_decomposition(image, radius) + 1,
+        )(declared)  # fmt: skip
+    with pytest.raises(AssertionError, match=rf"^check_operator: ({check}): "):
+        check_operator(broken, [(positive(3, 4, 5), 1)])
+
+
+def test_check_operator_refuses_what_it_cannot_check() -> None:
+    with pytest.raises(ValueError, match="samples must have at least one call"):
+        check_operator(blur, [])
+    with pytest.raises(ValueError, match="op must call one operator"):
+        check_operator(torch.neg, [(positive(3, 4, 4),)])
+
+
+def test_randomness_under_vmap() -> None:
+    x = torch.zeros(4, 1, 3, 3)
+    with pytest.raises(RuntimeError, match="noise: randomness must be 'same' or 'different' under vmap"):
+        torch.vmap(noise)(x)
+    different = torch.vmap(noise, randomness="different")(x)
+    assert not bits_equal(different[0], different[1])
+    same = torch.vmap(noise, randomness="same")(x)
+    assert all(bits_equal(same[0], s) for s in same[1:])
+    torch.manual_seed(3)
+    first = torch.vmap(noise, randomness="same")(x)
+    torch.manual_seed(3)
+    assert bits_equal(first[0], noise(x[0])) and bits_equal(noise(x[0]), noise(x[0])) is False
+    assert torch.Tag.nondeterministic_seeded in torch.ops.usertest.noise.default.tags
