@@ -78,8 +78,8 @@ def operator(
         A native CUDA kernel of the same form; None for the round trip through the host.
     autograd : imgops.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
-        operators: a gradient is recorded of those, and an exported program holds them. None with a ``decomposition``: the gradient is derived from that, in an opaque
-        operator ``name_backward``.
+        operators: a gradient is recorded of those, and an exported program holds them. None with a
+        ``decomposition``: the gradient is derived from that, in an opaque operator ``name_backward``.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
         first. ``imgops.vmap.leading`` serves operators over ``(..., C, H, W)``.

@@ -94,6 +94,8 @@ def register_gradient(
     body: dict[str, Any] = {
         "forward": staticmethod(forward),
         "backward": staticmethod(run_backward),
+        # Compiled autograd asks for it; only the full Function class has it.
+        "_compiled_autograd_key": staticmethod(lambda ctx: (ctx._autograd_function_id,)),
     }
     if jvp is not None:
         body["jvp"] = staticmethod(lambda ctx, *tangents: jvp(ctx, *tangents[:-1]))

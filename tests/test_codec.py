@@ -124,7 +124,7 @@ def test_a_cut_photograph_is_refused(photograph: Tensor) -> None:
         for part in (0.3, 0.6, 0.9, 0.99, 0.999):
             cut = raw[: int(len(raw) * part)]
             for tail in (b"", b"\xff\xd9", raw):
-                with pytest.raises(ValueError, match="decode_image: data must be"):
+                with pytest.raises(ValueError, match=r"decode_image: data must be"):
                     imgops.decode_image(tensor(cut + tail))
 
 
@@ -165,7 +165,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", list(HOSTILE))
 def test_hostile_files(name: str) -> None:
-    with pytest.raises(ValueError, match="^decode_image: data must"):
+    with pytest.raises(ValueError, match=r"^decode_image: data must"):
         imgops.decode_image(tensor(HOSTILE[name]))
 
 

@@ -152,11 +152,128 @@ def test_negative_views() -> None:
     assert recorded.grad.imag.sum() == -18
 
 
-def test_autocast_changes_nothing() -> None:
+def test_autocast() -> None:
     wanted = imgops.resize(X, (2, 2))
+    half = X.to(torch.bfloat16)
     with torch.autocast("cpu", torch.bfloat16):
         assert bits_equal(imgops.resize(X, (2, 2)), wanted)
         assert bits_equal(imgops.resize(X.clone().requires_grad_(), (2, 2)), wanted)
+        assert bits_equal(imgops.resize(half, (2, 2)), imgops.resize(half.float(), (2, 2)))
+        assert imgops.crop(half, BOX).dtype == torch.bfloat16
+    assert imgops.resize(half, (2, 2)).dtype == torch.bfloat16
+
+
+def test_gradients_of_a_batch_of_cotangents() -> None:
+    """They come in a tensor of the older vmap, which looks like any other."""
+    seen: list[bool] = []
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            seen.append(_torch_private.is_plain(grad))
+            return imgops.pad(imgops.crop(grad, (0, 0, 4, 4)), 0) * 2
+
+    x = X.clone().requires_grad_()
+    out = Doubled.apply(x)
+    cotangents = torch.stack([torch.ones_like(out), torch.zeros_like(out)])
+    (grads,) = torch.autograd.grad(out, x, cotangents, is_grads_batched=True)
+    assert (grads[0] == 2).all() and not grads[1].any() and seen == [False]
+
+
+def test_dual_tensors_of_old_and_of_torch_func() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return imgops.pad(x, 1, "reflect")
+
+    _, tangent = torch.autograd.functional.jvp(f, X, X)
+    assert bits_equal(tangent, f(X))
+    _, pushed = torch.func.linearize(f, X)
+    assert bits_equal(pushed(X), f(X))
+    jacobian = torch.autograd.functional.jacobian(lambda x: imgops.crop(x, BOX), X, vectorize=True)
+    assert jacobian.sum() == 18
+
+
+def test_functionalize() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return imgops.crop(imgops.pad(x, 1), BOX)
+
+    assert bits_equal(torch.func.functionalize(f)(X), f(X))
+
+
+def test_fx_symbolic_trace() -> None:
+    with pytest.raises(TypeError, match="crop: image must be a Tensor, got Proxy"):
+        torch.fx.symbolic_trace(lambda x: imgops.crop(x, BOX))
+
+
+def test_dtensor_and_wrapper_classes() -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    twice = TwoTensor(X, X + 1)
+    out = imgops.crop(twice, BOX)
+    assert isinstance(out, TwoTensor) and bits_equal(out.b, imgops.crop(X + 1, BOX))
+
+
+def test_saved_tensor_hooks_and_anomaly_mode() -> None:
+    packed: list[torch.Size] = []
+    image, source, mask = X.clone().requires_grad_(), X[:, :2, :2].clone(), torch.full((1, 2, 2), 0.5)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.shape) or t, lambda t: t):
+        out = imgops.paste(image, source, (1, 1), mask)
+    with torch.autograd.set_detect_anomaly(True):
+        out.sum().backward()
+    assert packed and image.grad.sum() == 48 - 6
+
+
+def test_multithreading_off_and_set_grad_enabled() -> None:
+    x = X.clone().requires_grad_()
+    with torch.autograd.set_multithreading_enabled(False), torch.set_grad_enabled(True):
+        imgops.crop(x, BOX).sum().backward()
+    assert x.grad.sum() == 18
+    with torch.set_grad_enabled(False):
+        assert imgops.crop(x, BOX).grad_fn is None
+
+
+def test_deterministic_mode_fills_no_output_twice() -> None:
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert bits_equal(imgops.crop(X, BOX), X[:, 1:4, 1:3])
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_default_dtype() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert imgops.crop(X, BOX).dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_compiled_autograd() -> None:
+    x = X.clone().requires_grad_()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
+        imgops.resize(x, (2, 2)).sum().backward()
+    wanted = torch.autograd.grad(imgops.resize(x, (2, 2)).sum(), x)[0]
+    assert bits_equal(x.grad, wanted)
+
+
+def test_what_a_fake_said_is_remembered_only_where_it_holds() -> None:
+    """The same sizes with other strides, dtypes or arguments are other calls."""
+    planar, last = torch.rand(2, 3, 4, 5), torch.rand(2, 4, 5, 3).permute(0, 3, 1, 2)
+    for x in (planar, last, planar.double(), planar[:, :, ::2], planar):
+        for args in (((1, 1, 3, 3),), ((0, 0, 2, 2),), ((1, 1, 3, 3),)):
+            out = imgops.crop(x, *args)
+            left, top, right, bottom = args[0]
+            assert out.dtype == x.dtype and out.shape[-2:] == (2, 2)
+            inside = x[..., top:bottom, left:right]
+            assert out[..., : inside.shape[-2], :].equal(inside)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="right >= left"):
+            imgops.crop(planar, (3, 0, 1, 1))
+    for i in range(1100):  # more than are remembered
+        assert imgops.crop(planar, (0, 0, i % 550, 1)).shape[-1] == i % 550
 
 
 def test_jit_trace() -> None:

@@ -56,7 +56,7 @@ def test_adjoint_is_differentiable_and_compiles() -> None:
 
 
 def test_adjoint_refuses() -> None:
-    with pytest.raises(TypeError, match="adjoint: op must be an operator of imgops.operator, got <built-in"):
+    with pytest.raises(TypeError, match=r"adjoint: op must be an operator of imgops.operator, got <built-in"):
         imgops.adjoint(print)
     for op in (imgops.encode_image, imgops.paste_):
         with pytest.raises(NotImplementedError, match="adjoint must be a facet of imgops::"):

@@ -180,7 +180,9 @@ def test_out_with_a_gradient_is_refused_as_pytorch_does() -> None:
         lambda: imgops.paste_out(x, torch.ones(3, 1, 1), (0, 0), out=out),
         lambda: imgops.resize_out(x, (4, 4), out=out),
     ):
-        with pytest.raises(RuntimeError, match="out=... arguments don't support automatic differentiation"):
+        with pytest.raises(
+            RuntimeError, match=r"out=\.\.\. arguments don't support automatic differentiation"
+        ):
             call()
     assert not out.any()
     with torch.no_grad():
@@ -334,5 +336,5 @@ def test_inference_mode() -> None:
     with torch.inference_mode():
         image = torch.zeros(1, 2, 2)
         assert imgops.paste_(image, torch.ones(1, 1, 1), (0, 0)) is image and image.sum() == 1
-    with pytest.raises(RuntimeError, match="[Ii]nference"):
+    with pytest.raises(RuntimeError, match=r"[Ii]nference"):
         imgops.paste_(image, torch.ones(1, 1, 1, requires_grad=True), (0, 0))

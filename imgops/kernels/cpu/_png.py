@@ -1,4 +1,7 @@
-"""Whether a PNG holds all of its image: Pillow looks neither at the checksums of its pixels nor at how many there are."""
+"""Whether a PNG holds all of its image.
+
+Pillow looks neither at the checksums of the pixels nor at how many there are.
+"""
 
 from __future__ import annotations
 
