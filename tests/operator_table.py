@@ -6,40 +6,68 @@ import re
 from pathlib import Path
 
 import imgops
-from imgops._rows import operators
+from imgops._rows import Contract, Gradient, Operator, operators
 
 README = Path(__file__).parent.parent / "README.md"
 _MARKS = re.compile(r"(<!-- operators: .*? -->\n)(.*?)(<!-- /operators -->)", re.S)
 
-#: What the rows cannot tell: the reference and the worst difference that the tests allow.
-_REFERENCE = {
-    "crop": ("`PIL.Image.crop`", "0"),
-    "paste": ("`PIL.Image.paste`", "0"),
-    "pad": ("`cv2.copyMakeBorder`", "0"),
+#: What the rows cannot tell: the reference, the worst difference that the tests allow, the dtypes, and the worst
+#: difference of the decomposition.
+_FACTS = {
+    "crop": ("`PIL.Image.crop`", "0", "all", "0"),
+    "paste": ("`PIL.Image.paste`", "0", "all", "0; float masks 1e-5"),
+    "paste_": ("`paste`, in place", "0", "all", ""),
+    "paste_out": ("`paste`, into `out`", "0", "all", ""),
+    "accumulate": ("`cv2.accumulate`, `accumulateProduct`", "0", "float32, float64", ""),
+    "pad": ("`cv2.copyMakeBorder`", "0", "all", "0"),
+    "pad_adjoint": ("transpose of pad", "1e-12", "floats", "1e-5"),
     "resize": (
         "`PIL.Image.resize` (antialias), `cv2.resize` (not)",
-        "0 on uint8; on float32 1e-5 (PIL), 0 (OpenCV)",
+        "uint8 0; float32 1e-5 (PIL), 0 (OpenCV)",
+        "uint8, floats; nearest: all",
+        "uint8 0, OpenCV's area and bicubic 1 level; floats 1e-5",
     ),
-    "pad_adjoint": ("transpose of pad", "1e-12"),
-    "resize_adjoint": ("transpose of resize", "1e-12"),
+    "resize_out": ("`resize`, into `out`", "0", "as resize", ""),
+    "resize_adjoint": ("transpose of resize", "1e-12", "floats", "1e-5"),
+    "encode_image": ("`PIL.Image.save`", "0 (bytes)", "uint8; grey png: uint16", ""),
+    "decode_image": ("`PIL.Image.open`", "0", "uint8", ""),
 }
+
+
+def _gradient(row: Operator) -> str:
+    if isinstance(row.autograd, Gradient):
+        forward = "" if row.autograd.jvp else ", no forward mode"
+        return f"`{row.adjoint}`{forward}"
+    if row.contract in (Contract.INPLACE, Contract.BUFFERS):
+        return "yes"
+    return "refused, as PyTorch does" if row.contract is Contract.OUT else "–"
+
+
+def _decomposition(row: Operator, difference: str) -> str:
+    if row.decomposition is not None:
+        return difference
+    return "functional" if row.contract.mutates else "–"
 
 
 def table() -> str:
     lines = [
-        "| call | reference | difference | dtypes | backward, adjoint | forward mode | vmap |",
-        "|---|---|---|---|---|---|---|",
+        "| call | reference | difference | dtypes | gradient | vmap | DTensor | autocast | in core ATen |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, row in operators().items():
-        reference, difference = _REFERENCE[name]
+        reference, difference, dtypes, decomposed = _FACTS[name]
         public = name in imgops.__all__
-        call = f"`imgops.{name}`" if public else f"`torch.ops.imgops.{name}`"
-        moves = name in ("crop", "paste", "pad")
-        dtypes = "all" if moves else "uint8, floats; nearest: all" if public else "floats"
-        gradient = f"`{row.adjoint}`" if row.autograd else "–"
-        forward = "yes" if row.autograd and row.autograd.jvp else "–"
-        vmap = "yes" if row.vmap else "–"
-        cells = (call, reference, difference, dtypes, gradient, forward, vmap)
+        cells = (
+            f"`imgops.{name}`" if public else f"`torch.ops.imgops.{name}`",
+            reference,
+            difference,
+            dtypes,
+            _gradient(row),
+            "yes" if row.vmap else "–",
+            "batch" if row.sharding else "–",
+            row.autocast.__name__ if row.autocast else "as given",
+            _decomposition(row, decomposed),
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 from checks import (
     bits_equal,
     check_adjoint,
-    check_fake,
     check_format,
     check_raises,
     check_untouched,
@@ -15,6 +17,10 @@ from checks import (
     same_metadata,
 )
 from samples import Maker, formatted
+
+import imgops
+from imgops._rows import Contract
+from imgops.testing import Call, _checks
 
 
 def test_metadata_sees_strides() -> None:
@@ -34,7 +40,46 @@ def test_fake_check_sees_a_wrong_fake() -> None:
 
     transposed.register_fake(lambda x: torch.empty_like(x, memory_format=torch.contiguous_format))
     with pytest.raises(AssertionError, match="strides"):
-        check_fake(torch.ops.imgops_wrong.transposed.default, (torch.zeros(3, 4, 5),))
+        _checks.fake(stub(torch.ops.imgops_wrong.transposed.default, torch.zeros(3, 4, 5)))
+
+
+def stub(overload: Any, *args: Any) -> Any:
+    """A call of an operator that imgops would not let be so wrong."""
+    row = SimpleNamespace(contract=Contract.FUNCTIONAL, autocast=None)
+    return SimpleNamespace(row=row, overload=overload, op_args=args)
+
+
+def test_autocast_check_sees_another_result() -> None:
+    @torch.library.custom_op("imgops_wrong::cast", mutates_args=())
+    def cast(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    cast.register_autocast("cpu", torch.float32)
+    with pytest.raises(AssertionError, match="autocast region"):
+        _checks.autocast(stub(torch.ops.imgops_wrong.cast.default, torch.zeros(3, 4, 5)))
+
+
+def test_func_check_sees_a_silent_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Call(imgops.crop, (torch.rand(1, 3, 3), (0, 0, 2, 2)))
+    _checks.func(call)
+    monkeypatch.setattr(
+        torch.func, "jvp", lambda f, primals, tangents: (f(*primals), torch.zeros(4).double())
+    )
+    with pytest.raises(AssertionError, match=r"torch\.func\.jvp"):
+        _checks.func(call)
+
+
+def test_memory_check_sees_a_silent_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Call(imgops.paste_, (torch.rand(1, 3, 3), torch.zeros(1, 1, 1), (0, 0)))
+    _checks.memory(call)
+    with monkeypatch.context() as patch:
+        patch.setattr(call, "function", lambda image, source, position: image)
+        with pytest.raises(AssertionError, match="its version stays"):
+            _checks.memory(call)
+    with monkeypatch.context() as patch:
+        patch.setattr(call, "function", lambda image, source, position: (image.add_(1), source.add_(1))[0])
+        with pytest.raises(AssertionError, match="source was written to"):
+            _checks.memory(call)
 
 
 def test_format_check_sees_a_lost_format_and_an_alias() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from checks import bits_equal, captured
-from samples import EVERY, Maker, Sample
+from samples import ADJOINTS, CODECS, MUTATIONS, SAMPLES, Maker, Sample
 
 from imgops._rows import operators
 from imgops.kernels.cuda import host
 
 
 @pytest.mark.parametrize("format", ["planar", "interleaved", "expanded", "sliced"])
-@pytest.mark.parametrize("sample", EVERY, ids=str)
+@pytest.mark.parametrize("sample", SAMPLES + ADJOINTS, ids=str)
 def test_round_trip(sample: Sample, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, args, keywords = sample.call(Maker(format=format, batch=(2,)))
     overload, op_args = captured(function, *args, **keywords)
@@ -32,6 +32,29 @@ def test_round_trip(sample: Sample, format: str, monkeypatch: pytest.MonkeyPatch
         t.untyped_storage().data_ptr() for t in (out, *op_args) if isinstance(t, torch.Tensor) and t.numel()
     }
     assert not given & {t.untyped_storage().data_ptr() for t in seen if t.numel()}
+
+
+@pytest.mark.parametrize("sample", MUTATIONS, ids=str)
+def test_round_trip_of_what_is_written(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    for format in ("planar", "interleaved", "sliced"):
+        call = sample.checked(Maker(format=format, batch=(2,)))
+        args = (*call.op_args, *call.op_keywords.values())
+        names = list(call.row.signature.parameters)
+        written = [names.index(n) for n in call.row.mutates]
+        wanted, found = ([a.clone() if i in written else a for i, a in enumerate(args)] for _ in range(2))
+        call.row.kernel(*wanted)
+        monkeypatch.setattr(host, "_HOST", "elsewhere")  # every tensor is copied
+        host.round_trip_writing(call.row.kernel, written)(*found)
+        monkeypatch.undo()
+        for i in written:
+            assert bits_equal(found[i], wanted[i])
+
+
+@pytest.mark.parametrize("sample", CODECS, ids=str)
+def test_round_trip_of_what_is_returned(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = sample.checked(Maker())
+    monkeypatch.setattr(host, "_HOST", "elsewhere")
+    assert bits_equal(host.round_trip_returning(call.row.kernel)(*call.op_args), call.outputs()[0])
 
 
 def test_an_expanded_tensor_travels_once() -> None:

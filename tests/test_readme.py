@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import inspect
+import os
 import re
 import subprocess
 import sys
@@ -15,10 +17,11 @@ from tests import operator_table
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+CODE = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
 def test_example_runs_as_printed(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    code = CODE[0]
     assert len(code.strip().splitlines()) <= 15
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -29,6 +32,18 @@ def test_example_runs_as_printed(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "torch.Size([3, 64, 64]) tensor(True)\n"
+
+
+@pytest.mark.parametrize("i", range(1, len(CODE)))
+def test_other_examples_run(i: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE[i]],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_table_is_the_registry() -> None:
@@ -48,9 +63,12 @@ def test_links_lead_somewhere() -> None:
             assert target.startswith("http") or (ROOT / target).exists(), f"{page}: {target}"
 
 
-@pytest.mark.parametrize("name", imgops.__all__)
+FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction(getattr(imgops, n))}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "check_operator"])
 def test_docstring_examples(name: str) -> None:
-    function = getattr(imgops, name)
+    function = FUNCTIONS.get(name, imgops.testing.check_operator)
     runner = doctest.DocTestRunner()
     (test,) = doctest.DocTestFinder(recurse=False).find(function, name)
     assert test.examples

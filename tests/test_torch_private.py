@@ -65,6 +65,29 @@ def test_schema_and_overload() -> None:
     assert "Tensor? mask" in str(torch.ops.imgops.paste.default._schema)
 
 
+def test_legacy_batched_tensors_are_seen() -> None:
+    """is_grads_batched runs a backward on tensors of the older vmap; their type says nothing."""
+    x, seen = torch.ones(2, requires_grad=True), []
+    out = x * 1
+    out.register_hook(lambda g: seen.append((type(g), private._is_legacy_batched(g), private.is_plain(g))))
+    torch.autograd.grad(out, x, torch.ones(3, 2), is_grads_batched=True)
+    assert seen == [(torch.Tensor, True, False)]
+
+
+def test_single_level_functions_have_what_compiled_autograd_asks_for() -> None:
+    out = torch.ops.imgops.crop(torch.ones(1, 2, 2, requires_grad=True), 0, 0, 1, 1)
+    assert out.grad_fn._compiled_autograd_key() == (out.grad_fn._autograd_function_id,)
+
+
+def test_autocast_keys() -> None:
+    for device in ("cpu", "cuda", "xpu", "mps"):
+        assert hasattr(_C.DispatchKey, "Autocast" + _C._dispatch_key_for_device(device))
+
+
+def test_exporting_and_compiling_are_told() -> None:
+    assert not torch.compiler.is_exporting() and not torch.compiler.is_compiling()
+
+
 def test_keyset_names() -> None:
     for name in ("_after_autograd_keyset", "_AutoDispatchBelowAutograd", "_any_requires_grad"):
         assert hasattr(_C, name)

@@ -95,7 +95,7 @@ class Call:
         return function
 
     def double(self) -> Call | None:
-        """The call in double precision, or None where the operator has no gradient."""
+        """The call in double precision; None where the operator has no gradient, or refuses float64."""
         if not self.differentiable:
             return None
         arguments = {
@@ -103,7 +103,10 @@ class Call:
             for n, v in self.bound.arguments.items()
         }
         changed = inspect.BoundArguments(self.bound.signature, arguments)  # type: ignore[arg-type]
-        return Call(self.function, changed.args, changed.kwargs)
+        try:
+            return Call(self.function, changed.args, changed.kwargs)
+        except TypeError:
+            return None
 
 
 class _Capture(TorchDispatchMode):
