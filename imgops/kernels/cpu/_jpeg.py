@@ -48,12 +48,13 @@ class _Scans:
 
 
 def ends_early(raw: bytes, image: Image.Image) -> bool:
-    scans = _read(raw)
+    flat = _is_flat(image)
+    scans = _read(raw, all_scans=flat)
     if scans.progressive is None:
         return False
     if scans.restarts_missing or not scans.all_sent:
         return True
-    if not scans.progressive and not _is_flat(image):
+    if not scans.progressive and not flat:
         return False
     again = JpegImageFile(io.BytesIO(scans.longer))
     again.load()
@@ -66,7 +67,8 @@ def _is_flat(image: Image.Image) -> bool:
     return bool(np.ptp(values, axis=0).max() <= 2)
 
 
-def _read(raw: bytes) -> _Scans:
+def _read(raw: bytes, all_scans: bool) -> _Scans:
+    """``all_scans``: even where the first one sends everything, without restart markers."""
     scans = _Scans()
     parts, start, at = [], 0, 2
     while at + 4 <= len(raw) and raw[at] == 0xFF:
@@ -87,6 +89,8 @@ def _read(raw: bytes) -> _Scans:
         if marker != _SCAN:
             continue
         _note_scan(scans, raw[body:at])
+        if not (all_scans or scans.progressive or scans.interval) and scans.all_sent:
+            return scans
         end = _SCAN_END.search(raw, at)
         if end is None:
             break

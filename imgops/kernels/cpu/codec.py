@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import NoReturn
 
+import cv2
 import numpy as np
 import torch
 from PIL import Image, ImageFile
@@ -13,7 +14,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
-from imgops import _check
+from imgops import _check, _layout
 from imgops.kernels.cpu import _jpeg, _png
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
@@ -34,9 +35,13 @@ _ORIENTATION = 0x0112
 
 
 def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
-    pixels = np.ascontiguousarray(np.moveaxis(image.detach().numpy(), 0, -1))
-    if pixels.shape[-1] == 1:
-        pixels = pixels[..., 0]
+    planes = image.detach().numpy()
+    if len(planes) == 1:
+        pixels = np.ascontiguousarray(planes[0])
+    elif _layout.is_interleaved(image):
+        pixels = planes.transpose(1, 2, 0)
+    else:  # many times faster than NumPy's copy
+        pixels = cv2.merge([np.ascontiguousarray(plane) for plane in planes])
     file = io.BytesIO()
     keywords = {} if format == "png" else {"quality": quality}
     Image.fromarray(pixels).save(file, format.upper(), **keywords)
@@ -106,4 +111,8 @@ def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.n
     if orientation in _TRANSPOSED:
         image = image.transpose(_TRANSPOSED[orientation])
     pixels = np.asarray(image)
-    return np.array(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, -1, 0), order="C")
+    if pixels.ndim == 2:
+        return pixels[None].copy()
+    planes = np.empty((pixels.shape[-1], *pixels.shape[:2]), np.uint8)
+    cv2.split(pixels, list(planes))
+    return planes
