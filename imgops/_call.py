@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from imgops import _check, _subclass, _torch_private
-from imgops._rows import Contract, Function, Gradient, Operator
+from imgops._rows import Contract, Function, Operator
 
 _autocasts = torch.is_autocast_enabled
 _exporting = torch.compiler.is_exporting
@@ -31,7 +31,7 @@ def function(row: Operator, tagged: bool) -> Function:
 
 
 def _functional(row: Operator, through: Function) -> Function:
-    """Around the dispatcher a call costs what its kernel does and about two microseconds.
+    """Around the dispatcher a call costs little more than its kernel: see ``benchmarks/calls.py``.
 
     What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so it is
     remembered what came out for them: an output to allocate. A refusal is not remembered.
@@ -94,8 +94,7 @@ def _mutating(row: Operator, through: Function) -> Function:
     at = [list(row.signature.parameters).index(name) for name in row.mutates]
     last = at if row.contract is Contract.OUT else []
     silent = row.contract is Contract.BUFFERS
-    apart, recorded = _apart(row), row.autograd
-    assert not isinstance(recorded, Gradient)
+    apart, recorded = _apart(row), cast("Function | None", row.autograd)
     known: set[Any] = set()
 
     def is_watched(args: tuple[Any, ...]) -> bool:
@@ -111,11 +110,16 @@ def _mutating(row: Operator, through: Function) -> Function:
 
     def validate(args: tuple[Any, ...]) -> None:
         key = tuple([(x.shape, x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in args])
-        if key not in known:
+        try:
+            found = key in known
+        except TypeError:  # a list among the arguments
             fake(*args)
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known.add(key)
+        else:
+            if not found:
+                fake(*args)
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                known.add(key)
         apart(args)
 
     def mutating(*args: Any, **keywords: Any) -> Any:

@@ -20,6 +20,11 @@ def incomplete(name: str, facet: str) -> NoReturn:
     raise TypeError(f"operator: {name} must have a {facet}, got None: pass {_HOW[facet]}")
 
 
+def wrong_gradient(name: str, mutates: bool, got: object) -> NoReturn:
+    wanted = "a function, for an operator that mutates" if mutates else "an imgops.Gradient"
+    raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(got).__name__}")
+
+
 def missing(row: Operator, facet: str) -> NoReturn:
     must = f"{row.name}: {facet} must be a facet of {row.qualified}, got none"
     raise NotImplementedError(f"{must}: register the operator with {_HOW[facet]}")

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -103,7 +103,7 @@ def operator(
     Raises
     ------
     TypeError
-        If ``kernel`` or ``fake`` is missing.
+        If ``kernel`` or ``fake`` is missing, or ``autograd`` is not of the operator's kind.
     ValueError
         If ``name`` has no namespace or is taken, or ``mutates`` does not fit the signature.
 
@@ -131,6 +131,8 @@ def operator(
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
         signature = inspect.signature(declared)
         contract = _contract(name, signature, mutates, dynamic)
+        if autograd is not None and isinstance(autograd, Gradient) is contract.mutates:
+            _refuse.wrong_gradient(name, contract.mutates, autograd)
         row = Operator(
             name=short,
             namespace=namespace,
@@ -149,7 +151,7 @@ def operator(
             adjoint=adjoint,
         )
         if autograd is None and decomposition is not None and contract is Contract.FUNCTIONAL:
-            row = replace(row, autograd=_derived_gradient(row, declared))
+            row = replace(row, autograd=_derived_gradient(row, decomposition, declared))
         row = replace(row, overload=_define(row, declared))
         _rows.table[name] = row
         call = wraps(declared)(_call.function(row, TAGGED))
@@ -295,8 +297,8 @@ def _register_gradient(row: Operator, opdef: Any) -> None:
             recorded = None  # PyTorch has no gradient for these
         _torch_private.register_mutation(opdef, _call.validation(row), recorded, partial(_result, row))
         return
-    gradient = row.autograd or Gradient(_refuse.nothing_kept, _refuse.gradient(row))
-    assert isinstance(gradient, Gradient)
+    gradient = cast("Gradient | None", row.autograd)
+    gradient = gradient or Gradient(_refuse.nothing_kept, _refuse.gradient(row))
     _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
 
 
@@ -307,13 +309,12 @@ def _vmap_rule(row: Operator, opdef: Any) -> Function:
     return partial(rule, _torch_private.overload_of(opdef))
 
 
-def _derived_gradient(row: Operator, declared: Function) -> Gradient:
+def _derived_gradient(row: Operator, decomposition: Function, declared: Function) -> Gradient:
     """The gradient of a decomposition, in an operator that a compiler does not look into."""
     name = f"{row.qualified}_backward"
     schema = _schema(declared, mutates_args=())
     schema = f"(Tensor grad, {schema[1:].rpartition('->')[0].rstrip()[:-1]}, int[] wanted) -> Tensor"
-    assert row.decomposition is not None
-    rule = derived.Derived(row.decomposition, row.tensors)
+    rule = derived.Derived(decomposition, row.tensors)
     opdef = torch.library.custom_op(name, rule.backward_kernel, mutates_args=(), schema=schema)
     opdef.register_fake(rule.backward_fake)
     _torch_private.register_gradient(opdef, rule.backward_setup_context, rule.backward_backward, None)

@@ -1,5 +1,4 @@
-"""The parameters of a call as one frozen object: it can be compared, hashed, printed and kept in a settings
-file.
+"""The parameters of a call as one frozen object, to be compared, hashed, printed and kept in a settings file.
 
 Pass one where the first parameter goes: ``imgops.resize(image, Resize((224, 224), "bicubic"))``. The
 operator is given the plain numbers and names, so a program exported with a config can be saved and loaded.

@@ -42,8 +42,9 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
 
     Notes
     -----
-    ``<op(x), y> = <x, adjoint(op)(y, x)>`` for all x and y, exact to the accuracy of the dtype. The image is
-    the first argument; a fill of :func:`pad` and the image under a :func:`paste` are held at 0.
+    ``<op(x), y> = <x, adjoint(op)(y, x)>`` for all x and y, exact to the accuracy of the dtype, where ``op``
+    is taken as a function of its first argument; what a fill or a pasted source adds to its result is left
+    out.
 
     Examples
     --------

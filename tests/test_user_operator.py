@@ -230,6 +230,22 @@ def test_incomplete_registrations_are_refused() -> None:
         imgops.operator("usertest::sharpen", kernel=print, fake=print, mutates=["other"])(sharpen)
 
 
+def test_a_gradient_of_the_wrong_kind_is_refused() -> None:
+    def soften(image: Tensor) -> Tensor: ...
+
+    gradient = imgops.Gradient(blur_setup_context, blur_backward)
+    with pytest.raises(
+        TypeError, match=r"usertest::soften: autograd must be an imgops\.Gradient, got function"
+    ):
+        imgops.operator("usertest::soften", kernel=print, fake=print, autograd=darken_)(soften)
+    with pytest.raises(
+        TypeError, match=r"autograd must be a function, for an operator that mutates, got Grad"
+    ):
+        imgops.operator("usertest::soften", kernel=print, fake=print, mutates=["image"], autograd=gradient)(
+            soften
+        )
+
+
 @pytest.mark.parametrize(
     ("break_", "check"),
     [
