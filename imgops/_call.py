@@ -24,7 +24,7 @@ def function(row: Operator, tagged: bool) -> Function:
     """The operator as a function of Python; ``tagged``: whether it returns what it wrote to."""
     through = _through_dispatcher(row, tagged)
     if row.contract.mutates:
-        return _mutating(row, through)
+        return _mutating(row, through, tagged)
     if row.contract is Contract.DYNAMIC:
         return _dispatched(row, through)
     return _functional(row, through)
@@ -88,13 +88,16 @@ def _dispatched(row: Operator, through: Function) -> Function:
     return dispatched
 
 
-def _mutating(row: Operator, through: Function) -> Function:
+def _mutating(row: Operator, through: Function, tagged: bool) -> Function:
     nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
     kernel, fake, tensors, arity = row.kernel, row.fake, row.tensors, len(row.signature.parameters)
     at = [list(row.signature.parameters).index(name) for name in row.mutates]
     last = at if row.contract is Contract.OUT else []
     silent = row.contract is Contract.BUFFERS
-    apart, recorded = _apart(row), cast("Function | None", row.autograd)
+    apart = _apart(row)
+    # What is exported holds functional operators, which have decompositions. (Before torch 2.13 every
+    # compiler says that it exports, and there the mutating operator is the better one.)
+    recorded = cast("Function | None", row.autograd) if tagged else None
     known: set[Any] = set()
 
     def is_watched(args: tuple[Any, ...]) -> bool:
@@ -127,7 +130,7 @@ def _mutating(row: Operator, through: Function) -> Function:
             args = _bound(row, args, keywords)
         if is_watched(args):
             if recorded is not None and _exporting():
-                fake(*args)  # what is exported holds functional operators, which have decompositions
+                fake(*args)
                 recorded(*args)
             else:
                 through(args)

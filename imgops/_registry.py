@@ -212,8 +212,19 @@ def _define(row: Operator, declared: Function) -> Any:
         _torch_private.register_autocast(opdef, row.autocast, DEVICES)
     overload = _torch_private.overload_of(opdef)
     rule = row.sharding or _refuse.sharding(row)
+    if row.contract is Contract.INPLACE and not TAGGED:
+        rule = _without_outputs(rule)
     _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
     return overload
+
+
+def _without_outputs(rule: Function) -> Function:
+    """The sharding rule of an operator that PyTorch knows to return nothing."""
+
+    def inputs_only(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
+        return [([], inputs) for _, inputs in rule(*specs)]
+
+    return inputs_only
 
 
 def _schema(declared: Function, **options: Any) -> str:

@@ -102,7 +102,8 @@ def decompositions() -> dict[Any, Function]:
 
     For :meth:`torch.export.ExportedProgram.run_decompositions`: what that makes of an exported program runs
     where imgops is not installed. ``encode_image`` and ``decode_image`` have none: ATen has no codecs.
-    In-place and out= functions of imgops need none: an exported program holds functional operators.
+    In-place and out= functions of imgops need none: from torch 2.13 on an exported program holds functional
+    operators where one was called.
 
     Returns
     -------

@@ -1,5 +1,4 @@
-"""What every operator owes PyTorch, as checks that run on any operator registered with
-``imgops.operator``."""
+"""What every operator owes PyTorch: checks for any operator of ``imgops.operator``."""
 
 from imgops.testing._call import Call as Call
 from imgops.testing._run import check_operator as check_operator

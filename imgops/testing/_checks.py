@@ -297,7 +297,10 @@ def exported(call: Call) -> Any:
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
     for a, b in zip(_several(loaded(*tensors)), _several(module(*tensors)), strict=True):
-        assert bits_equal(a, b), "the loaded program gives other values"
+        if call.row.contract.mutates:  # exported as functional operators, which may round otherwise
+            torch.testing.assert_close(a, b, msg=lambda m: f"the loaded program: {m}")
+        else:
+            assert bits_equal(a, b), "the loaded program gives other values"
     return program, tensors
 
 
