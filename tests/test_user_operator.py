@@ -253,13 +253,14 @@ def test_a_gradient_of_the_wrong_kind_is_refused() -> None:
         ("decomposition", "decomposition"),
         ("alias", "call"),
         ("vmap", "torch.func|vmap"),
+        ("sharding", "sharding"),
     ],
 )
 def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
     name = f"usertest::broken_{break_}"
 
     def fake(image: Tensor, radius: int) -> Tensor:
-        return image if break_ == "alias" else torch.empty_like(image)
+        return image if break_ == "alias" else blur_fake(image, radius)
 
     def kernel(out: Tensor, image: Tensor, radius: int) -> None:
         if break_ != "alias":
@@ -271,6 +272,11 @@ def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
     def wrong_vmap(op: Any, info: Any, in_dims: Any, image: Tensor, radius: int) -> tuple[Tensor, int]:
         return op(image.movedim(in_dims[0], 0).flip(0), radius), 0
 
+    def wrong_sharding(image: Any, radius: int) -> list[Any]:
+        from torch.distributed.tensor import Replicate
+
+        return [([Replicate()], [Replicate(), None])]  # right, but the batch does not stay where it is
+
     def declared(image: Tensor, radius: int) -> Tensor: ...
 
     broken = imgops.operator(
@@ -281,6 +287,8 @@ def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
             blur_setup_context, backward if break_ == "gradient" else blur_backward, blur_jvp
         ),
         vmap=wrong_vmap if break_ == "vmap" else imgops.vmap.leading(3),
+        sharding=wrong_sharding if break_ == "sharding" else None,
+        autocast=imgops.autocast.float32,
         decomposition=torch.neg if break_ == "decomposition" else None,
     )(declared)
     if break_ == "decomposition":

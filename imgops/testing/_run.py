@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from imgops.testing import _checks
+from imgops.testing import _checks, _sharded
 from imgops.testing._call import Call
 
 #: In the order of what to mend first.
@@ -23,6 +23,7 @@ CHECKS: dict[str, Callable[[Call], Any]] = {
     "decomposition": _checks.decomposed,
     "autocast": _checks.autocast,
     "torch_dispatch": _checks.torch_dispatch,
+    "sharding": _sharded.sharded,
 }
 
 
@@ -34,7 +35,8 @@ def check_operator(
     PyTorch's ``opcheck``; fakes and their strides; memory and versions; the fast path; gradients of first and
     second order in double precision; torch.func and forward mode; the adjoint; vmap against a loop; one graph
     under ``torch.compile`` with the same gradients; export, save and load; the decomposition; autocast; a
-    wrapper subclass. A facet that the operator does not have is not tested.
+    wrapper subclass; the sharding rule on a mesh of one process. A facet that the operator does not have is
+    not tested.
 
     Parameters
     ----------
