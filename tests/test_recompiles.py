@@ -27,7 +27,17 @@ X = torch.rand(2, 3, 32, 36)
 PATCH = torch.rand(2, 3, 7, 9)
 MASK = torch.rand(2, 1, 7, 9)
 
+
+def _accumulated(x: torch.Tensor, a: int, b: int) -> torch.Tensor:
+    total, count = x * 1, torch.zeros_like(x[:, :1])
+    imgops.accumulate(total, count, PATCH, (a, b), MASK)
+    return total + count
+
+
 CALLS: dict[str, Callable[..., Any]] = {
+    "paste_": lambda x, a, b, h, w: imgops.paste_(x * 1, PATCH, (a, b), MASK),
+    "accumulate": lambda x, a, b, h, w: _accumulated(x, a, b),
+    "inverse": lambda x, a, b, h, w: imgops.inverse(imgops.resize, x, (h, w))(imgops.resize(x, (h, w))),
     "crop": lambda x, a, b, h, w: imgops.crop(x, (a, b, a + w, b + h)),
     "paste": lambda x, a, b, h, w: imgops.paste(x, PATCH, (a, b)),
     "paste-mask": lambda x, a, b, h, w: imgops.paste(x, PATCH, (a, b), MASK),
