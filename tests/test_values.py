@@ -386,3 +386,18 @@ def test_large_images() -> None:
     canvas = as_pil(x)
     canvas.paste(as_pil(x[:, :700, :900]), (1000, 1800))
     assert bits_equal(imgops.paste(x, x[:, :700, :900], (1000, 1800)), of_pil(canvas))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(51, 87, 74, 42), (23, 39, 56, 69), (38, 87, 84, 18), (63, 5, 81, 38), (12, 66, 39, 27)]
+)
+def test_float64_area_takes_opencvs_pixels_where_it_grows(sizes: tuple[int, ...]) -> None:
+    """At a cell's border the rounding of a scale decides which pixel is taken: it must be OpenCV's rounding."""
+    import cv2
+
+    height, width, out_height, out_width = sizes
+    image = torch.rand(1, height, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    single = image[0].float().numpy()
+    expected = torch.from_numpy(cv2.resize(single, (out_width, out_height), interpolation=cv2.INTER_AREA))
+    out = imgops.resize(image, (out_height, out_width), "area", antialias=False)
+    torch.testing.assert_close(out[0].float(), expected, rtol=1e-4, atol=1e-4)
