@@ -67,13 +67,17 @@ def _functional(row: Operator, through: Function) -> Function:
                 out = empty(size, stride, dtype=dtype)
             else:
                 out = fake(*args)
-                if len(known) >= _REMEMBERED:
-                    known.clear()
-                known[key] = (out.shape, out.stride(), out.dtype)
+                _remember(known, key, (out.shape, out.stride(), out.dtype))
         kernel(out, *args)
         return out
 
     return functional
+
+
+def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[key] = value
 
 
 def _dispatched(row: Operator, through: Function) -> Function:
@@ -91,22 +95,19 @@ def _dispatched(row: Operator, through: Function) -> Function:
 def _mutating(row: Operator, through: Function, tagged: bool) -> Function:
     nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
     kernel, fake, tensors, arity = row.kernel, row.fake, row.tensors, len(row.signature.parameters)
-    at = [list(row.signature.parameters).index(name) for name in row.mutates]
-    last = at if row.contract is Contract.OUT else []
+    at = row.written
+    inputs = [*range(tensors), *(at if row.contract is Contract.OUT else ())]
     silent = row.contract is Contract.BUFFERS
     apart = _apart(row)
     # What is exported holds functional operators, which have decompositions. (Before torch 2.13 every
     # compiler says that it exports, and there the mutating operator is the better one.)
     recorded = cast("Function | None", row.autograd) if tagged else None
-    known: set[Any] = set()
+    known: dict[Any, bool] = {}
 
     def is_watched(args: tuple[Any, ...]) -> bool:
         if not nothing_watches():
             return True
-        for x in args[:tensors]:
-            if not is_plain(x):
-                return True
-        for i in last:
+        for i in inputs:
             if not is_plain(args[i]):
                 return True
         return any(args[i].is_inference() for i in at)
@@ -120,9 +121,7 @@ def _mutating(row: Operator, through: Function, tagged: bool) -> Function:
         else:
             if not found:
                 fake(*args)
-                if len(known) >= _REMEMBERED:
-                    known.clear()
-                known.add(key)
+                _remember(known, key, True)
         apart(args)
 
     def mutating(*args: Any, **keywords: Any) -> Any:
@@ -157,7 +156,7 @@ def validation(row: Operator) -> Function:
 
 def _apart(row: Operator) -> Callable[[tuple[Any, ...]], None]:
     names = list(row.signature.parameters)
-    written = [(names.index(name), name) for name in row.mutates]
+    written = list(zip(row.written, row.mutates, strict=True))
 
     def apart(args: tuple[Any, ...]) -> None:
         for i, name in written:

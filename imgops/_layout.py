@@ -66,14 +66,18 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
     return image.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
-def writable(target: Tensor, interleaved: bool, *, read: bool = True) -> Tensor:
+def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = True) -> Tensor:
     """Memory of a format that a kernel writes an image into: ``target`` itself where it has it, else a copy.
 
+    Without a wish either format will do, and a copy is planar.
     ``settle`` brings a copy back at the end, so after an error nothing has been written. ``read``: whether
     the kernel reads what is there.
     """
-    if is_interleaved(target) if interleaved else target.is_contiguous():
+    if not interleaved and target.is_contiguous():
         return target
+    if interleaved is not False and is_interleaved(target):
+        return target
+    interleaved = bool(interleaved)
     if read:
         return in_format(target.detach(), interleaved)
     return empty(target, *target.shape[-2:], interleaved=interleaved)

@@ -30,23 +30,13 @@ def missing(row: Operator, facet: str) -> NoReturn:
     raise NotImplementedError(f"{must}: register the operator with {_HOW[facet]}")
 
 
-def _refusal(row: Operator, facet: str) -> Function:
+def refusal(row: Operator, facet: str) -> Function:
+    """What stands where the facet would."""
+
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         missing(row, facet)
 
     return refuse
-
-
-def gradient(row: Operator) -> Function:
-    return _refusal(row, "autograd")
-
-
-def vmap(row: Operator) -> Function:
-    return _refusal(row, "vmap")
-
-
-def sharding(row: Operator) -> Function:
-    return _refusal(row, "sharding")
 
 
 def nothing_kept(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

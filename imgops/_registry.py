@@ -211,7 +211,7 @@ def _define(row: Operator, declared: Function) -> Any:
     if row.autocast is not None:
         _torch_private.register_autocast(opdef, row.autocast, DEVICES)
     overload = _torch_private.overload_of(opdef)
-    rule = row.sharding or _refuse.sharding(row)
+    rule = row.sharding or _refuse.refusal(row, "sharding")
     if row.contract is Contract.INPLACE and not TAGGED:
         rule = _without_outputs(rule)
     _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
@@ -240,8 +240,7 @@ def _tag_argument(tag: str | None) -> dict[str, Any]:
 
 def _through_host(row: Operator) -> Function:
     if row.contract.mutates:
-        names = list(row.signature.parameters)
-        return host.round_trip_writing(row.kernel, [names.index(name) for name in row.mutates])
+        return host.round_trip_writing(row.kernel, row.written)
     if row.contract is Contract.DYNAMIC:
         return host.round_trip_returning(row.kernel)
     return host.round_trip(row.kernel)
@@ -249,6 +248,8 @@ def _through_host(row: Operator) -> Function:
 
 def _run(row: Operator, kernel: Function) -> Function:
     """What a device runs: the fake validates, and allocates where new memory is returned."""
+    if row.contract.mutates:
+        return _writing(row, kernel)
     fake = row.fake
 
     def functional(*args: Any) -> Any:
@@ -260,17 +261,21 @@ def _run(row: Operator, kernel: Function) -> Function:
         fake(_no_size, *args)
         return kernel(*args)
 
+    return dynamic if row.contract is Contract.DYNAMIC else functional
+
+
+def _writing(row: Operator, kernel: Function | None = None) -> Function:
+    """A mutating operator on a device; without a kernel its fake."""
     validate = _call.validation(row)
 
     def mutating(*args: Any, **out: Any) -> Any:
         every = (*args, *out.values())
         validate(*every)
-        kernel(*every)
+        if kernel is not None:
+            kernel(*every)
         return _result(row, every)
 
-    if row.contract.mutates:
-        return mutating
-    return dynamic if row.contract is Contract.DYNAMIC else functional
+    return mutating
 
 
 def _no_size(*, min: int = 0, max: int | None = None) -> int:
@@ -289,32 +294,25 @@ def _registered_fake(row: Operator) -> Function:
     def dynamic(*args: Any) -> Any:
         return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
 
-    validate = _call.validation(row)
-
-    def mutating(*args: Any, **out: Any) -> Any:
-        every = (*args, *out.values())
-        validate(*every)
-        return _result(row, every)
-
     if row.contract.mutates:
-        return mutating
+        return _writing(row)
     return dynamic if row.contract is Contract.DYNAMIC else row.fake
 
 
 def _register_gradient(row: Operator, opdef: Any) -> None:
     if row.contract.mutates:
-        recorded: Any = row.autograd or _refuse.gradient(row)
+        recorded: Any = row.autograd or _refuse.refusal(row, "autograd")
         if row.contract is Contract.OUT:
             recorded = None  # PyTorch has no gradient for these
         _torch_private.register_mutation(opdef, _call.validation(row), recorded, partial(_result, row))
         return
     gradient = cast("Gradient | None", row.autograd)
-    gradient = gradient or Gradient(_refuse.nothing_kept, _refuse.gradient(row))
+    gradient = gradient or Gradient(_refuse.nothing_kept, _refuse.refusal(row, "autograd"))
     _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
 
 
 def _vmap_rule(row: Operator, opdef: Any) -> Function:
-    rule = row.vmap or _refuse.vmap(row)
+    rule = row.vmap or _refuse.refusal(row, "vmap")
     if row.random:
         rule = random_vmap.honoured(rule)
     return partial(rule, _torch_private.overload_of(opdef))

@@ -75,6 +75,12 @@ class Operator:
         parameters = self.signature.parameters.values()
         return sum("Tensor" in str(p.annotation) for p in parameters if p.kind is not p.KEYWORD_ONLY)
 
+    @property
+    def written(self) -> list[int]:
+        """Which of the arguments the operator writes to."""
+        names = list(self.signature.parameters)
+        return [names.index(name) for name in self.mutates]
+
 
 table: dict[str, Operator] = {}
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from imgops import _check, _refuse, _rows
 from imgops.config import Crop, Pad, Resize
 from imgops.ops import compose
-from imgops.ops.resize import resize
+from imgops.ops.resize import resize, splat
 
 P = ParamSpec("P")
 
@@ -139,7 +139,17 @@ def _undo_crop(image: Tensor, box: Any) -> Undo:
 def _undo_paste(image: Tensor, source: Tensor, position: Any, mask: Tensor | None = None) -> Undo:
     left, top = compose.paste_arguments("paste", image, source, position, mask)
     height, width = image.shape[-2:]
-    box = left, top, left + source.shape[-1], top + source.shape[-2]
+    return _cut(height, width, (left, top, left + source.shape[-1], top + source.shape[-2]))
+
+
+def _undo_pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0) -> Undo:
+    left, top, right, bottom = compose.sides(padding.padding if isinstance(padding, Pad) else padding)
+    height, width = image.shape[-2:]
+    return _cut(height + top + bottom, width + left + right, (left, top, left + width, top + height))
+
+
+def _cut(height: int, width: int, box: tuple[int, ...]) -> Undo:
+    """Cut a box out of a result of this size."""
 
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
         _expect(result, height, width)
@@ -149,25 +159,11 @@ def _undo_paste(image: Tensor, source: Tensor, position: Any, mask: Tensor | Non
     return undo
 
 
-def _undo_pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0) -> Undo:
-    left, top, right, bottom = compose.sides(padding.padding if isinstance(padding, Pad) else padding)
-    height, width = image.shape[-2:]
-
-    def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
-        _expect(result, height + top + bottom, width + left + right)
-        part = compose.crop(result, (left, top, left + width, top + height))
-        return part if onto is None else compose.paste(onto, part, (0, 0))
-
-    return undo
-
-
 def _undo_resize(
     image: Tensor, size: Any, interpolation: str = "bilinear", *, antialias: bool = True, box: Any = None
 ) -> Undo:
     if isinstance(size, Resize):
-        config = size
-        size, interpolation = config.size, config.interpolation
-        antialias, box = config.antialias, config.box
+        size, interpolation, antialias, box = splat(size)
     if box is not None:
         raise NotImplementedError("inverse: box of resize must be None, got a box")
     height, width = _check.integers("resize", "size", size, ("height", "width"))

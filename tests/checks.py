@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from imgops.testing import _call
 from imgops.testing._call import bits_equal as bits_equal
 from imgops.testing._call import through_dispatcher as through_dispatcher
+from imgops.testing._checks import check_adjoint as check_adjoint
 from imgops.testing._checks import check_vmap as check_vmap
 from imgops.testing._checks import same_metadata as same_metadata
 
@@ -44,20 +46,21 @@ def check_untouched(function: Callable[..., Tensor], *args: Any, **kwargs: Any) 
         assert bits_equal(tensor, copy), "an input was written to"
 
 
-def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
-    """<A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
-    inputs = tuple(x.detach().clone().requires_grad_() for x in inputs)
-    out = forward(*inputs)
-    y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype).to(out.device)
-    back = torch.autograd.grad(out, inputs, y)
-    left = (out.detach() * y).sum()
-    right = sum((x.detach() * b).sum() for x, b in zip(inputs, back, strict=True))
-    size = (out.detach() * y).abs().sum() + 1e-300
-    assert abs(left - right) <= 1e-12 * size, f"<Ax, y> = {left} but <x, A'y> = {right}"
-
-
 def check_raises(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     """Exactly this error and, up to what a compiler adds around it, exactly this message."""
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message
+
+
+def check_compiled_raises(call: Callable[..., Any], message: str, *args: Any, **options: Any) -> None:
+    """The compiled call fails too. A compiler may wrap the error in one of its own; the message is in it."""
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+    compiled = torch.compile(call, fullgraph=True, **options)
+    with pytest.raises(Exception) as caught:
+        compiled(*args)
+    chain, text = caught.value, ""
+    while chain is not None:
+        text += str(chain)
+        chain = chain.__cause__ or chain.__context__
+    assert message in text or message.replace("'", "\\'") in text, text

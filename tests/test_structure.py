@@ -53,7 +53,7 @@ ALLOWED = {
         "vmap",
     },
     "inverse": {"_check", "_refuse", "_rows", "config", "ops"},
-    "testing": {"", "_rows", "_subclass", "_torch_private"},
+    "testing": {"", "_layout", "_rows", "_torch_private"},
     "demo": {"", "_torch_private", "demo"},
     "__main__": {"", "demo"},
     "__init__": {"_registry", "_rows", "autocast", "config", "inverse", "ops", "sharding", "testing", "vmap"},

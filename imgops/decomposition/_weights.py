@@ -100,10 +100,10 @@ def rows_first(height: int, width: int, out_height: int, out_width: int, device:
     """
     if int(PIL.__version__.partition(".")[0]) < 13:
         return False
-    sizes = height, width, out_height, out_width
-    if all(type(size) is int for size in sizes):
-        return out_height < height and height - out_height > 2 * (width - out_width)
-    h, w, oh, ow = (_whole(size, device) for size in sizes)
+    sizes: tuple[Any, ...] = height, width, out_height, out_width
+    h, w, oh, ow = sizes
+    if not all(type(size) is int for size in sizes):
+        h, w, oh, ow = (_whole(size, device) for size in sizes)
     return (oh < h) & (h - oh > 2 * (w - ow))
 
 

@@ -108,6 +108,7 @@ def _levels(image: Tensor, matrices: Matrices) -> Tensor:
 
 
 def _to_level(total: Tensor) -> Tensor:
+    """Sums of 22 fraction bits, PIL's and (11 and 11) OpenCV's, as levels."""
     half, one = 2.0 ** (_weights.BITS - 1), 2.0**_weights.BITS
     return torch.floor((total + half) / one).clamp(0, 255)
 
@@ -125,7 +126,7 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
     top, taps = _weights.opencv_levels(interpolation, source[0], height, device)
     if interpolation == "lanczos":
         total = _weights.dense(top, taps, source[0]) @ rows
-        return torch.floor((total + 2.0**21) / 2.0**22).clamp(0, 255).to(torch.uint8)
+        return _to_level(total).to(torch.uint8)
     rows = torch.floor(rows / 16)  # from here on in 16 bits, as OpenCV's bilinear filter is
     total = image.new_zeros((), dtype=torch.float64)
     for k, tap in enumerate(taps):
@@ -150,8 +151,13 @@ def _nearest(image: Tensor, box: Tensor | None, height: int, width: int, antiali
     out = _take(_take(image, -2, rows), -1, columns)
     if box is None:
         return out
+    return _where_taken(out, rows, columns)
+
+
+def _where_taken(values: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """0 where a position takes no pixel."""
     taken = (rows[..., :, None] >= 0) & (columns[..., None, :] >= 0)
-    return torch.where(taken, out, torch.zeros_like(out))
+    return torch.where(taken, values, torch.zeros_like(values))
 
 
 def _take(image: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -170,8 +176,7 @@ def _scatter(grad: Tensor, box: Tensor | None, height: int, width: int, antialia
     rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], antialias)
     if box is None:
         return fold(fold(grad, -1, columns, width), -2, rows, height)
-    taken = (rows[..., :, None] >= 0) & (columns[..., None, :] >= 0)
-    grad = torch.where(taken, grad, torch.zeros_like(grad))
+    grad = _where_taken(grad, rows, columns)
     return _put(_put(grad, -1, columns, width), -2, rows, height)
 
 

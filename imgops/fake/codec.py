@@ -11,11 +11,11 @@ from imgops import _check
 from imgops._check import broken, fail
 
 #: Channels that each format holds, and the largest side.
-FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), 2**31 - 1), "webp": ((3, 4), 16383)}
+FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), _check.INT32_MAX), "webp": ((3, 4), 16383)}
 MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 
 #: What an encoded file, and a side of a decoded image, can be at most.
-_MOST = 2**31 - 1
+_MOST = _check.INT32_MAX
 
 
 def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, format: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -127,9 +128,7 @@ def resize(
     """
     _check.tensor("resize", "image", image)
     if isinstance(size, Resize):
-        config = size
-        size, interpolation = config.size, config.interpolation
-        antialias, box = config.antialias, config.box
+        size, interpolation, antialias, box = splat(size)
     height, width = _check.integers("resize", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize", image, box)
     return _resize(image, region, height, width, interpolation, antialias)
@@ -186,12 +185,15 @@ def resize_out(
     _check.tensor("resize_out", "image", image)
     _check.tensor("resize_out", "out", out)
     if isinstance(size, Resize):
-        config = size
-        size, interpolation = config.size, config.interpolation
-        antialias, box = config.antialias, config.box
+        size, interpolation, antialias, box = splat(size)
     height, width = _check.integers("resize_out", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize_out", image, box)
     return _resize_out(image, region, height, width, interpolation, antialias, out)
+
+
+def splat(config: Resize) -> tuple[Any, str, bool, Any]:
+    """A config as the parameters of the call: size, interpolation, antialias, box."""
+    return config.size, config.interpolation, config.antialias, config.box
 
 
 def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from imgops import _rows
+from imgops import _layout, _rows
 
 
 class Call:
@@ -141,8 +141,7 @@ def bits_equal(a: Tensor, b: Tensor) -> bool:
     a, b = a.detach().cpu().contiguous(), b.detach().cpu().contiguous()
     if a.element_size() > 8:
         return bool((a == b).all())
-    size = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
-    same = a.view(size) == b.view(size)
+    same = _layout.bits(a) == _layout.bits(b)
     if a.dtype.is_floating_point:
         same |= (a == b) | (a.isnan() & b.isnan())
     return bool(same.all())

@@ -44,9 +44,13 @@ def fake(call: Call) -> None:
     real = call.overload(*call.op_args)
     with _torch_private.fake_tensors() as mode:
         same_metadata(real, call.overload(*tree_map_only(Tensor, mode.from_tensor, call.op_args)))
-    meta = call.overload(*tree_map_only(Tensor, lambda t: t.to("meta"), call.op_args))
+    args = tree_map_only(Tensor, lambda t: t.to("meta"), call.op_args)
+    meta = call.overload(*args)
     assert meta.device.type == "meta", f"meta tensors in, {meta.device} out"
     assert (real.shape, real.dtype) == (meta.shape, meta.dtype), "a meta tensor of another shape or dtype"
+    pairs = zip(tree_leaves(args), tree_leaves(call.op_args), strict=True)
+    if all(m.stride() == t.stride() for m, t in pairs if isinstance(t, Tensor)):  # kept on the way to meta
+        assert meta.stride() == real.stride(), f"strides {meta.stride()} of a meta tensor, {real.stride()}"
 
 
 def memory(call: Call) -> None:
@@ -396,16 +400,20 @@ def adjoint(call: Call) -> None:
     twice = function(*(2 * t.detach() for t in tensors))
     if not torch.allclose(twice, 2 * out.detach(), rtol=1e-9):
         return  # not linear in all of its tensors together
-    y = torch.sin(1 + torch.arange(out.numel(), dtype=out.dtype)).reshape(out.shape)
-    calls = captured_backward(out, tensors, y)
+    calls = [
+        op.name() for op, _, _ in captured(lambda: torch.autograd.grad(out, tensors, torch.ones_like(out)))
+    ]
     assert f"{call.row.namespace}::{call.row.adjoint}" in calls, f"the backward calls {calls}"
-    back = torch.autograd.grad(out, tensors, y)
+    check_adjoint(function, *tensors)
+
+
+def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
+    """<A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
+    inputs = tuple(x.detach().clone().requires_grad_() for x in inputs)
+    out = forward(*inputs)
+    y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype).to(out.device)
+    back = torch.autograd.grad(out, inputs, y)
     left = (out.detach() * y).sum()
-    right = sum((x.detach() * b).sum() for x, b in zip(tensors, back, strict=True))
+    right = sum((x.detach() * b).sum() for x, b in zip(inputs, back, strict=True))
     size = (out.detach() * y).abs().sum() + 1e-300
     assert abs(left - right) <= 1e-12 * size, f"<Ax, y> = {left} but <x, A'y> = {right}"
-
-
-def captured_backward(out: Tensor, x: Sequence[Tensor], y: Tensor) -> list[str]:
-    calls = captured(lambda: torch.autograd.grad(out, x, y, retain_graph=True))
-    return [op.name() for op, _, _ in calls]

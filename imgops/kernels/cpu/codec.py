@@ -17,8 +17,6 @@ from torch import Tensor
 from imgops import _check, _layout
 from imgops.kernels.cpu import _jpeg, _png
 
-_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
-
 #: Pillow's modes for 16 bits of grey; "I" before Pillow 11.
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
 

@@ -12,13 +12,13 @@ from imgops.kernels.cpu.compose import clip, paste, paste_onto, window
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
-    canvas = _layout.writable(image, _layout.is_interleaved(image))
+    canvas = _layout.writable(image)
     paste_onto(canvas, source, mask, left, top)
     _layout.settle(image, canvas)
 
 
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> None:
-    canvas = _layout.writable(out, _layout.is_interleaved(out), read=False)
+    canvas = _layout.writable(out, read=False)
     paste(canvas, image, source, mask, left, top)
     _layout.settle(out, canvas)
 
