@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import torch
 
-from imgops import _call, _refuse, _rows, _torch_private
+from imgops import _call, _refuse, _rows, _torch_private, sharding
 from imgops._rows import Contract, Function, Gradient, Operator
 from imgops.autocast import DEVICES
 from imgops.autograd import derived
@@ -79,7 +79,8 @@ def operator(
     autograd : imgops.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
         operators: a gradient is recorded of those, and an exported program holds them. None with a
-        ``decomposition``: the gradient is derived from that, in an opaque operator ``name_backward``.
+        ``decomposition``: the gradient is derived from that, in opaque operators ``name_backward`` and
+        ``name_forward``.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
         first. ``imgops.vmap.leading`` serves operators over ``(..., C, H, W)``.
@@ -319,14 +320,30 @@ def _vmap_rule(row: Operator, opdef: Any) -> Function:
 
 
 def _derived_gradient(row: Operator, decomposition: Function, declared: Function) -> Gradient:
-    """The gradient of a decomposition, in an operator that a compiler does not look into."""
-    name = f"{row.qualified}_backward"
+    """The gradient of a decomposition, in two operators that a compiler does not look into."""
     schema = _schema(declared, mutates_args=())
-    schema = f"(Tensor grad, {schema[1:].rpartition('->')[0].rstrip()[:-1]}, int[] wanted) -> Tensor"
-    rule = derived.Derived(decomposition, row.tensors)
-    opdef = torch.library.custom_op(name, rule.backward_kernel, mutates_args=(), schema=schema)
-    opdef.register_fake(rule.backward_fake)
-    _torch_private.register_gradient(opdef, rule.backward_setup_context, rule.backward_backward, None)
-    rule.backward_operator = _torch_private.overload_of(opdef)
-    opdef.register_vmap(partial(rule.backward_vmap, rule.backward_operator))
-    return Gradient(rule.setup_context, rule.backward)
+    arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
+    rule = derived.Derived(decomposition, row.fake, row.tensors)
+
+    def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
+        opdef = torch.library.custom_op(
+            f"{row.qualified}_{suffix}",
+            kernel,
+            mutates_args=(),
+            schema=f"(Tensor {vector}, {arguments}, int[] wanted) -> Tensor",
+        )
+        opdef.register_fake(fake)
+        _torch_private.register_gradient(opdef, rule.product_setup_context, backward, None)
+        overload = _torch_private.overload_of(opdef)
+        opdef.register_vmap(partial(rule.product_vmap, overload))
+        shards = partial(_torch_private.register_sharding, overload, sharding.whole, row.tensors + 1)
+        _torch_private.when_distributed(shards)
+        return overload
+
+    rule.backward_operator = product(
+        "backward", "grad", rule.backward_kernel, rule.backward_fake, rule.backward_backward
+    )
+    rule.forward_operator = product(
+        "forward", "tangent", rule.forward_kernel, rule.forward_fake, rule.forward_backward
+    )
+    return Gradient(rule.setup_context, rule.backward, rule.jvp)

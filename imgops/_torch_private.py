@@ -104,7 +104,7 @@ def register_gradient(
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
         run_deferred()
         forward_mode = forward_ad._current_level >= 0
-        if forward_mode and (jvp is None or _forward_levels() > 1) and _any_floating(args):
+        if forward_mode and (jvp is None or _forward_levels() > 1) and _any_dual(args):
             must = f"forward-mode AD of this order must have a rule{'' if jvp else ' (the jvp of autograd=)'}"
             raise NotImplementedError(f"{opdef._name}: {must}, got none")
         if (forward_mode and jvp is not None) or (_grad_enabled() and _C._any_requires_grad(*args)):
@@ -152,6 +152,11 @@ def _below_autograd(overload: Any) -> Callable[..., Any]:
             return overload.redispatch(keyset & _C._after_autograd_keyset, *args, **out)
 
     return below
+
+
+def _any_dual(args: Iterable[Any]) -> bool:
+    """Whether a tensor has a tangent; while a rule of forward mode runs, its own tensors have none."""
+    return any(_any_floating((a,)) and forward_ad.unpack_dual(a).tangent is not None for a in args)
 
 
 def _any_floating(args: Iterable[Any]) -> bool:

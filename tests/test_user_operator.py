@@ -186,8 +186,11 @@ def test_a_derived_gradient_is_exact_to_every_order() -> None:
     assert torch.autograd.gradgradcheck(gamma, (x, exponent))
     third = torch.func.grad(torch.func.grad(torch.func.grad(lambda e: gamma(x.detach(), e).sum())))
     torch.testing.assert_close(third(exponent.detach()), (x.log() ** 3 * x**2.5).sum().detach())
-    with pytest.raises(NotImplementedError, match="gamma: forward-mode AD of this order must have a rule"):
-        torch.func.jvp(lambda e: gamma(x.detach(), e), (exponent.detach(),), (exponent.detach(),))
+    pushed = torch.func.jvp(lambda e: gamma(x.detach(), e), (exponent.detach(),), (exponent.detach(),))[1]
+    torch.testing.assert_close(pushed, (2.5 * x.log() * x**2.5).detach())
+    assert torch.autograd.gradcheck(gamma, (x, exponent), check_forward_ad=True)
+    with pytest.raises(NotImplementedError, match="gamma_backward: forward-mode AD of this order must have"):
+        torch.func.jacfwd(torch.func.grad(lambda e: gamma(x.detach(), e).sum()))(exponent.detach())
     only = torch.autograd.grad(gamma(x, exponent.detach()).sum(), x)[0]
     torch.testing.assert_close(only, 2.5 * x.detach() ** 1.5)
 

@@ -1,15 +1,15 @@
-"""A gradient derived from a decomposition: its vector-Jacobian product, in an operator of its own.
+"""A gradient derived from a decomposition: its two products with the Jacobian, each in an operator of its own.
 
-A compiler sees two opaque calls, forward and backward; PyTorch differentiates the decomposition inside the
-second one. Beyond the first order the decomposition itself is differentiated in the open. Forward mode is
-refused: it would have to run inside a transform of torch.func, which can start no other there.
+A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both use reverse mode only,
+which may run in any context: a vector-Jacobian product is linear, and its transpose is the Jacobian-vector product.
+Beyond the first order the decomposition itself is differentiated in the open; there forward mode is refused, as it
+would have to run inside a transform of torch.func, which can start no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from math import prod
 from typing import Any
 
 import torch
@@ -17,28 +17,32 @@ from torch import Tensor
 
 
 class Derived:
-    """The gradient of one operator; ``backward_operator`` is set once it is registered."""
+    """The gradient of one operator; its two operators are set once they are registered."""
 
-    def __init__(self, decomposition: Callable[..., Tensor], tensors: int) -> None:
+    def __init__(self, decomposition: Callable[..., Tensor], fake: Callable[..., Tensor], tensors: int) -> None:
         self.decomposition = decomposition
+        self.fake = fake
         self.tensors = tensors
         self.backward_operator: Any = None
-
-    # The operator itself.
+        self.forward_operator: Any = None
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.save_for_backward(*inputs[: self.tensors])
+        ctx.save_for_forward(*inputs[: self.tensors])
         ctx.rest = inputs[self.tensors :]
 
     def backward(self, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         wanted = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors]) if needed]
         flat = self.backward_operator(grad, *ctx.saved_tensors, *ctx.rest, wanted)
         inputs = [ctx.saved_tensors[i] for i in wanted]
-        parts = flat.split([x.numel() for x in inputs])
-        found = [p.reshape(x.shape).to(x.dtype) for p, x in zip(parts, inputs, strict=True)]
-        return _placed(found, wanted, self.tensors + len(ctx.rest))
+        return _placed(_unflattened(flat, inputs), wanted, self.tensors + len(ctx.rest))
 
-    # Its backward operator: (grad, *inputs, wanted) to all gradients in one flat tensor. (Of several tensors
+    def jvp(self, ctx: Any, *tangents: Any) -> Tensor:
+        wanted = [i for i, tangent in enumerate(tangents[: self.tensors]) if tangent is not None]
+        flat = _flattened([tangents[i] for i in wanted])
+        return self.forward_operator(flat, *ctx.saved_tensors, *ctx.rest, wanted)
+
+    # The backward operator: (grad, *inputs, wanted) to all gradients in one flat tensor. (Of several tensors
     # PyTorch could not compute batched gradients.)
 
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
@@ -50,48 +54,68 @@ class Derived:
         size = sum(inputs[i].numel() for i in wanted)
         return grad.new_empty((size,), dtype=_widest([inputs[i] for i in wanted]))
 
-    def backward_setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        grad, *arguments, ctx.wanted = inputs
-        ctx.save_for_backward(grad, *arguments[: self.tensors])
-        ctx.rest = arguments[self.tensors :]
-
     def backward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        at = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors + 1]) if needed]
-        pulled, primals = self._pulled_of(ctx, at)
-        found = torch.func.vjp(pulled, *primals)[1](cotangent)
-        return _placed(found, at, 1 + self.tensors + len(ctx.rest) + 1)
+        return self._open(self._pulled, ctx, cotangent)
 
-    def backward_vmap(
+    # The forward operator: (all tangents in one flat tensor, *inputs, wanted) to the output's tangent.
+
+    def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
+        *inputs, wanted = args
+        out = self.fake(*inputs)
+        return out.copy_(self._pushed(tangent, inputs, wanted))
+
+    def forward_fake(self, tangent: Tensor, *args: Any) -> Tensor:
+        return self.fake(*args[:-1])
+
+    def forward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
+        return self._open(self._pushed, ctx, cotangent)
+
+    # What both operators share: their arguments begin with the vector that the Jacobian is multiplied with.
+
+    def product_setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        *arguments, ctx.wanted = inputs
+        ctx.save_for_backward(*arguments[: self.tensors + 1])
+        ctx.rest = arguments[self.tensors + 1 :]
+
+    def product_vmap(
         self, op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any
     ) -> tuple[Tensor, int]:
         """Sample by sample: no transform of torch.func can be started inside of another's rule."""
         at = [i for i, dim in enumerate(in_dims[: self.tensors + 1]) if dim is not None]
-        rows = []
-        for i in range(info.batch_size):
-            rows.append(op(*_replaced(args, at, [args[j].select(in_dims[j], i) for j in at])))
-        if rows:
-            return torch.stack(rows), 0
-        size = 0
-        for i in args[-1]:
-            sample = [n for d, n in enumerate(args[i + 1].shape) if d != in_dims[i + 1]]
-            size += prod(sample)
-        return args[0].new_empty((0, size), dtype=_widest([args[i + 1] for i in args[-1]])), 0
 
-    def _pulled_of(self, ctx: Any, at: Sequence[int]) -> tuple[Callable[..., Tensor], list[Tensor]]:
-        """The backward as a function of some of its tensors, and these."""
+        def one(select: Callable[[Tensor, Any], Tensor]) -> Tensor:
+            return op(*_replaced(args, at, [select(args[j], in_dims[j]) for j in at]))
+
+        if info.batch_size:
+            rows = [one(lambda x, dim, i=i: x.select(dim, i)) for i in range(info.batch_size)]  # type: ignore[misc]
+            return torch.stack(rows), 0
+        sample = one(lambda x, dim: x.new_zeros([n for d, n in enumerate(x.shape) if d != dim % x.ndim]))
+        return sample.new_empty((0, *sample.shape)), 0
+
+    def _open(self, product: Callable[..., Tensor], ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
+        """The gradient of one of the two products, as a function of those of its tensors that want one."""
+        at = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors + 1]) if needed]
         every = ctx.saved_tensors
 
-        def pulled(*chosen: Tensor) -> Tensor:
-            grad, *inputs = _replaced(every, at, chosen)
-            return self._pulled(grad, [*inputs, *ctx.rest], ctx.wanted)
+        def function(*chosen: Tensor) -> Tensor:
+            vector, *inputs = _replaced(every, at, chosen)
+            return product(vector, [*inputs, *ctx.rest], ctx.wanted)
 
-        return pulled, [every[i] for i in at]
+        found = torch.func.vjp(function, *[every[i] for i in at])[1](cotangent)
+        return _placed(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
     def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
-        found = torch.func.vjp(function, *primals)[1](grad)
-        dtype = _widest(primals)
-        return torch.cat([g.reshape(-1).to(dtype) for g in found])
+        return _flattened(torch.func.vjp(function, *primals)[1](grad))
+
+    def _pushed(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
+        function, primals = self._of(wanted, inputs)
+
+        def pulled(grad: Tensor) -> tuple[Tensor, ...]:
+            return torch.func.vjp(function, *primals)[1](grad)
+
+        zero = torch.zeros_like(function(*primals))
+        return torch.func.vjp(pulled, zero)[1](tuple(_unflattened(tangent, primals)))[0]
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """The decomposition as a function of some of its tensors, and these."""
@@ -100,6 +124,16 @@ class Derived:
             return self.decomposition(*_replaced(inputs, at, chosen))
 
         return function, [inputs[i] for i in at]
+
+
+def _flattened(tensors: Sequence[Tensor]) -> Tensor:
+    dtype = _widest(tensors)
+    return torch.cat([t.reshape(-1).to(dtype) for t in tensors])
+
+
+def _unflattened(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    parts = flat.split([x.numel() for x in like])
+    return [p.reshape(x.shape).to(x.dtype) for p, x in zip(parts, like, strict=True)]
 
 
 def _placed(values: Sequence[Any], at: Sequence[int], size: int) -> tuple[Any, ...]:

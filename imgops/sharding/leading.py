@@ -37,3 +37,10 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
         return rules
 
     return rule
+
+
+def whole(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
+    """The rule of an operator that mixes everything: each rank computes all of it."""
+    from torch.distributed.tensor import Replicate
+
+    return [([Replicate()], [Replicate() if hasattr(s, "placements") else None for s in specs])]
