@@ -106,6 +106,37 @@ def parameter(op: str, name: str, value: Tensor) -> None:
         fail(ValueError, op, f"{name} must be on the CPU", value.device)
 
 
+def amounts(op: str, name: str, value: Tensor, image: Tensor, *core: int) -> None:
+    """A parameter of real numbers: ``core`` of them, for all images or for each one."""
+    parameter(op, name, value)
+    if value.dtype == torch.bool or value.dtype.is_complex:
+        fail(TypeError, op, f"{name} must be real numbers", value.dtype)
+    lead = len(value.shape) - len(core)
+    whole = lead >= 0 and all(a == b for a, b in zip(value.shape[lead:], core, strict=True))
+    if not (whole and broadcasts(value.shape[:lead], image.shape[:-3])):
+        one = "one value" if not core else f"shape {numbers(*core)}"
+        must = f"{name} must have {one}, or that for each image of {shape(image)[:-3]}"
+        fail(ValueError, op, must, f"shape {shape(value)}")
+
+
+def levels_or_floats(op: str, image: Tensor) -> None:
+    """The dtypes of operators that compute with pixels."""
+    if image.dtype != torch.uint8 and not image.dtype.is_floating_point:
+        fail(TypeError, op, "image must be uint8 or floating point", image.dtype)
+
+
+def real(op: str, name: str, value: object) -> Tensor:
+    """A number, a sequence of them or a tensor as a parameter tensor."""
+    if isinstance(value, Tensor):
+        return value
+    try:
+        return torch.tensor(value, dtype=torch.float64, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        fail(
+            TypeError, op, f"{name} must be a number, a sequence of numbers or a Tensor", type(value).__name__
+        )
+
+
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """``value`` has exactly the leading dimensions of ``other``."""
     if value.shape[:-3] != other.shape[:-3]:
@@ -202,6 +233,14 @@ def region(op: str, box: Sequence[float], height: int, width: int) -> None:
     if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
         must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
         fail(ValueError, op, must, tuple(float(v) for v in box))
+
+
+def boxes(op: str, boxes: Sequence[Sequence[int]], height: int, width: int) -> None:
+    """Boxes with at least one pixel that lie inside an image."""
+    for left, top, right, bottom in boxes:
+        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+            must = f"boxes must satisfy 0 <= left < right <= {width} and 0 <= top < bottom <= {height}"
+            fail(ValueError, op, must, (left, top, right, bottom))
 
 
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:

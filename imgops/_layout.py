@@ -40,21 +40,31 @@ def writes_interleaved(out: Tensor) -> bool:
     return not out.is_contiguous()
 
 
-def empty(like: Tensor, height: int, width: int, *, interleaved: bool | None = None) -> Tensor:
+def empty(
+    like: Tensor,
+    height: int,
+    width: int,
+    *,
+    interleaved: bool | None = None,
+    channels: int | None = None,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
     """An uninitialised image of another size with the dtype, device and memory format of ``like``."""
     if interleaved is None:
         interleaved = is_interleaved(like)
     size = list(like.shape)
     size[-2:] = height, width
+    if channels is not None:
+        size[-3] = channels
     if not interleaved:
-        return like.new_empty(size)
+        return like.new_empty(size, dtype=dtype)
     channels = size[-3]
     stride = [1, width * channels, channels]
     step = height * width * channels
     for extent in reversed(size[:-3]):
         stride.insert(0, step)
         step = step * extent
-    return like.new_empty_strided(size, stride)
+    return like.new_empty_strided(size, stride, dtype=dtype)
 
 
 def in_format(image: Tensor, interleaved: bool) -> Tensor:

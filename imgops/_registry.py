@@ -151,8 +151,8 @@ def operator(
             decomposition=decomposition,
             adjoint=adjoint,
         )
-        if autograd is None and decomposition is not None and contract is Contract.FUNCTIONAL:
-            row = replace(row, autograd=_derived_gradient(row, decomposition, declared))
+        if decomposition is not None and contract is Contract.FUNCTIONAL:
+            row = replace(row, autograd=_completed(row, decomposition, declared))
         row = replace(row, overload=_define(row, declared))
         _rows.table[name] = row
         call = wraps(declared)(_call.function(row, TAGGED))
@@ -319,8 +319,14 @@ def _vmap_rule(row: Operator, opdef: Any) -> Function:
     return partial(rule, _torch_private.overload_of(opdef))
 
 
-def _derived_gradient(row: Operator, decomposition: Function, declared: Function) -> Gradient:
-    """The gradient of a decomposition, in two operators that a compiler does not look into."""
+def _completed(row: Operator, decomposition: Function, declared: Function) -> Gradient:
+    """What a row leaves out of its gradient, derived from its decomposition.
+
+    Each part is an operator of its own, into which a compiler does not look.
+    """
+    given = cast("Gradient | None", row.autograd)
+    if given is not None and given.jvp is not None:
+        return given
     schema = _schema(declared, mutates_args=())
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
     rule = derived.Derived(decomposition, row.fake, row.tensors)
@@ -340,10 +346,12 @@ def _derived_gradient(row: Operator, decomposition: Function, declared: Function
         _torch_private.when_distributed(shards)
         return overload
 
-    rule.backward_operator = product(
-        "backward", "grad", rule.backward_kernel, rule.backward_fake, rule.backward_backward
-    )
     rule.forward_operator = product(
         "forward", "tangent", rule.forward_kernel, rule.forward_fake, rule.forward_backward
+    )
+    if given is not None:
+        return Gradient(rule.setup_beside(given.setup_context), given.backward, rule.jvp)
+    rule.backward_operator = product(
+        "backward", "cotangent", rule.backward_kernel, rule.backward_fake, rule.backward_backward
     )
     return Gradient(rule.setup_context, rule.backward, rule.jvp)

@@ -36,7 +36,8 @@ class Gradient:
     backward
         ``backward(ctx, grad)`` returns one gradient, or None, for each argument.
     jvp
-        ``jvp(ctx, *tangents)``, the forward-mode rule; None refuses forward mode.
+        ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition, or
+        refuses forward mode where there is none.
     """
 
     setup_context: Callable[..., None]

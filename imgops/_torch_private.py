@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -113,6 +114,21 @@ def register_gradient(
         return below(keyset, args)
 
     _override_autograd(opdef, autograd_kernel)
+
+
+_INCLUDED = _C._dispatch_tls_local_include_set()
+_EXCLUDED = _C._dispatch_tls_local_exclude_set()
+
+
+@contextmanager
+def afresh() -> Iterator[None]:
+    """The dispatcher as a new thread has it, whatever called a kernel: autograd records, autocast is off.
+
+    A kernel runs below autograd, perhaps in a transform of torch.func or in the handler of a mode; its own
+    tensors belong to none of them.
+    """
+    with _C._ForceDispatchKeyGuard(_INCLUDED, _EXCLUDED):
+        yield
 
 
 def register_mutation(

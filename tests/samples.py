@@ -6,122 +6,24 @@ by a Maker, so that the same call can be had in every dtype, memory format, batc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
+from samples_color import COLORS as COLORS
+from samples_geometry import GEOMETRY as GEOMETRY
+from samples_geometry import WARP_ADJOINTS as WARP_ADJOINTS
+from samples_maker import BATCHES as BATCHES
+from samples_maker import DEVICES as DEVICES
+from samples_maker import FORMATS as FORMATS
+from samples_maker import MOVEMENT_DTYPES as MOVEMENT_DTYPES
+from samples_maker import RESIZE_DTYPES as RESIZE_DTYPES
+from samples_maker import Maker as Maker
+from samples_maker import Sample as Sample
+from samples_maker import formatted as formatted
 from torch import Tensor
 
 import imgops
-from imgops.testing import Call
-
-MOVEMENT_DTYPES = (
-    torch.uint8,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
-    torch.uint16,
-    torch.uint32,
-    torch.uint64,
-    torch.bool,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-)
-RESIZE_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
-FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "rows")
-BATCHES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (0,), (1, 1))
-DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
-
-
-@dataclass(frozen=True)
-class Maker:
-    """Makes the images of one call."""
-
-    dtype: torch.dtype = torch.float32
-    format: str = "planar"
-    batch: tuple[int, ...] = ()
-    device: str = "cpu"
-    seed: int = 0
-    grad: bool = False
-    count: list[int] = field(default_factory=lambda: [0])
-
-    def image(self, channels: int, height: int, width: int, low: float = -2, high: float = 2) -> Tensor:
-        self.count[0] += 1
-        generator = torch.Generator().manual_seed(1000 * self.seed + self.count[0])
-        shape = (*self.batch, channels, height, width)
-        dense = self._values(shape, generator, low, high)
-        image = formatted(dense.to(self.device), self.format)
-        return image.requires_grad_(self.grad and self.dtype.is_floating_point)
-
-    def mask(self, height: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
-        """A mask has its own dtype; by default that of a float image, else uint8."""
-        own = dtype or (self.dtype if self.dtype.is_floating_point else torch.uint8)
-        return replace(self, dtype=own).image(1, height, width, 0, 1)
-
-    def _values(self, shape: tuple[int, ...], generator: Any, low: float, high: float) -> Tensor:
-        if self.dtype.is_floating_point:
-            values = torch.rand(shape, generator=generator, dtype=torch.float64)
-            return (values * (high - low) + low).to(self.dtype)
-        if self.dtype == torch.bool:
-            return torch.rand(shape, generator=generator) < 0.5
-        info = torch.iinfo(self.dtype)
-        high_int = min(info.max, 2**62)
-        values = torch.randint(max(info.min, -(2**62)), high_int, shape, generator=generator)
-        return values.to(self.dtype)
-
-
-def formatted(dense: Tensor, format: str) -> Tensor:
-    """The same values in another memory format."""
-    if format == "planar":
-        return dense.contiguous()
-    if format == "interleaved":
-        return dense.movedim(-3, -1).contiguous().movedim(-1, -3)
-    if format == "transposed":
-        return dense.transpose(-1, -2).contiguous().transpose(-1, -2)
-    if format == "rows":  # (H, C, W) in memory: dense, but neither planar nor interleaved
-        return dense.movedim(-3, -2).contiguous().movedim(-2, -3)
-    if format == "sliced":
-        *lead, height, width = dense.shape
-        frame = torch.zeros((*lead, height + 2, 2 * width + 1), dtype=dense.dtype, device=dense.device)
-        view = frame[..., 1 : height + 1, 1 : 2 * width + 1 : 2]
-        view.copy_(dense)
-        return view
-    if format == "expanded":  # every channel the same memory
-        return dense[..., :1, :, :].contiguous().expand(dense.shape)
-    raise ValueError(format)
-
-
-@dataclass(frozen=True)
-class Sample:
-    op: str
-    id: str
-    arguments: Callable[[Maker], tuple[Any, ...]]
-    keywords: dict[str, Any] = field(default_factory=dict)
-    linear: bool = False  # in its first tensor
-    edge: bool = False  # a shape at the edge of what is defined
-
-    def function(self) -> Callable[..., Tensor]:
-        if hasattr(imgops, self.op):
-            return getattr(imgops, self.op)
-        return getattr(torch.ops.imgops, self.op)
-
-    def call(self, maker: Maker) -> tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any]]:
-        args, keywords = self.arguments(maker), self.keywords
-        if isinstance(args[-1], dict):  # keywords that are tensors
-            *args, made = args
-            keywords = keywords | made
-        return self.function(), tuple(args), keywords
-
-    def checked(self, maker: Maker) -> Call:
-        function, args, keywords = self.call(maker)
-        return Call(function, args, keywords)
-
-    def __str__(self) -> str:
-        return f"{self.op}-{self.id}"
 
 
 def _crop(id: str, box: tuple[int, ...], shape: tuple[int, ...] = (3, 7, 9), edge: bool = False) -> Sample:
@@ -349,16 +251,20 @@ def _encoded(m: Maker, format: str) -> Tensor:
     return imgops.encode_image(_levels(replace(m, format="planar"), 3), format)
 
 
-EVERY = SAMPLES + ADJOINTS + MUTATIONS + CODECS
+EVERY = SAMPLES + ADJOINTS + MUTATIONS + CODECS + COLORS + GEOMETRY + WARP_ADJOINTS
 
 
 def dtypes_of(sample: Sample) -> tuple[torch.dtype, ...]:
     """The dtypes that a sample's call is defined for."""
-    if sample in CODECS:
+    if sample in CODECS or sample.op == "lut":
         return (torch.uint8,)
+    if sample in COLORS:
+        return RESIZE_DTYPES
+    if sample in GEOMETRY:
+        return MOVEMENT_DTYPES if "nearest" in sample.id else RESIZE_DTYPES
     if sample.op == "accumulate":
         return (torch.float32, torch.float64)
-    if sample.op.endswith("_adjoint"):
+    if sample.op.endswith("_adjoint") or sample.op == "remap_slope":
         return tuple(d for d in RESIZE_DTYPES if d.is_floating_point)
     if sample.op.startswith("resize"):
         _, args, _ = sample.call(Maker())

@@ -1,9 +1,9 @@
-"""A gradient derived from a decomposition: its two products with the Jacobian, each in an operator of its own.
+"""A gradient derived from a decomposition: two products with its Jacobian, each in an operator of its own.
 
-A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both use reverse mode only,
-which may run in any context: a vector-Jacobian product is linear, and its transpose is the Jacobian-vector product.
-Beyond the first order the decomposition itself is differentiated in the open; there forward mode is refused, as it
-would have to run inside a transform of torch.func, which can start no other.
+A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both use reverse mode,
+which may run in any context: a vector-Jacobian product is linear, and its transpose is the Jacobian-vector
+product. Beyond the first order the decomposition itself is differentiated in the open; there forward mode
+is refused, as it would have to run inside a transform of torch.func, which can start no other.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops import _torch_private
+
 
 class Derived:
     """The gradient of one operator; its two operators are set once they are registered."""
 
-    def __init__(self, decomposition: Callable[..., Tensor], fake: Callable[..., Tensor], tensors: int) -> None:
+    def __init__(
+        self, decomposition: Callable[..., Tensor], fake: Callable[..., Tensor], tensors: int
+    ) -> None:
         self.decomposition = decomposition
         self.fake = fake
         self.tensors = tensors
@@ -28,6 +32,19 @@ class Derived:
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.save_for_backward(*inputs[: self.tensors])
+        self._keep(ctx, inputs)
+
+    def setup_beside(self, setup_context: Callable[..., None]) -> Callable[..., None]:
+        """For a gradient with a backward of its own."""
+
+        def both(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+            setup_context(ctx, inputs, output)
+            self._keep(ctx, inputs)
+
+        return both
+
+    def _keep(self, ctx: Any, inputs: tuple[Any, ...]) -> None:
+        """What a jvp sees as ``ctx.saved_tensors`` is what was saved for it."""
         ctx.save_for_forward(*inputs[: self.tensors])
         ctx.rest = inputs[self.tensors :]
 
@@ -47,7 +64,9 @@ class Derived:
 
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        return self._pulled(grad, inputs, wanted)
+        with _torch_private.afresh(), torch.enable_grad():
+            out, leaves = self._recorded(inputs, wanted)
+            return _flattened(_grad(out, leaves, grad))
 
     def backward_fake(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
@@ -61,8 +80,14 @@ class Derived:
 
     def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        out = self.fake(*inputs)
-        return out.copy_(self._pushed(tangent, inputs, wanted))
+        with _torch_private.afresh(), torch.enable_grad():
+            out, leaves = self._recorded(inputs, wanted)
+            grad = torch.zeros_like(out, requires_grad=True)
+            pulled = _grad(out, leaves, grad, create_graph=True)
+            pushed = torch.zeros_like(out)
+            for part, leaf in zip(pulled, _unflattened(tangent, leaves), strict=True):
+                pushed += _grad(part, [grad], leaf, retain_graph=True)[0]
+            return self.fake(*inputs).copy_(pushed)
 
     def forward_fake(self, tangent: Tensor, *args: Any) -> Tensor:
         return self.fake(*args[:-1])
@@ -104,6 +129,12 @@ class Derived:
         found = torch.func.vjp(function, *[every[i] for i in at])[1](cotangent)
         return _placed(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
+    def _recorded(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
+        """The decomposition of leaves of its own, for a kernel."""
+        leaves = [inputs[i].detach().requires_grad_() for i in wanted]
+        plain = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+        return self.decomposition(*_replaced(plain, wanted, leaves)), leaves
+
     def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
         return _flattened(torch.func.vjp(function, *primals)[1](grad))
@@ -124,6 +155,13 @@ class Derived:
             return self.decomposition(*_replaced(inputs, at, chosen))
 
         return function, [inputs[i] for i in at]
+
+
+def _grad(out: Tensor, leaves: Sequence[Tensor], grad: Tensor, **options: Any) -> Sequence[Tensor]:
+    """Where nothing depends on a leaf, its gradient is 0."""
+    if not out.requires_grad:
+        return [torch.zeros_like(leaf) for leaf in leaves]
+    return torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True, **options)
 
 
 def _flattened(tensors: Sequence[Tensor]) -> Tensor:

@@ -46,6 +46,32 @@ def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
     return ops.resize_adjoint(grad, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)
 
 
+def crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """For resized_crop and its adjoint."""
+    image, boxes, _, _, ctx.interpolation, ctx.antialias = inputs
+    ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
+    ctx.save_for_backward(boxes)
+    ctx.save_for_forward(boxes)
+
+
+def resized_crop_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    back = ops.resized_crop_adjoint(grad, *ctx.saved_tensors, *ctx.source, ctx.interpolation, ctx.antialias)
+    return back, None, None, None, None, None
+
+
+def resized_crop_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
+    return ops.resized_crop(image, *ctx.saved_tensors, *ctx.size, ctx.interpolation, ctx.antialias)
+
+
+def resized_crop_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    back = ops.resized_crop(grad, *ctx.saved_tensors, *ctx.source, ctx.interpolation, ctx.antialias)
+    return back, None, None, None, None, None
+
+
+def resized_crop_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
+    return ops.resized_crop_adjoint(grad, *ctx.saved_tensors, *ctx.size, ctx.interpolation, ctx.antialias)
+
+
 def resize_out(
     image: Tensor,
     box: Tensor | None,

@@ -65,9 +65,19 @@ def _whole(size: int, device: torch.device) -> Tensor:
     return torch.full((), size, dtype=torch.float64, device=device)
 
 
-def pil(name: str, size: int, low: Any, high: Any, out: int, device: torch.device) -> Tensor:
-    """PIL's weights ``(..., out, size)`` for ``out`` samples of ``[low, high)``; None is the whole extent."""
+def pil(
+    name: str, size: int, low: Any, high: Any, out: int, device: torch.device, cut: bool = False
+) -> Tensor:
+    """PIL's weights ``(..., out, size)`` for ``out`` samples of ``[low, high)``; None is the whole extent.
+
+    ``cut``: the filter sees nothing outside of ``[low, high)``.
+    """
     column = _count(size, device)
+    last = _whole(size, device)
+    if cut:
+        column = column - low
+        low, high = torch.zeros_like(low), high - low
+        last = high
     if low is None and type(size) is int and size == out:
         return (column[:, None] == column).double()
     function, support = _FILTERS[name]
@@ -80,7 +90,7 @@ def pil(name: str, size: int, low: Any, high: Any, out: int, device: torch.devic
     reach = support * stretch
     center = low + (_count(out, device)[:, None] + 0.5) * scale
     start = torch.trunc(center - reach + 0.5).clamp(min=0)
-    end = torch.minimum(torch.trunc(center + reach + 0.5), _whole(size, device))
+    end = torch.minimum(torch.trunc(center + reach + 0.5), last)
     weight = function((column - center + 0.5) * (1 / stretch))
     weight = torch.where((column >= start) & (column < end), weight, torch.zeros_like(weight))
     total = weight.sum(-1, keepdim=True)
@@ -174,6 +184,24 @@ def _opencv_position(name: str, size: int, out: int, device: torch.device) -> tu
     position = (x + 0.5) * scale - 0.5
     left = torch.floor(position)
     return left, position - left
+
+
+def opencv_cut(name: str, size: int, low: Tensor, high: Tensor, out: int) -> Tensor:
+    """OpenCV's weights ``(..., out, size)`` of a crop ``[low, high)``; nothing outside of it is seen."""
+    device = low.device
+    column, extent = _count(size, device) - low, high - low
+    scale = 1 / (_whole(out, device) / extent)
+    x = _count(out, device)[:, None]
+    if name == "nearest":
+        return (torch.minimum(torch.floor(x * scale), extent - 1) == column).double()
+    position = (x + 0.5) * scale - 0.5
+    left = torch.floor(position)
+    taps = _OPENCV_TAPS[name](position - left)
+    weight = torch.zeros((), dtype=torch.float64, device=device)
+    for k, tap in enumerate(taps):
+        at = torch.minimum((left + (k + 1 - len(taps) // 2)).clamp(min=0), extent - 1)
+        weight = weight + torch.where(at == column, tap, 0.0)
+    return weight
 
 
 def _opencv_area(size: int, scale: Tensor, x: Tensor) -> Tensor:

@@ -82,12 +82,12 @@ def pad(
     out = constant_pad(image, border)
     if fill is not None:
         outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), border, value=True)
-        value = _saturate(fill.to(image.device), image.dtype)
+        value = saturated(fill.to(image.device), image.dtype)
         out = torch.where(outside, value[..., None, None], out)
     return _like(out, image)
 
 
-def _saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
+def saturated(fill: Tensor, dtype: torch.dtype) -> Tensor:
     """As OpenCV casts: rounded half to even, held in the range."""
     if dtype == torch.bool:
         return fill != 0
@@ -108,7 +108,11 @@ def _saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _border(mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
     """Which pixel each pixel of the padded image repeats."""
-    i = torch.arange(-before, size + after, device=device)
+    return folded(mode, torch.arange(-before, size + after, device=device), size)
+
+
+def folded(mode: str, i: Tensor, size: int) -> Tensor:
+    """The pixel that a border shows at each of the positions ``i``."""
     if mode == "edge":
         return i.clamp(0, size - 1)
     if mode == "wrap":
@@ -128,8 +132,8 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode
     working = torch.float64 if grad.dtype == torch.float64 else torch.float32
     rows = _border(mode, height, top, bottom, grad.device)
     columns = _border(mode, width, left, right, grad.device)
-    folded = fold(fold(grad.to(working), -2, rows, height), -1, columns, width)
-    return _like(folded.to(grad.dtype), grad)
+    sums = fold(fold(grad.to(working), -2, rows, height), -1, columns, width)
+    return _like(sums.to(grad.dtype), grad)
 
 
 def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:

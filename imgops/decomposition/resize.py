@@ -42,6 +42,74 @@ def resize_adjoint(
     return _layout.in_format(out, _layout.is_interleaved(grad))
 
 
+def resized_crop(
+    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    if interpolation == "nearest":
+        out = _nearest_crop(image, boxes, height, width, antialias)
+    else:
+        size = height, width
+        matrices = _crop_matrices(image.device, image.shape[-2:], boxes, size, interpolation, antialias)
+        if image.dtype == torch.uint8 and antialias:
+            out = _levels(image, matrices, _crop_edges(boxes, image.device))
+        else:
+            out = _apply(image, matrices)
+    return _layout.in_format(out, _layout.is_interleaved(image))
+
+
+def resized_crop_adjoint(
+    grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    size = grad.shape[-2], grad.shape[-1]
+    if interpolation == "nearest" and antialias:
+        rows, columns = _crop_positions((height, width), boxes, size, grad.device)
+        rows, columns = _per_image(grad, rows), _per_image(grad, columns)
+        out = _put(_put(grad, -1, columns, width), -2, rows, height)
+    else:
+        rows, columns = _crop_matrices(grad.device, (height, width), boxes, size, interpolation, antialias)
+        out = _apply(grad, (rows.mT, columns.mT))
+    return _layout.in_format(out, _layout.is_interleaved(grad))
+
+
+def _crop_edges(boxes: Tensor, device: torch.device) -> tuple[Tensor, ...]:
+    return tuple(side[..., None, None, None] for side in boxes.to(device).double().unbind(-1))
+
+
+def _crop_matrices(
+    device: torch.device, source: Any, boxes: Tensor, size: Any, interpolation: str, antialias: bool
+) -> Matrices:
+    left, top, right, bottom = _crop_edges(boxes, device)
+    if antialias:
+        rows = _weights.pil(interpolation, source[0], top, bottom, size[0], device, cut=True)
+        return rows, _weights.pil(interpolation, source[1], left, right, size[1], device, cut=True)
+    rows = _weights.opencv_cut(interpolation, source[0], top, bottom, size[0])
+    return rows, _weights.opencv_cut(interpolation, source[1], left, right, size[1])
+
+
+def _crop_positions(source: Any, boxes: Tensor, size: Any, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Which pixel PIL's nearest filter takes of a crop."""
+    left, top, right, bottom = _crop_edges(boxes, device)
+    nothing = torch.zeros_like(left)
+    rows = _weights.pil_nearest(source[0], nothing, bottom - top, size[0], device)
+    columns = _weights.pil_nearest(source[1], nothing, right - left, size[1], device)
+    return rows + top[..., 0, 0].long(), columns + left[..., 0, 0].long()
+
+
+def _nearest_crop(image: Tensor, boxes: Tensor, height: int, width: int, antialias: bool) -> Tensor:
+    source, size = image.shape[-2:], (height, width)
+    if antialias:
+        rows, columns = _crop_positions(source, boxes, size, image.device)
+    else:
+        dense = _crop_matrices(image.device, source, boxes, size, "nearest", False)
+        rows, columns = (m.argmax(-1).squeeze(-2) for m in dense)
+    rows, columns = _per_image(image, rows), _per_image(image, columns)
+    return _take(_take(image, -2, rows), -1, columns)
+
+
+def _per_image(image: Tensor, at: Tensor) -> Tensor:
+    return at[..., None, :].expand(*image.shape[:-3], 1, at.shape[-1])
+
+
 Matrices = tuple[Tensor, Tensor]
 
 
@@ -87,7 +155,7 @@ def _apply(image: Tensor, matrices: Matrices) -> Tensor:
     return out.to(image.dtype)
 
 
-def _levels(image: Tensor, matrices: Matrices) -> Tensor:
+def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None = None) -> Tensor:
     """PIL's two passes over 8-bit levels, in the order of the installed PIL."""
     rows, columns = (_weights.fixed(m) for m in matrices)
 
@@ -100,6 +168,10 @@ def _levels(image: Tensor, matrices: Matrices) -> Tensor:
     values = image.double()
     sizes = image.shape[-2], image.shape[-1], rows.shape[-2], columns.shape[-2]
     first = _weights.rows_first(*sizes, image.device)
+    if edges is not None and first is not False:  # what was cut out decides it
+        left, top, right, bottom = edges
+        lost_rows, lost_columns = bottom - top - sizes[2], right - left - sizes[3]
+        first = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
     if isinstance(first, bool):
         out = horizontal(vertical(values)) if first else vertical(horizontal(values))
     else:  # sizes that are not known yet decide it

@@ -101,7 +101,7 @@ def pad(
         must = f"image must have at least one pixel for mode {mode!r}"
         fail(ValueError, "pad", must, f"shape {_check.shape(image)}")
     if fill is not None:
-        _fill(image, fill)
+        check_fill("pad", image, fill)
     height, width = height + top + bottom, width + left + right
     _check.pixels("pad", "the padded image", height, width)
     return _layout.empty(image, height, width)
@@ -128,11 +128,11 @@ def _padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -
         fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
 
 
-def _fill(image: Tensor, fill: Tensor) -> None:
+def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
     """``fill`` broadcasts to ``(..., C)``: one value, one a channel, or one a sample and channel."""
-    _check.parameter("pad", "fill", fill)
+    _check.parameter(op, "fill", fill)
     if fill.dtype.is_complex and not image.dtype.is_complex:
-        fail(TypeError, "pad", "fill must be real", fill.dtype)
+        fail(TypeError, op, "fill must be real", fill.dtype)
     if not _check.broadcasts(fill.shape, image.shape[:-2]):
         must = f"fill must be one value or one for each of {_check.number(image.shape[-3])} channels"
-        fail(ValueError, "pad", must, f"shape {_check.shape(fill)}")
+        fail(ValueError, op, must, f"shape {_check.shape(fill)}")

@@ -58,13 +58,41 @@ def _resize(
 def resize_adjoint(
     grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    _check.image("resize_adjoint", "grad", grad)
-    _filter("resize_adjoint", interpolation, antialias)
-    if grad.dtype not in _FLOATS:
-        fail(TypeError, "resize_adjoint", "grad must be floating point", grad.dtype)
-    _sizes("resize_adjoint", "grad", grad, height, width)
+    _adjoint("resize_adjoint", grad, height, width, interpolation, antialias)
     _box("resize_adjoint", "grad", grad, box, antialias)
     return _layout.empty(grad, height, width)
+
+
+def _adjoint(op: str, grad: Tensor, height: int, width: int, interpolation: str, antialias: bool) -> None:
+    _check.image(op, "grad", grad)
+    _filter(op, interpolation, antialias)
+    if grad.dtype not in _FLOATS:
+        fail(TypeError, op, "grad must be floating point", grad.dtype)
+    _sizes(op, "grad", grad, height, width)
+
+
+def resized_crop(
+    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    _resize("resized_crop", image, None, height, width, interpolation, antialias)
+    _crop_boxes("resized_crop", "image", image, boxes, interpolation)
+    return _layout.empty(image, height, width)
+
+
+def resized_crop_adjoint(
+    grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    _adjoint("resized_crop_adjoint", grad, height, width, interpolation, antialias)
+    _crop_boxes("resized_crop_adjoint", "grad", grad, boxes, interpolation)
+    return _layout.empty(grad, height, width)
+
+
+def _crop_boxes(op: str, name: str, image: Tensor, boxes: Tensor, interpolation: str) -> None:
+    if interpolation == "area":
+        fail(ValueError, op, "interpolation must not be 'area', which knows no boxes", repr(interpolation))
+    if boxes.dtype != torch.int64:
+        fail(TypeError, op, "boxes must be int64", boxes.dtype)
+    _check.amounts(op, "boxes", boxes, image, 4)
 
 
 def _filter(op: str, interpolation: str, antialias: bool) -> None:

@@ -271,8 +271,7 @@ def pad(
         config = padding
         padding, mode, fill = config.padding, config.mode, config.fill
     left, top, right, bottom = sides(padding)
-    value = None if isinstance(fill, int) and fill == 0 else _fill_tensor(fill, image.dtype)
-    return _pad(image, value, left, top, right, bottom, mode)
+    return _pad(image, fill_tensor("pad", fill, image.dtype), left, top, right, bottom, mode)
 
 
 def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
@@ -284,20 +283,23 @@ def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     return _check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
 
 
-def _fill_tensor(fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
+def fill_tensor(op: str, fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor | None:
+    """None is 0, which needs no tensor."""
+    if isinstance(fill, int) and fill == 0:
+        return None
     if isinstance(fill, Tensor):
         return fill
     must = "fill must be a number or one per channel"
     values = [fill] if isinstance(fill, (int, float)) else fill
     if isinstance(values, str) or not hasattr(values, "__len__"):
-        _check.fail(TypeError, "pad", must, type(fill).__name__)
+        _check.fail(TypeError, op, must, type(fill).__name__)
     whole = True
     for value in values:
         if not isinstance(value, (int, float)):
-            _check.fail(TypeError, "pad", must, type(value).__name__)
+            _check.fail(TypeError, op, must, type(value).__name__)
         whole = whole and isinstance(value, int)
     if not (whole or dtype.is_floating_point or dtype.is_complex):
         for value in values:
             if not math.isfinite(value):
-                _check.fail(ValueError, "pad", f"fill must be finite for {dtype}", float(value))
+                _check.fail(ValueError, op, f"fill must be finite for {dtype}", float(value))
     return torch.tensor(values, dtype=torch.int64 if whole else torch.float64, device="cpu")

@@ -51,6 +51,40 @@ def _resize_adjoint(
 
 
 @operator(
+    "imgops::resized_crop",
+    kernel=cpu.resized_crop,
+    fake=fake.resized_crop,
+    autograd=Gradient(autograd.crop_setup_context, autograd.resized_crop_backward, autograd.resized_crop_jvp),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.resized_crop,
+    adjoint="resized_crop_adjoint",
+)
+def _resized_crop(
+    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::resized_crop_adjoint",
+    kernel=cpu.resized_crop_adjoint,
+    fake=fake.resized_crop_adjoint,
+    autograd=Gradient(
+        autograd.crop_setup_context, autograd.resized_crop_adjoint_backward, autograd.resized_crop_adjoint_jvp
+    ),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.resized_crop_adjoint,
+    adjoint="resized_crop",
+)
+def _resized_crop_adjoint(
+    grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor: ...
+
+
+@operator(
     "imgops::resize_out",
     kernel=cpu.resize_out,
     fake=fake.resize_out,
@@ -132,6 +166,76 @@ def resize(
     height, width = _check.integers("resize", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize", image, box)
     return _resize(image, region, height, width, interpolation, antialias)
+
+
+def resized_crop(
+    image: Tensor,
+    boxes: Sequence[float] | Tensor,
+    size: Sequence[int] | Tensor,
+    interpolation: str = "bilinear",
+    *,
+    antialias: bool = True,
+) -> Tensor:
+    """Cut a box out of an image and resize it: the same box for a batch, or one for each sample.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
+    boxes : sequence of 4 numbers, or Tensor
+        ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
+        (one a sample) on the CPU can change between calls without a recompile. Integers (int64) are cut out
+        first: nothing around the box is seen. Real numbers (float64) are a region of the image, and the
+        filter reads the pixels around it; only with ``antialias=True``.
+    size : sequence of 2 int
+        ``(height, width)`` in pixels, at least 1.
+    interpolation : str
+        As for :func:`resize`, but not "area".
+    antialias : bool
+        PIL's resampling, or OpenCV's.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` in the memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype cannot be interpolated, or ``size`` or ``boxes`` is not made of numbers.
+    ValueError
+        If a box has no pixel or leaves the image, or as :func:`resize`.
+
+    Notes
+    -----
+    References: integers ``image.crop(box).resize(size)`` of PIL, or ``cv2.resize`` of the slice; real numbers
+    ``image.resize(size, box=box)`` of PIL; with the differences of :func:`resize`. A box of the very size
+    is a copy. Linear in ``image``; its gradient is the registered adjoint, exact for any value. Under
+    autocast half precision is resized in float32 and stays float32.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> images = torch.arange(8.0).reshape(2, 1, 1, 4)
+    >>> boxes = torch.tensor([[0, 0, 2, 1], [1, 0, 3, 1]])
+    >>> imgops.resized_crop(images, boxes, (1, 1), "box").flatten()
+    tensor([0.5000, 5.5000])
+    """
+    _check.tensor("resized_crop", "image", image)
+    height, width = _check.integers("resized_crop", "size", size, ("height", "width"))
+    if not isinstance(boxes, Tensor):
+        boxes = _numbers_tensor(image, boxes)
+    if boxes.dtype == torch.float64:
+        return _resize(image, boxes, height, width, interpolation, antialias)
+    return _resized_crop(image, boxes, height, width, interpolation, antialias)
+
+
+def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
+    whole = hasattr(box, "__len__") and all(isinstance(v, int) for v in box)
+    region = _box_tensor("resized_crop", image, box)
+    if whole:
+        _check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
+    return region.long() if whole else region
 
 
 def resize_out(

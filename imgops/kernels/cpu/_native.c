@@ -1,4 +1,5 @@
-/* Separable resampling by banded tables: PIL's antialiased resize and the adjoint of every resize.
+/* Separable resampling by banded tables, PIL's antialiased resize and the adjoint of every resize; and colour
+ * (_native_color.h).
  *
  * PIL's own arithmetic on uint8 (22-bit integer weights; a horizontal and a vertical pass, in the order that
  * the caller names; each rounded to 8 bits), arranged for vector units: both passes are sums of whole rows,
@@ -11,8 +12,10 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <immintrin.h>
@@ -36,6 +39,7 @@ typedef struct {
 } Table;
 
 #include "_native_uint8.h"
+#include "_native_color.h"
 
 /* ---- float32 and float64 ----------------------------------------------------------------------- */
 
@@ -189,16 +193,47 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     return PyBool_FromLong(done);
 }
 
+static PyObject *color(PyObject *self, PyObject *args) {
+    const char *kind, *name;
+    unsigned long long out, in, other;
+    Color job;
+    size_t i;
+    int level, wide;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "ssKKKnnnffi", &name, &kind, &out, &in, &other, &job.pixels, &job.pixel_step,
+                          &job.channel_step, &job.amount, &job.constant, &level))
+        return NULL;
+    job.out = (void *)(uintptr_t)out;
+    job.in = (const void *)(uintptr_t)in;
+    job.other = (const void *)(uintptr_t)other;
+    wide = level && machine_level();
+    for (i = 0; i < sizeof colors / sizeof *colors; i++)
+        if (!strcmp(colors[i].name, name)) {
+            Py_BEGIN_ALLOW_THREADS
+            if (*kind == 'B')
+                (wide ? colors[i].wide_u8 : colors[i].plain_u8)(&job);
+            else
+                (wide ? colors[i].wide_f32 : colors[i].plain_f32)(&job);
+            Py_END_ALLOW_THREADS
+            Py_RETURN_NONE;
+        }
+    PyErr_Format(PyExc_ValueError, "no such kernel: %s", name);
+    return NULL;
+}
+
 static PyMethodDef methods[] = {
     {"resample", resample, METH_VARARGS,
      "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, level)"
      " -> bool\n\nApply a banded table to each axis; False when it was not done and nothing useful was written.\n"
      "level: the vector instructions to use at most; 0 none, 1 AVX2, 2 AVX-512 with VNNI."},
+    {"color", color, METH_VARARGS,
+     "color(name, kind, out, in, other, pixels, pixel_step, channel_step, amount, constant, level)\n\n"
+     "One pass over an image, whose steps are counted in values; in and out may be the same memory."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_native", "Separable resampling by banded tables.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_native", "Separable resampling by banded tables, and colour.", -1, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }

@@ -148,7 +148,7 @@ def pad(
 ) -> None:
     interleaved = _layout.writes_interleaved(out)
     channels = out.shape[-3]
-    values = None if fill is None or mode != "constant" else saturate(fill, image.dtype)
+    values = None if fill is None or mode != "constant" else saturate("pad", fill, image.dtype)
     scalars: list[Scalar] | None = [_ZERO]
     if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
         scalars = None
@@ -215,7 +215,7 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
     _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
 
 
-def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
+def saturate(op: str, fill: Tensor, dtype: torch.dtype) -> Tensor:
     """``fill`` in another dtype as OpenCV casts it: rounded half to even, held in the range."""
     if dtype.is_floating_point or dtype.is_complex or fill.dtype == dtype:
         return fill.detach().to(dtype)
@@ -225,7 +225,7 @@ def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
     flat = values.flatten().tolist()
     for value in flat:
         if not math.isfinite(value):
-            _check.fail(ValueError, "pad", f"fill must be finite for {dtype}", value)
+            _check.fail(ValueError, op, f"fill must be finite for {dtype}", value)
     info = torch.iinfo(dtype)
     held = [min(max(round(v), info.min), info.max) for v in flat]
     return torch.tensor(held, dtype=dtype, device="cpu").reshape(fill.shape)

@@ -111,6 +111,57 @@ def resize_adjoint(
     _each_region("resize_adjoint", out, grad, box, out, one)
 
 
+def resized_crop(
+    out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> None:
+    """``resize`` of what each box cuts out: unlike a region of ``resize``, a crop shows nothing around it."""
+
+    def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
+        left, top, right, bottom = box
+        part = source[..., top:bottom, left:right]
+        if part.shape == target.shape:
+            target.copy_(part)
+        else:
+            resize(target, part, None, height, width, interpolation, antialias)
+
+    _each_crop("resized_crop", out, image, boxes, image, one)
+
+
+def resized_crop_adjoint(
+    out: Tensor, grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> None:
+    def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
+        left, top, right, bottom = box
+        part = _layout.empty(source, bottom - top, right - left)
+        resize_adjoint(part, source, None, bottom - top, right - left, interpolation, antialias)
+        target.zero_()
+        target[..., top:bottom, left:right] = part
+
+    _each_crop("resized_crop_adjoint", out, grad, boxes, out, one)
+
+
+def _each_crop(
+    op: str,
+    out: Tensor,
+    image: Tensor,
+    boxes: Tensor,
+    wide: Tensor,
+    work: Callable[[Tensor, Tensor, Sequence[int]], None],
+) -> None:
+    """Call ``work(out, image, box)`` for each box; ``wide`` is the image that they lie in."""
+    out, image, batch = out.detach(), image.detach(), image.shape[:-3]
+    every = boxes.reshape(-1, 4).tolist()
+    _check.boxes(op, every, *wide.shape[-2:])
+    if out.numel() == 0:
+        return
+    if len(every) == 1:
+        work(out, image, every[0])
+        return
+    each = boxes.expand(*batch, 4).reshape(-1, 4).tolist()
+    for index, box in zip(np.ndindex(*batch), each, strict=True):
+        work(out[index], image[index], box)
+
+
 def _in_single(
     kernel: Callable[..., None],
     out: Tensor,

@@ -1,0 +1,138 @@
+"""Gradients of the warps: pixels go back through the adjoint, positions get the image's slope.
+
+A matrix is a map of a few numbers: its gradient is the chain rule through the positions that it makes.
+Forward mode is derived from the decompositions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition import geometry as positions
+
+ops = torch.ops.imgops
+
+
+def _saved(ctx: Any) -> tuple[Any, Any, Any]:
+    first, second, *fill = ctx.saved_tensors
+    return first, second, fill[0] if fill else None
+
+
+def _save(ctx: Any, *tensors: Tensor | None) -> None:
+    kept = [t for t in tensors if t is not None]
+    ctx.save_for_backward(*kept)
+
+
+def remap_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    image, map, fill, *ctx.how = inputs
+    _save(ctx, image, map, fill)
+
+
+def remap_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, map, fill = _saved(ctx)
+    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    return grad_image, grad_map, grad_fill, None, None
+
+
+def _pulled(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
+    """The gradients for image, map and fill."""
+    grad_image = grad_map = grad_fill = None
+    if ctx.needs_input_grad[0]:
+        grad_image = ops.remap_adjoint(grad, map, *image.shape[-2:], *ctx.how)
+    if ctx.needs_input_grad[1]:
+        grad_map = ops.remap_slope(grad, image, map, fill, *ctx.how)
+    if ctx.needs_input_grad[2]:
+        one = grad.new_ones(()).expand(*image.shape[:-3], 1, *image.shape[-2:])
+        uncovered = 1 - ops.remap(one, map, None, *ctx.how)
+        total = (grad * uncovered).sum((-2, -1))
+        size = (1,) * (total.ndim - fill.ndim) + tuple(fill.shape)
+        grad_fill = total.sum_to_size(size).reshape(fill.shape).to(device="cpu", dtype=fill.dtype)
+    return grad_image, grad_map, grad_fill
+
+
+def remap_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    grad, map, *_, interpolation, border = inputs
+    ctx.how = interpolation, border
+    _save(ctx, grad, map)
+
+
+def remap_adjoint_backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, ...]:
+    grad, map, _ = _saved(ctx)
+    back = slope = None
+    if ctx.needs_input_grad[0]:
+        back = ops.remap(cotangent, map, None, *ctx.how)
+    if ctx.needs_input_grad[1]:
+        slope = ops.remap_slope(grad, cotangent, map, None, *ctx.how)
+    return back, slope, None, None, None, None
+
+
+def warp_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    image, matrix, fill, height, width, interpolation, border = inputs
+    ctx.size = height, width
+    ctx.how = interpolation, border
+    _save(ctx, image, matrix, fill)
+
+
+def _map(ctx: Any, made: Any, image: Tensor, matrix: Tensor) -> Tensor:
+    map = made(matrix, *ctx.size, image.device)
+    return map.expand(*image.shape[:-3], *map.shape[-3:])
+
+
+def _grid(ctx: Any, image: Tensor) -> Tensor:
+    height, width = ctx.size
+    return positions.pixel_grid(height, width, image.device)
+
+
+def _flat(map: Tensor) -> Tensor:
+    return map.reshape(*map.shape[:-2], map.shape[-2] * map.shape[-1])
+
+
+def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> Tensor:
+    """From the gradient of an inverse to that of the matrix; the batch may be larger than the matrix's."""
+    back = -(inverse.mT @ grad_inverse @ inverse.mT)[..., : matrix.shape[-2], :]
+    size = (1,) * (back.ndim - matrix.ndim) + tuple(matrix.shape)
+    return back.sum_to_size(size).reshape(matrix.shape).to(device=matrix.device, dtype=matrix.dtype)
+
+
+def _square(matrix: Tensor) -> Tensor:
+    """An affine matrix with its third row."""
+    row = matrix.new_tensor([0.0, 0.0, 1.0]).expand(*matrix.shape[:-2], 1, 3)
+    return torch.cat([matrix, row], -2)
+
+
+def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, matrix, fill = _saved(ctx)
+    map = _map(ctx, positions.affine_map, image, matrix)
+    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    grad_matrix = None
+    if grad_map is not None:
+        grid = _grid(ctx, image)
+        pulled = (_flat(grad_map) @ grid.mT).cpu()
+        pulled = torch.cat([pulled, torch.zeros_like(pulled[..., :1, :])], -2)
+        inverse = _square(positions.inverse_affine(matrix.double()))
+        grad_matrix = _matrix_gradient(pulled, inverse, matrix)
+    return grad_image, grad_matrix, grad_fill, None, None, None, None
+
+
+def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, matrix, fill = _saved(ctx)
+    map = _map(ctx, positions.perspective_map, image, matrix)
+    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    grad_matrix = None
+    if grad_map is not None:
+        inverse = positions.inverse_perspective(matrix.double())
+        grid = _grid(ctx, image)
+        x, y = _flat(map).unbind(-2)
+        gx, gy = _flat(grad_map).unbind(-2)
+        scale = _reciprocal(inverse.to(image.device) @ grid)
+        pulled = torch.stack([gx, gy, -(gx * x + gy * y)], -2) * scale
+        grad_matrix = _matrix_gradient((pulled @ grid.mT).cpu(), inverse, matrix)
+    return grad_image, grad_matrix, grad_fill, None, None, None, None
+
+
+def _reciprocal(homogeneous: Tensor) -> Tensor:
+    w = homogeneous[..., 2:, :]
+    return torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))

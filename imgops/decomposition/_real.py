@@ -1,0 +1,27 @@
+"""The precision that pixels are computed in, and the way back."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _layout
+
+
+def working(image: Tensor) -> torch.dtype:
+    """What an image is computed in."""
+    return torch.float64 if image.dtype == torch.float64 else torch.float32
+
+
+def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
+    """A parameter of one number a sample, so that it broadcasts over images."""
+    value = value.to(device=image.device, dtype=working(image))
+    return value.reshape(
+        *value.shape[: value.ndim - core], *(1,) * (3 - core), *value.shape[value.ndim - core :]
+    )
+
+
+def finished(out: Tensor, image: Tensor) -> Tensor:
+    """In the dtype and the memory format of ``image``, and no view of it."""
+    out = _layout.in_format(out.to(image.dtype), _layout.is_interleaved(image))
+    return out.clone() if out is image else out

@@ -1,0 +1,130 @@
+"""Decompositions of the colour operators: PIL's arithmetic on uint8, the same in real numbers on floats.
+
+A float image lies in [0, 1], as torchvision has it. The kernels run these formulas themselves where there is
+no faster way to the same values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition import levels
+from imgops.decomposition._real import finished, parameter, working
+
+#: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
+_LUMA_INTEGERS = (19595, 38470, 7471)
+_LUMA = (0.299, 0.587, 0.114)
+
+
+def mixed(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
+    """``Image.blend`` from one picture to another, or beyond; float images stay in [0, 1]."""
+    if image.dtype == torch.uint8:
+        return (start.float() + factor * (end.float() - start.float())).clamp(0, 255).trunc()
+    return (end * factor + start * (1 - factor)).clamp(0, 1)
+
+
+def luma(image: Tensor) -> Tensor:
+    """One channel: PIL's mode L."""
+    if image.shape[-3] == 1:
+        return image.to(torch.int32) if image.dtype == torch.uint8 else image.to(working(image))
+    red, green, blue = image.unsqueeze(-4).unbind(-3)
+    if image.dtype == torch.uint8:
+        r, g, b = (w * x.to(torch.int32) for w, x in zip(_LUMA_INTEGERS, (red, green, blue), strict=True))
+        return torch.div(r + g + b + 0x8000, 1 << 16, rounding_mode="floor")
+    dtype = working(image)
+    return _LUMA[0] * red.to(dtype) + _LUMA[1] * green.to(dtype) + _LUMA[2] * blue.to(dtype)
+
+
+def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
+    x = image.to(working(image))
+    return finished(mixed(torch.zeros_like(x), x, parameter(factor, image), image), image)
+
+
+def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
+    gray = luma(image)
+    if image.dtype == torch.uint8:
+        count = gray.shape[-2] * gray.shape[-1]
+        total = gray.to(torch.int64).sum((-3, -2, -1), keepdim=True)
+        mean = (total.double() / count + 0.5).floor()
+    else:
+        mean = gray.mean((-3, -2, -1), keepdim=True)
+    x = image.to(working(image))
+    return finished(mixed(mean.to(x.dtype), x, parameter(factor, image), image), image)
+
+
+def adjust_saturation(image: Tensor, factor: Tensor) -> Tensor:
+    x = image.to(working(image))
+    return finished(mixed(luma(image).to(x.dtype), x, parameter(factor, image), image), image)
+
+
+def grayscale(image: Tensor, channels: int) -> Tensor:
+    gray = luma(image)
+    return finished(gray.expand(*image.shape[:-3], channels, *image.shape[-2:]), image)
+
+
+def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
+    if image.shape[-3] == 1:
+        return finished(image, image)
+    x = image.to(working(image))
+    red, green, blue = x.unsqueeze(-4).unbind(-3)
+    most, least = x.amax(-3, keepdim=True), x.amin(-3, keepdim=True)
+    chroma = most - least
+    safe = torch.where(chroma == 0, 1, chroma)
+    turn = torch.where(
+        most == red,
+        (green - blue) / safe,
+        torch.where(most == green, (blue - red) / safe + 2, (red - green) / safe + 4),
+    )
+    turn = turn + parameter(factor, image) * 6
+    # Each channel goes up, stays, comes down and stays again, a third of the circle after the one before.
+    k = torch.cat([5 + turn, 3 + turn, 1 + turn], -3)
+    k = k - 6 * torch.floor(k / 6)
+    ramp = torch.minimum(k, 4 - k).clamp(0, 1)
+    out = most - chroma * ramp
+    if image.dtype == torch.uint8:
+        # torchvision's rounding of a float image to uint8, 255.999 / 255
+        return finished((out * 1.003917647).clamp(0, 255).trunc(), image)
+    return finished(out.clamp(0, 1), image)
+
+
+def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
+    x = image.to(working(image))
+    channels = image.shape[-3]
+    matrix = matrix.to(device=image.device, dtype=x.dtype)
+    flat = x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
+    out = matrix[..., :channels] @ flat
+    if matrix.shape[-1] > channels:
+        out = out + matrix[..., channels:]
+    if image.dtype == torch.uint8:
+        out = out.round().clamp(0, 255)
+    return finished(out.reshape(*image.shape[:-3], matrix.shape[-2], *image.shape[-2:]), image)
+
+
+def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
+    given, steps = image, [STEPS[name] for name in names.split(",")]
+    if image.dtype != torch.uint8:
+        image = image.to(working(image))
+    for turn in range(order.shape[-1]):
+        which = order[..., turn].to(image.device)[..., None, None, None]
+        out = image
+        for i, step in enumerate(steps):
+            out = torch.where(which == i, step(image, amounts[..., i]), out)
+        image = out
+    return finished(image, given)
+
+
+#: The steps of a sequence: each of an image and one number a sample.
+STEPS: dict[str, Any] = {
+    "brightness": adjust_brightness,
+    "contrast": adjust_contrast,
+    "saturation": adjust_saturation,
+    "hue": adjust_hue,
+    "posterize": levels.posterize,
+    "solarize": levels.solarize,
+    "invert": lambda image, amount: levels.invert(image),
+    "autocontrast": lambda image, amount: levels.autocontrast(image),
+    "equalize": lambda image, amount: levels.equalize(image),
+}

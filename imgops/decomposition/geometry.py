@@ -1,0 +1,194 @@
+"""Decompositions of the warps: gathered pixels, weighted; whole numbers are the centres of pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._real import finished, working
+from imgops.decomposition.compose import folded, saturated
+
+#: Farther out nothing changes; a position that is not finite lies there.
+_FAR = 2.0**30
+
+
+def pixel_grid(height: int, width: int, device: torch.device) -> Tensor:
+    """``(3, height * width)``: x, y and 1 of every pixel."""
+    y = torch.arange(height, dtype=torch.float64, device=device)[:, None].expand(height, width)
+    x = torch.arange(width, dtype=torch.float64, device=device)[None, :].expand(height, width)
+    return torch.stack([x, y, torch.ones_like(x)]).reshape(3, height * width)
+
+
+def inverse_affine(matrix: Tensor) -> Tensor:
+    """Of ``(..., 2, 3)``, as OpenCV inverts it: a matrix without an inverse becomes 0."""
+    a, b, c, d = (matrix[..., i, j] for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)))
+    determinant = a * d - b * c
+    scale = torch.where(determinant == 0, 0, 1 / torch.where(determinant == 0, 1, determinant))
+    linear = torch.stack([torch.stack([d, -b], -1), torch.stack([-c, a], -1)], -2) * scale[..., None, None]
+    moved = -(linear * matrix[..., None, :, 2]).sum(-1, keepdim=True)
+    return torch.cat([linear, moved], -1)
+
+
+def inverse_perspective(matrix: Tensor) -> Tensor:
+    """Of ``(..., 3, 3)``: the adjugate over the determinant."""
+    rows = matrix.unbind(-2)
+    cross = [torch.linalg.cross(rows[i], rows[j]) for i, j in ((1, 2), (2, 0), (0, 1))]
+    determinant = (rows[0] * cross[0]).sum(-1)
+    scale = torch.where(determinant == 0, 0, 1 / torch.where(determinant == 0, 1, determinant))
+    return torch.stack(cross, -1) * scale[..., None, None]
+
+
+def affine_map(matrix: Tensor, height: int, width: int, device: torch.device) -> Tensor:
+    """Where each pixel of the result lies in the source: ``(..., 2, height, width)``, in double precision."""
+    inverse = inverse_affine(matrix.to(device, torch.float64))
+    return _products(inverse, pixel_grid(height, width, device)).reshape(*matrix.shape[:-2], 2, height, width)
+
+
+def perspective_map(matrix: Tensor, height: int, width: int, device: torch.device) -> Tensor:
+    inverse = inverse_perspective(matrix.to(device, torch.float64))
+    u, v, w = _products(inverse, pixel_grid(height, width, device)).unbind(-2)
+    scale = torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))
+    return torch.stack([u * scale, v * scale], -2).reshape(*matrix.shape[:-2], 2, height, width)
+
+
+def _products(matrix: Tensor, grid: Tensor) -> Tensor:
+    """A product of matrices, which autocast leaves alone."""
+    return (matrix[..., None] * grid).sum(-2)
+
+
+def warp_affine(
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor:
+    return remap(image, affine_map(matrix, height, width, image.device), fill, interpolation, border)
+
+
+def warp_perspective(
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor:
+    return remap(image, perspective_map(matrix, height, width, image.device), fill, interpolation, border)
+
+
+def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
+    height, width = map.shape[-2:]
+    source = image if interpolation == "nearest" else image.to(working(image))
+    pixels = source.reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
+    outside = _outside(fill, image, source.dtype)
+    out = None
+    for at, inside, weight, _ in _taps(map, image.shape[-2:], interpolation, border):
+        value = pixels.gather(-1, at.expand(*pixels.shape[:-1], at.shape[-1]))
+        if inside is not None:
+            value = torch.where(inside, value, outside)
+        if weight is not None:
+            value = value * weight.to(source.dtype)
+        out = value if out is None else out + value
+    assert out is not None
+    if image.dtype == torch.uint8 and interpolation != "nearest":
+        out = out.round().clamp(0, 255)
+    return finished(out.reshape(*image.shape[:-2], height, width), image)
+
+
+def remap_adjoint(
+    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+) -> Tensor:
+    work = working(grad)
+    values = grad.to(work).reshape(*grad.shape[:-2], grad.shape[-2] * grad.shape[-1])
+    total = values.new_zeros((*grad.shape[:-2], height * width))
+    for at, inside, weight, _ in _taps(map, (height, width), interpolation, border):
+        part = values if weight is None else values * weight.to(work)
+        if inside is not None:
+            part = torch.where(inside, part, 0)
+        total = total.scatter_add(-1, at.expand(values.shape), part)
+    return finished(total.reshape(*grad.shape[:-2], height, width), grad)
+
+
+def remap_slope(
+    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+) -> Tensor:
+    height, width = map.shape[-2:]
+    if interpolation == "nearest":
+        return torch.zeros_like(map, memory_format=torch.contiguous_format)
+    work = working(image)
+    pixels = image.to(work).reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
+    outside = _outside(fill, image, work)
+    towards_x = towards_y = torch.zeros((), dtype=work, device=image.device)
+    for at, inside, _, slopes in _taps(map, image.shape[-2:], interpolation, border):
+        value = pixels.gather(-1, at.expand(*pixels.shape[:-1], at.shape[-1]))
+        if inside is not None:
+            value = torch.where(inside, value, outside)
+        towards_x = towards_x + value * slopes[0].to(work)
+        towards_y = towards_y + value * slopes[1].to(work)
+    flat = grad.to(work).reshape(*grad.shape[:-2], height * width)
+    slope = torch.stack([(flat * towards_x).sum(-2), (flat * towards_y).sum(-2)], -2)
+    return slope.reshape(*slope.shape[:-1], height, width).to(map.dtype)
+
+
+def _outside(fill: Tensor | None, image: Tensor, dtype: torch.dtype) -> Tensor:
+    if fill is None:
+        return torch.zeros((), dtype=dtype, device=image.device)
+    return saturated(fill.to(image.device), image.dtype).to(dtype)[..., None]
+
+
+def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """For each pixel that a sample is made of: its place in the flat image, whether it lies inside (None: it
+    does), its weight (None: 1) and how that changes along x and y. All are ``(..., 1, pixels)``."""
+    x, y = map.reshape(*map.shape[:-2], map.shape[-2] * map.shape[-1]).unsqueeze(-3).unbind(-2)
+    (left, across), (top, down) = _axis(x, interpolation), _axis(y, interpolation)
+    for j, (wy, sy) in enumerate(down):
+        row, row_inside = _index(top + j, size[0], border)
+        for i, (wx, sx) in enumerate(across):
+            column, column_inside = _index(left + i, size[1], border)
+            inside = None
+            if row_inside is not None and column_inside is not None:
+                inside = row_inside & column_inside
+            at = row * size[1] + column
+            if wx is None:
+                yield at, inside, None, None
+            else:
+                yield at, inside, wx * wy, (sx * wy, wx * sy)
+
+
+def _index(i: Tensor, size: int, border: str) -> tuple[Tensor, Tensor | None]:
+    if border != "constant":
+        return folded(border, i, size), None
+    return i.clamp(0, size - 1), (i >= 0) & (i < size)
+
+
+def _axis(position: Tensor, interpolation: str) -> tuple[Tensor, list[tuple[Any, Any]]]:
+    """The first pixel along an axis, and each pixel's weight and the weight's derivative."""
+    held = torch.nan_to_num(position, nan=-_FAR, posinf=_FAR, neginf=-_FAR).clamp(-_FAR, _FAR)
+    if interpolation == "nearest":
+        return held.detach().round().long(), [(None, None)]
+    start = held.detach().floor()
+    f = held - start
+    one = torch.ones_like(f)
+    if interpolation == "bilinear":
+        return start.long(), [(1 - f, -one), (f, one)]
+    a = -0.75
+    g, slope = 1 - f, 3 * a
+    weights = (
+        ((a * (f + 1) - 5 * a) * (f + 1) + 8 * a) * (f + 1) - 4 * a,
+        ((a + 2) * f - (a + 3)) * f * f + 1,
+        ((a + 2) * g - (a + 3)) * g * g + 1,
+    )
+    slopes = (
+        (slope * (f + 1) - 10 * a) * (f + 1) + 8 * a,
+        (3 * (a + 2) * f - 2 * (a + 3)) * f,
+        -(3 * (a + 2) * g - 2 * (a + 3)) * g,
+    )
+    last = 1 - weights[0] - weights[1] - weights[2], -slopes[0] - slopes[1] - slopes[2]
+    return start.long() - 1, [*zip(weights, slopes, strict=True), last]

@@ -1,0 +1,122 @@
+"""Fakes of the warps."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops._check import broken, fail
+from imgops.fake.compose import PAD_MODES, check_fill
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
+
+
+def warp_affine(
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor:
+    return _warp("warp_affine", image, matrix, 2, fill, height, width, interpolation, border)
+
+
+def warp_perspective(
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor:
+    return _warp("warp_perspective", image, matrix, 3, fill, height, width, interpolation, border)
+
+
+def _warp(
+    op: str,
+    image: Tensor,
+    matrix: Tensor,
+    rows: int,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor:
+    _sampled(op, "image", image, fill, interpolation, border)
+    _check.amounts(op, "matrix", matrix, image, rows, 3)
+    _size(op, height, width)
+    return _layout.empty(image, height, width)
+
+
+def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
+    _sampled("remap", "image", image, fill, interpolation, border)
+    _map("remap", map, "image", image)
+    return _layout.empty(image, *map.shape[-2:])
+
+
+def remap_adjoint(
+    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+) -> Tensor:
+    _check.image("remap_adjoint", "grad", grad)
+    _check.floating("remap_adjoint", "grad", grad)
+    _choices("remap_adjoint", interpolation, border)
+    _map("remap_adjoint", map, "grad", grad)
+    _same_size("remap_adjoint", grad, map)
+    _size("remap_adjoint", height, width)
+    return _layout.empty(grad, height, width)
+
+
+def remap_slope(
+    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+) -> Tensor:
+    _sampled("remap_slope", "image", image, fill, interpolation, border)
+    _check.image("remap_slope", "grad", grad)
+    _check.batch("remap_slope", "grad", grad, "image", image)
+    _map("remap_slope", map, "image", image)
+    _same_size("remap_slope", grad, map)
+    return map.new_empty(map.shape)
+
+
+def _sampled(op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, border: str) -> None:
+    _check.image(op, name, image)
+    _choices(op, interpolation, border)
+    if interpolation != "nearest":
+        _check.levels_or_floats(op, image)
+    elif image.dtype.itemsize > 8:
+        fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
+    if broken(image.shape[-2] * image.shape[-1] > 0):
+        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {_check.shape(image)}")
+    if fill is not None:
+        check_fill(op, image, fill)
+
+
+def _choices(op: str, interpolation: str, border: str) -> None:
+    _check.choice(op, "interpolation", interpolation, INTERPOLATIONS)
+    _check.choice(op, "border", border, PAD_MODES)
+
+
+def _size(op: str, height: int, width: int) -> None:
+    if broken(height >= 1) or broken(width >= 1):
+        fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
+    _check.pixels(op, "size", height, width)
+
+
+def _map(op: str, map: Tensor, name: str, image: Tensor) -> None:
+    _check.image(op, "map", map)
+    if map.dtype not in (torch.float32, torch.float64):
+        fail(TypeError, op, "map must be float32 or float64", map.dtype)
+    _check.same_device(op, "map", map, name, image)
+    if map.shape[-3] != 2:
+        fail(ValueError, op, "map must be (..., 2, H, W): x and y", f"shape {_check.shape(map)}")
+    _check.batch(op, "map", map, name, image)
+
+
+def _same_size(op: str, grad: Tensor, map: Tensor) -> None:
+    if grad.shape[-2:] != map.shape[-2:]:
+        height, width = _check.numbers(*map.shape[-2:])
+        fail(ValueError, op, f"grad must have the size of map ({height}, {width})", _check.shape(grad)[-2:])

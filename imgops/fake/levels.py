@@ -1,0 +1,49 @@
+"""Fakes of the operators that map single values."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops._check import fail
+from imgops.fake.color import image_like
+
+
+def lut(image: Tensor, table: Tensor) -> Tensor:
+    _check.image("lut", "image", image)
+    if image.dtype != torch.uint8:
+        fail(TypeError, "lut", "image must be uint8", image.dtype)
+    _check.parameter("lut", "table", table)
+    whole = table.ndim >= 2 and table.shape[-1] == 256
+    if not whole or not _check.broadcasts(table.shape[:-1], image.shape[:-2]):
+        must = "table must have 256 values, or (..., 1 or C, 256)"
+        fail(ValueError, "lut", must, f"shape {_check.shape(table)}")
+    return _layout.empty(image, *image.shape[-2:], dtype=table.dtype)
+
+
+def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
+    out = image_like("adjust_gamma", image)
+    _check.amounts("adjust_gamma", "gamma", gamma, image)
+    _check.amounts("adjust_gamma", "gain", gain, image)
+    return out
+
+
+def posterize(image: Tensor, bits: Tensor) -> Tensor:
+    out = image_like("posterize", image)
+    _check.amounts("posterize", "bits", bits, image)
+    return out
+
+
+def solarize(image: Tensor, threshold: Tensor) -> Tensor:
+    out = image_like("solarize", image)
+    _check.amounts("solarize", "threshold", threshold, image)
+    return out
+
+
+def autocontrast(image: Tensor) -> Tensor:
+    return image_like("autocontrast", image)
+
+
+def equalize(image: Tensor) -> Tensor:
+    return image_like("equalize", image)

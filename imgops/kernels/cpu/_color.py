@@ -1,0 +1,94 @@
+"""One pass of the native colour kernel over the frames of a batch.
+
+The kernel computes what the decomposition says, operation by operation: either gives the same bits on uint8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _layout, _torch_private
+from imgops.kernels.cpu import _threads
+
+try:
+    from imgops.kernels.cpu._native import color as native
+except ImportError:  # built without a C compiler: ATen runs the decompositions
+    native = None
+
+_KIND = {torch.uint8: "B", torch.float32: "f"}
+_LEVEL = 2  # all the vector instructions that the native kernel knows, where the machine has them
+
+
+def knows(image: Tensor) -> bool:
+    return native is not None and image.dtype in _KIND
+
+
+def each(value: Tensor, image: Tensor) -> list[float]:
+    """A parameter of one number, for each image of the batch."""
+    value = value.detach()
+    if value.ndim == 0:
+        number = value.item()
+        return [number] * (image.shape[:-3].numel() if image.ndim > 3 else 1)
+    return value.expand(image.shape[:-3]).reshape(-1).tolist()
+
+
+def elementwise(name: str, out: Tensor, image: Tensor, factors: list[float], constants: list[float]) -> None:
+    """A pass that treats every value alike."""
+    step = image[0].numel() if len(factors) == 1 and image.ndim > 3 else image.numel() // max(len(factors), 1)
+    size, kind = image.element_size(), _KIND[image.dtype]
+    source, target = image.data_ptr(), out.data_ptr()
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            at = i * step * size
+            native(name, kind, target + at, source + at, 0, step, 1, 0, factors[i], constants[i], _LEVEL)
+
+    _threads.split(len(factors), image.numel(), work)
+
+
+def images(out: Tensor, image: Tensor, other: Tensor, factors: list[float]) -> None:
+    """The blend of two images; all three have one memory format."""
+    step, size = image.numel() // max(len(factors), 1), image.element_size()
+    kind = _KIND[image.dtype]
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            at = i * step * size
+            pointers = out.data_ptr() + at, image.data_ptr() + at, other.data_ptr() + at
+            native("images", kind, *pointers, step, 1, 0, factors[i], 0.0, _LEVEL)
+
+    _threads.split(len(factors), image.numel(), work)
+
+
+def pixels(name: str, out: Tensor, image: Tensor, factors: list[float]) -> None:
+    """A pass that looks at the three channels of a pixel. ``image`` is planar or interleaved; ``out`` has its
+    format, or one channel, or is one double for each image."""
+    height, width = image.shape[-2:]
+    count = height * width
+    steps = (3, 1) if _layout.is_interleaved(image) else (1, count)
+    step_in = 3 * count * image.element_size()
+    step_out = out.nbytes // max(len(factors), 1)
+    kind, source, target = _KIND[image.dtype], image.data_ptr(), out.data_ptr()
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            pointers = target + i * step_out, source + i * step_in, 0
+            native(name, kind, *pointers, count, *steps, factors[i], 0.0, _LEVEL)
+
+    _threads.split(len(factors), image.numel(), work)
+
+
+def readable(image: Tensor, out: Any = None) -> Tensor:
+    """``image`` in one of the two formats: that of ``out``, where it is given."""
+    interleaved = _layout.is_interleaved(image) if out is None else _layout.writes_interleaved(out)
+    return _layout.in_format(image.detach(), interleaved)
+
+
+def computed(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Any) -> None:
+    """The decomposition is the kernel."""
+    with _torch_private.afresh(), torch.no_grad():
+        out.copy_(function(image.detach(), *parameters))

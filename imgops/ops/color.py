@@ -1,0 +1,386 @@
+"""Colour: operators that mix the channels of a pixel, or blend it with what has less colour."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import color as decomposition
+from imgops.fake import color as fake
+from imgops.kernels.cpu import color as cpu
+
+
+@operator(
+    "imgops::adjust_brightness",
+    kernel=cpu.adjust_brightness,
+    fake=fake.adjust_brightness,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_brightness,
+)
+def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::adjust_contrast",
+    kernel=cpu.adjust_contrast,
+    fake=fake.adjust_contrast,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_contrast,
+)
+def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::adjust_saturation",
+    kernel=cpu.adjust_saturation,
+    fake=fake.adjust_saturation,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_saturation,
+)
+def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::adjust_hue",
+    kernel=cpu.adjust_hue,
+    fake=fake.adjust_hue,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_hue,
+)
+def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::grayscale",
+    kernel=cpu.grayscale,
+    fake=fake.grayscale,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.grayscale,
+)
+def _grayscale(image: Tensor, channels: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::color_matrix",
+    kernel=cpu.color_matrix,
+    fake=fake.color_matrix,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.color_matrix,
+)
+def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::color_sequence",
+    kernel=cpu.color_sequence,
+    fake=fake.color_sequence,
+    vmap=vmap.leading(3, 1, 1),
+    sharding=sharding.leading(3, 1, 1),
+    decomposition=decomposition.color_sequence,
+)
+def _color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor: ...
+
+
+def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
+    """Make an image darker or brighter.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    factor : float or Tensor
+        0 is black, 1 the image itself, 2 twice as bright. Any real number.
+        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
+        recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+    ValueError
+        If ``factor`` is not one value or one a sample.
+
+    Notes
+    -----
+    Reference: :class:`PIL.ImageEnhance.Brightness`, equal to the bit on uint8 (results are truncated).
+    Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is computed in float32
+    and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
+    to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.adjust_brightness(torch.tensor([[[10, 100, 200]]], dtype=torch.uint8), 1.5)
+    tensor([[[ 15, 150, 255]]], dtype=torch.uint8)
+    """
+    _check.tensor("adjust_brightness", "image", image)
+    return _adjust_brightness(image, _check.real("adjust_brightness", "factor", factor))
+
+
+def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
+    """Move every value away from the mean grey of its image, or towards it.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    factor : float or Tensor
+        0 is grey all over, 1 the image itself, 2 twice the contrast. Any real number.
+        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
+        recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+    ValueError
+        If ``factor`` is not one value or one a sample, or ``image`` has neither 1 nor 3 channels.
+
+    Notes
+    -----
+    Reference: :class:`PIL.ImageEnhance.Contrast`, equal to the bit on uint8: the mean of mode L is
+    rounded to a level. Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is
+    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
+    formula and is exact to second order; where a value is held at an end of its range it is 0. Under
+    autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.adjust_contrast(torch.tensor([[[0.25, 0.75]]]), 0.5)
+    tensor([[[0.3750, 0.6250]]])
+    """
+    _check.tensor("adjust_contrast", "image", image)
+    return _adjust_contrast(image, _check.real("adjust_contrast", "factor", factor))
+
+
+def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
+    """Take colour away, or add some.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    factor : float or Tensor
+        0 is grey, 1 the image itself, 2 twice as colourful. Any real number.
+        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
+        recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+    ValueError
+        If ``factor`` is not one value or one a sample, or ``image`` has neither 1 nor 3 channels.
+
+    Notes
+    -----
+    Reference: :class:`PIL.ImageEnhance.Color`, equal to the bit on uint8. An image of 1 channel stays.
+    Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is computed in float32
+    and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
+    to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> pixel = torch.tensor([200, 100, 50], dtype=torch.uint8).reshape(3, 1, 1)
+    >>> imgops.adjust_saturation(pixel, 0.5).flatten()
+    tensor([162, 112,  87], dtype=torch.uint8)
+    """
+    _check.tensor("adjust_saturation", "image", image)
+    return _adjust_saturation(image, _check.real("adjust_saturation", "factor", factor))
+
+
+def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
+    """Turn all hues round the colour circle.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    factor : float or Tensor
+        A part of the circle: 0 is the image itself, 1/3 turns red into green, and so does -2/3. Any real
+        number.
+        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
+        recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+    ValueError
+        If ``factor`` is not one value or one a sample, or ``image`` has neither 1 nor 3 channels.
+
+    Notes
+    -----
+    Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8: HSV in real numbers, for
+    PIL's mode HSV keeps a hue in 8 bits and moves colours by several levels. An image of 1 channel stays.
+    Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is computed in float32
+    and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
+    to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1)
+    >>> imgops.adjust_hue(red, 1 / 3).flatten()
+    tensor([0., 1., 0.])
+    """
+    _check.tensor("adjust_hue", "image", image)
+    return _adjust_hue(image, _check.real("adjust_hue", "factor", factor))
+
+
+def grayscale(image: Tensor, channels: int = 1) -> Tensor:
+    """Keep the luma only.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    channels : {1, 3}
+        How many channels come out, all alike.
+
+    Returns
+    -------
+    Tensor
+        ``(..., channels, H, W)`` in the dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point.
+    ValueError
+        If ``image`` or the result has neither 1 nor 3 channels.
+
+    Notes
+    -----
+    Reference: ``Image.convert("L")``, equal to the bit on uint8. Floats: 0.299 R + 0.587 G + 0.114 B,
+    within 1e-6. Linear; the gradient is derived from the formula. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.grayscale(torch.tensor([200, 100, 50], dtype=torch.uint8).reshape(3, 1, 1))
+    tensor([[[124]]], dtype=torch.uint8)
+    """
+    _check.tensor("grayscale", "image", image)
+    return _grayscale(image, _check.integer("grayscale", "channels must be 1 or 3", channels))
+
+
+def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
+    """Multiply the channels of every pixel by a matrix.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range. Any device.
+    matrix : Tensor
+        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` has one a sample. CPU;
+        it can change between calls without a recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        ``(..., D, H, W)`` in the dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``matrix`` is not made of numbers.
+    ValueError
+        If ``matrix`` has neither C nor C + 1 columns, or is not one or one a sample.
+
+    Notes
+    -----
+    Reference: ``cv2.transform``: within 1 level on uint8 (rounded half to even, held in the range) and
+    1e-5 on floats. float64 is computed in double precision; half precision in float32 and rounded once.
+    The gradient is derived from the product; that of uint8's rounding does not exist. Under autocast the
+    dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> swap = torch.tensor([[0.0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    >>> imgops.color_matrix(torch.tensor([1.0, 2.0, 3.0]).reshape(3, 1, 1), swap).flatten()
+    tensor([3., 2., 1.])
+    """
+    _check.tensor("color_matrix", "image", image)
+    _check.tensor("color_matrix", "matrix", matrix)
+    return _color_matrix(image, matrix)
+
+
+def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
+    """Apply several colour operators in an order that is data: the body of ColorJitter.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    order : Tensor
+        int64, ``(K,)`` or ``(..., K)`` (one order a sample), CPU: which step comes first, second and so
+        on, as a place in ``names``. -1, and whatever is no place, leaves the image as it is.
+    amounts : Tensor
+        ``(n,)`` or ``(..., n)``, CPU: the number that each of the n steps gets. It can require a gradient.
+    names : str
+        The steps, with commas between: "brightness", "contrast", "saturation", "hue", "posterize",
+        "solarize", "invert", "autocontrast", "equalize". The last three use no number.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, ``order`` is not int64, or
+        ``amounts`` is not made of numbers.
+    ValueError
+        If a name is unknown, a shape does not fit, or a step needs 1 or 3 channels.
+
+    Notes
+    -----
+    Reference: the operators of these names (:func:`adjust_brightness` and so on), one after the other, to
+    the bit on uint8. Changing the order never recompiles, and a step that is not chosen costs nothing.
+    The gradient is that of the steps. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.full((1, 1, 1), 0.5)
+    >>> amounts = torch.tensor([0.5, 0.0])
+    >>> imgops.color_sequence(image, torch.tensor([0, 1]), amounts, "brightness,invert")
+    tensor([[[0.7500]]])
+    >>> imgops.color_sequence(image, torch.tensor([1, -1]), amounts, "brightness,invert")
+    tensor([[[0.5000]]])
+    """
+    for name, value in (("image", image), ("order", order), ("amounts", amounts)):
+        _check.tensor("color_sequence", name, value)
+    return _color_sequence(image, order, amounts, names)

@@ -1,0 +1,377 @@
+"""Geometry: pixels that come from elsewhere in the image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from imgops import _check, autocast, sharding, vmap
+from imgops._registry import operator
+from imgops._rows import Gradient
+from imgops.autograd import geometry as autograd
+from imgops.decomposition import geometry as decomposition
+from imgops.fake import geometry as fake
+from imgops.kernels.cpu import geometry as cpu
+from imgops.ops.compose import fill_tensor
+
+
+@operator(
+    "imgops::warp_affine",
+    kernel=cpu.warp_affine,
+    fake=fake.warp_affine,
+    autograd=Gradient(autograd.warp_setup_context, autograd.warp_affine_backward),
+    vmap=vmap.leading(3, 2, 1),
+    sharding=sharding.leading(3, 2, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.warp_affine,
+    adjoint="remap_adjoint",
+)
+def _warp_affine(
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::warp_perspective",
+    kernel=cpu.warp_perspective,
+    fake=fake.warp_perspective,
+    autograd=Gradient(autograd.warp_setup_context, autograd.warp_perspective_backward),
+    vmap=vmap.leading(3, 2, 1),
+    sharding=sharding.leading(3, 2, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.warp_perspective,
+    adjoint="remap_adjoint",
+)
+def _warp_perspective(
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::remap",
+    kernel=cpu.remap,
+    fake=fake.remap,
+    autograd=Gradient(autograd.remap_setup_context, autograd.remap_backward),
+    vmap=vmap.leading(3, 3, 1),
+    sharding=sharding.leading(3, 3, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.remap,
+    adjoint="remap_adjoint",
+)
+def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::remap_adjoint",
+    kernel=cpu.remap_adjoint,
+    fake=fake.remap_adjoint,
+    autograd=Gradient(autograd.remap_adjoint_setup_context, autograd.remap_adjoint_backward),
+    vmap=vmap.leading(3, 3),
+    sharding=sharding.leading(3, 3),
+    autocast=autocast.float32,
+    decomposition=decomposition.remap_adjoint,
+    adjoint="remap",
+)
+def _remap_adjoint(
+    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::remap_slope",
+    kernel=cpu.remap_slope,
+    fake=fake.remap_slope,
+    vmap=vmap.leading(3, 3, 3, 1),
+    sharding=sharding.leading(3, 3, 3, 1),
+    autocast=autocast.float32,
+    decomposition=decomposition.remap_slope,
+)
+def _remap_slope(
+    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+) -> Tensor: ...
+
+
+def warp_affine(
+    image: Tensor,
+    matrix: Sequence[Sequence[float]] | Tensor,
+    size: Sequence[int] | None = None,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Move, turn, stretch or shear an image: a matrix says where each position goes.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+    matrix : Tensor
+        ``(2, 3)``, or ``(..., 2, 3)`` for one a sample, CPU: it takes a position ``(x, y, 1)`` in
+        ``image`` to one in the result. Whole numbers are the centres of pixels, x goes right and y down. It
+        can change between calls without a recompile, and can require a gradient.
+    size : sequence of 2 int, optional
+        ``(height, width)`` of the result in pixels; by default that of ``image``.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        How values between pixels are made.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image, as for :func:`pad`.
+    fill : number, sequence of numbers or Tensor
+        The value of a constant border, as for :func:`pad`. It is mixed with pixels at the edge as if it lay
+        beside them: no dark fringe.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` in the dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype cannot be interpolated, or ``matrix`` is not made of numbers.
+    ValueError
+        If ``matrix`` is not (2, 3) for all or for each sample, or another argument is out of its range.
+
+    Notes
+    -----
+    Reference: ``cv2.warpAffine``, equal to the bit on uint8 and float32 (from OpenCV 5 on itself within
+    half a level of the true value). float64 is computed in double precision throughout; half precision in
+    float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to ``matrix`` and
+    ``fill``; they are those of the true positions, second order too. Under autocast half precision
+    is warped in float32 and stays float32.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> half_a_pixel_right = [[1, 0, 0.5], [0, 1, 0]]
+    >>> imgops.warp_affine(torch.tensor([[[0.0, 4.0, 8.0]]]), half_a_pixel_right, fill=-2)
+    tensor([[[-1.,  2.,  6.]]])
+    """
+    _check.tensor("warp_affine", "image", image)
+    matrix = _check.real("warp_affine", "matrix", matrix)
+    height, width = _size("warp_affine", image, size)
+    value = fill_tensor("warp_affine", fill, image.dtype)
+    return _warp_affine(image, matrix, value, height, width, interpolation, border)
+
+
+def warp_perspective(
+    image: Tensor,
+    matrix: Sequence[Sequence[float]] | Tensor,
+    size: Sequence[int] | None = None,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Look at an image from elsewhere: a matrix of homogeneous coordinates moves each position.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+    matrix : Tensor
+        ``(3, 3)``, or ``(..., 3, 3)`` for one a sample, CPU: it takes a position ``(x, y, 1)`` in
+        ``image`` to one in the result. Whole numbers are the centres of pixels, x goes right and y down. It
+        can change between calls without a recompile, and can require a gradient.
+    size : sequence of 2 int, optional
+        ``(height, width)`` of the result in pixels; by default that of ``image``.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        How values between pixels are made.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image, as for :func:`pad`.
+    fill : number, sequence of numbers or Tensor
+        The value of a constant border, as for :func:`pad`. It is mixed with pixels at the edge as if it lay
+        beside them: no dark fringe.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` in the dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype cannot be interpolated, or ``matrix`` is not made of numbers.
+    ValueError
+        If ``matrix`` is not (3, 3) for all or for each sample, or another argument is out of its range.
+
+    Notes
+    -----
+    Reference: ``cv2.warpPerspective``, equal to the bit on uint8 and float32 (from OpenCV 5 on itself within
+    half a level of the true value). float64 is computed in double precision throughout; half precision in
+    float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to ``matrix`` and
+    ``fill``; they are those of the true positions, second order too. Under autocast half precision
+    is warped in float32 and stays float32.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> twice_as_large = [[1, 0, 0], [0, 1, 0], [0, 0, 0.5]]
+    >>> imgops.warp_perspective(torch.tensor([[[0.0, 4.0, 8.0]]]), twice_as_large)
+    tensor([[[0., 2., 4.]]])
+    """
+    _check.tensor("warp_perspective", "image", image)
+    matrix = _check.real("warp_perspective", "matrix", matrix)
+    height, width = _size("warp_perspective", image, size)
+    value = fill_tensor("warp_perspective", fill, image.dtype)
+    return _warp_perspective(image, matrix, value, height, width, interpolation, border)
+
+
+def remap(
+    image: Tensor,
+    map: Tensor,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Take each pixel from where a map says.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+    map : Tensor
+        ``(..., 2, height, width)``, float32 or float64, on the device of ``image``: the x and y there that
+        each pixel of the result shows. Whole numbers are the centres of pixels. Its leading dimensions
+        broadcast with those of ``image``. It can require a gradient.
+    interpolation, border, fill
+        As for :func:`warp_affine`.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` in the dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype cannot be interpolated, or ``map`` is neither float32 nor float64.
+    ValueError
+        If a shape does not fit, or another argument is out of its range.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` with a float32 map, equal to the bit on uint8 and float32; a float64 map, and a
+    float64 image, are computed in double precision. A position that is not finite shows the border.
+    Gradients go to ``image`` by the registered adjoint, to ``map`` and to ``fill``, second order too; where a
+    position crosses a pixel's centre the slope to its right, or below it, counts. Under autocast half
+    precision is sampled in float32 and stays float32.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> map = torch.tensor([[[0.5, 2.0]], [[0.0, 0.0]]])
+    >>> imgops.remap(torch.tensor([[[0.0, 4.0, 8.0]]]), map)
+    tensor([[[2., 8.]]])
+    """
+    _check.tensor("remap", "image", image)
+    _check.tensor("remap", "map", map)
+    value = fill_tensor("remap", fill, image.dtype)
+    if image.ndim >= 3 and map.ndim >= 3 and image.shape[:-3] != map.shape[:-3]:
+        try:
+            batch = torch.broadcast_shapes(image.shape[:-3], map.shape[:-3])
+        except RuntimeError:
+            must = f"map must have leading dimensions that broadcast with {_check.shape(image)[:-3]}"
+            _check.fail(ValueError, "remap", must, _check.shape(map)[:-3])
+        image, map = image.expand(*batch, *image.shape[-3:]), map.expand(*batch, *map.shape[-3:])
+    return _remap(image, map, value, interpolation, border)
+
+
+def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
+    """Mirror an image.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    direction : {"horizontal", "vertical", "both"}
+        Left and right change places, top and bottom, or both.
+
+    Returns
+    -------
+    Tensor
+        The shape and memory format of ``image``, a copy.
+
+    Raises
+    ------
+    ValueError
+        If ``direction`` is unknown, or ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: ``cv2.flip``, equal to the bit for every dtype. No operator of its own: PyTorch's ``flip`` has
+    every facet. The gradient is exact. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.flip(torch.tensor([[[1, 2, 3]]]))
+    tensor([[[3, 2, 1]]])
+    """
+    _check.tensor("flip", "image", image)
+    _check.image("flip", "image", image)
+    _check.choice("flip", "direction", direction, _DIRECTIONS)
+    return image.flip(_DIRECTIONS[direction])
+
+
+_DIRECTIONS = {"horizontal": (-1,), "vertical": (-2,), "both": (-2, -1)}
+
+
+def rotate90(image: Tensor, turns: int = 1) -> Tensor:
+    """Turn an image by right angles.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    turns : int
+        Quarters of a circle, counter-clockwise; negative ones go clockwise.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, W, H)`` for an odd number, else ``(..., C, H, W)``; contiguous, a copy.
+
+    Raises
+    ------
+    TypeError
+        If ``turns`` is not an integer.
+    ValueError
+        If ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: ``Image.transpose(ROTATE_90)``, equal to the bit for every dtype. No operator of its own:
+    PyTorch's ``rot90`` has every facet. The gradient is exact. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.rotate90(torch.tensor([[[1, 2, 3]]]))
+    tensor([[[3],
+             [2],
+             [1]]])
+    """
+    _check.tensor("rotate90", "image", image)
+    _check.image("rotate90", "image", image)
+    turns = _check.integer("rotate90", "turns must be an integer", turns)
+    return torch.rot90(image, turns, (-2, -1)).clone(memory_format=torch.contiguous_format)
+
+
+def _size(op: str, image: Tensor, size: Sequence[int] | None) -> tuple[int, ...]:
+    if size is None:
+        _check.image(op, "image", image)
+        return tuple(image.shape[-2:])
+    return _check.integers(op, "size", size, ("height", "width"))

@@ -1,0 +1,346 @@
+"""Levels: operators that map single values, on uint8 through a table of 256."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import levels as decomposition
+from imgops.fake import levels as fake
+from imgops.kernels.cpu import levels as cpu
+
+
+@operator(
+    "imgops::adjust_gamma",
+    kernel=cpu.adjust_gamma,
+    fake=fake.adjust_gamma,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.adjust_gamma,
+)
+def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::posterize",
+    kernel=cpu.posterize,
+    fake=fake.posterize,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.posterize,
+)
+def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::solarize",
+    kernel=cpu.solarize,
+    fake=fake.solarize,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.solarize,
+)
+def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::autocontrast",
+    kernel=cpu.autocontrast,
+    fake=fake.autocontrast,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.autocontrast,
+)
+def _autocontrast(image: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::equalize",
+    kernel=cpu.equalize,
+    fake=fake.equalize,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.equalize,
+)
+def _equalize(image: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::lut",
+    kernel=cpu.lut,
+    fake=fake.lut,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.lut,
+)
+def _lut(image: Tensor, table: Tensor) -> Tensor: ...
+
+
+def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1) -> Tensor:
+    """Raise every value to a power.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    gamma : float or Tensor
+        The power: below 1 dark parts become brighter, above 1 darker. A tensor on the CPU of shape ``()``
+        or ``(...)`` (one a sample) can change between calls without a recompile, and can require a gradient.
+    gain : float or Tensor
+        What the result is multiplied with; as ``gamma``.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+    ValueError
+        If a parameter is not one value or one a sample.
+
+    Notes
+    -----
+    Reference: ``Image.point`` with the table that torchvision makes, ``255.999 * gain * (level / 255) **
+    gamma`` in double precision, equal to the bit on uint8. Floats: ``gain * image ** gamma``, held in [0,
+    1], within 1e-5. The gradient, for all three, is derived from the formula. Under autocast the dtype
+    stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.adjust_gamma(torch.tensor([[[0, 64, 255]]], dtype=torch.uint8), 0.5)
+    tensor([[[  0, 128, 255]]], dtype=torch.uint8)
+    """
+    _check.tensor("adjust_gamma", "image", image)
+    power, factor = _check.real("adjust_gamma", "gamma", gamma), _check.real("adjust_gamma", "gain", gain)
+    return _adjust_gamma(image, power, factor)
+
+
+def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
+    """Keep the first bits of every value.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    bits : int or Tensor
+        How many bits are kept, held in [1, 8]. A tensor on the CPU of shape ``()`` or ``(...)`` (one a
+        sample) can change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``bits`` is not made of numbers.
+    ValueError
+        If ``bits`` is not one value or one a sample.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.posterize`, equal to the bit on uint8. Floats: the highest of 2 ** bits
+    levels of [0, 1) that a value reaches, as torchvision has it. Piecewise constant: the gradient is 0.
+    Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.posterize(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8), 2)
+    tensor([[[  0,  64, 192]]], dtype=torch.uint8)
+    """
+    _check.tensor("posterize", "image", image)
+    return _posterize(image, _check.real("posterize", "bits", bits))
+
+
+def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
+    """Invert what is bright.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    threshold : float or Tensor
+        Values from this one on are inverted. A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample)
+        can change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``threshold`` is not made of numbers.
+    ValueError
+        If ``threshold`` is not one value or one a sample.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.solarize`, equal to the bit on uint8. Floats: ``1 - image`` there. The
+    gradient is 1 or -1 for ``image`` and 0 for ``threshold``, as it is almost everywhere. Under autocast
+    the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.solarize(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8), 128)
+    tensor([[[  0, 100,   0]]], dtype=torch.uint8)
+    """
+    _check.tensor("solarize", "image", image)
+    return _solarize(image, _check.real("solarize", "threshold", threshold))
+
+
+def invert(image: Tensor) -> Tensor:
+    """The negative of an image.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point.
+    ValueError
+        If ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.invert`, equal to the bit on uint8; floats: ``1 - image``. No operator
+    of its own: PyTorch's subtraction has every facet. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.invert(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8))
+    tensor([[[255, 155,   0]]], dtype=torch.uint8)
+    """
+    _check.tensor("invert", "image", image)
+    _check.image("invert", "image", image)
+    _check.levels_or_floats("invert", image)
+    return decomposition.invert(image)
+
+
+def autocontrast(image: Tensor) -> Tensor:
+    """Stretch each channel over the whole range.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point.
+    ValueError
+        If ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, equal to the bit on uint8; a channel of
+    one level stays. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
+    formula, through the darkest and the brightest value too. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.autocontrast(torch.tensor([[[0.25, 0.5, 0.75]]]))
+    tensor([[[0.0000, 0.5000, 1.0000]]])
+    """
+    _check.tensor("autocontrast", "image", image)
+    return _autocontrast(image)
+
+
+def equalize(image: Tensor) -> Tensor:
+    """Spread the levels of each channel evenly.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point.
+    ValueError
+        If ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.equalize`, equal to the bit on uint8. Floats go through 256 levels, as
+    torchvision's do. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> levels = torch.arange(100, 104, dtype=torch.uint8)
+    >>> imgops.equalize(levels.repeat_interleave(256).reshape(1, 32, 32)).unique()
+    tensor([  0,  85, 171, 255], dtype=torch.uint8)
+    """
+    _check.tensor("equalize", "image", image)
+    return _equalize(image)
+
+
+def lut(image: Tensor, table: Tensor) -> Tensor:
+    """Look every value up in a table.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8. Any device.
+    table : Tensor
+        ``(256,)``, one for each channel ``(C, 256)``, or one a sample ``(..., 1 or C, 256)``; any dtype;
+        CPU. It can change between calls without a recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape and memory format of ``image`` and the dtype of ``table``.
+
+    Raises
+    ------
+    TypeError
+        If ``image`` is not uint8.
+    ValueError
+        If ``table`` does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.LUT``, equal to the bit. The gradient of a floating point ``table`` is the sum over
+    the pixels that looked a value up. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.lut(torch.tensor([[[0, 1, 255]]], dtype=torch.uint8), torch.arange(256) / 255)
+    tensor([[[0.0000, 0.0039, 1.0000]]])
+    """
+    _check.tensor("lut", "image", image)
+    _check.tensor("lut", "table", table)
+    return _lut(image, table.unsqueeze(0) if table.ndim == 1 else table)
