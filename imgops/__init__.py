@@ -25,8 +25,10 @@ from imgops.ops.color import (
     grayscale,
 )
 from imgops.ops.compose import crop, pad, paste
+from imgops.ops.filter import adjust_sharpness, filter2d, gaussian_blur
 from imgops.ops.geometry import flip, remap, rotate90, warp_affine, warp_perspective
 from imgops.ops.levels import adjust_gamma, autocontrast, equalize, invert, lut, posterize, solarize
+from imgops.ops.mix import blend, erase
 from imgops.ops.mutation import accumulate, paste_, paste_out
 from imgops.ops.resize import resize, resize_out, resized_crop
 
@@ -40,8 +42,10 @@ __all__ = [
     "adjust_gamma",
     "adjust_hue",
     "adjust_saturation",
+    "adjust_sharpness",
     "autocast",
     "autocontrast",
+    "blend",
     "color_matrix",
     "color_sequence",
     "config",
@@ -50,7 +54,10 @@ __all__ = [
     "decompositions",
     "encode_image",
     "equalize",
+    "erase",
+    "filter2d",
     "flip",
+    "gaussian_blur",
     "grayscale",
     "inverse",
     "invert",

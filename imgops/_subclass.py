@@ -24,21 +24,22 @@ def is_tv_tensor(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A tv_tensor as an ordinary tensor, in the same memory and the same graph.
-
-    Dynamo knows no way to one, and needs none: it looks through the class itself.
-    """
-    if torch.compiler.is_compiling():
+    """A tv_tensor as an ordinary tensor, in the same memory and the same graph."""
+    if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
-    return value.as_subclass(Tensor) if isinstance(value, Tensor) and is_tv_tensor(value) else value
+    if torch.compiler.is_compiling():  # dynamo takes no as_subclass; an operator of ATen loses the class
+        return torch.ops.aten.alias.default(value)
+    return value.as_subclass(Tensor)
 
 
-def like(out: Any, original: Any) -> Any:
+def like(out: Any, original: Any, **metadata: Any) -> Any:
     """``out`` in the tv_tensor class of ``original``, which hands its metadata on if it has some."""
     if out is None or not is_tv_tensor(original):
         return out
     wrap = getattr(type(original), "wrap", None)  # absent before torchvision 0.29
-    return wrap(out, original) if wrap else out.as_subclass(type(original))
+    if wrap:
+        return wrap(out, original, **metadata)
+    return sys.modules["torchvision.tv_tensors"].wrap(out, like=original, **metadata)
 
 
 def placed(values: Sequence[Any]) -> Sequence[Any]:

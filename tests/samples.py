@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 from samples_color import COLORS as COLORS
+from samples_color import FILTERS as FILTERS
+from samples_color import MIXES as MIXES
 from samples_geometry import GEOMETRY as GEOMETRY
 from samples_geometry import WARP_ADJOINTS as WARP_ADJOINTS
 from samples_maker import BATCHES as BATCHES
@@ -251,14 +253,16 @@ def _encoded(m: Maker, format: str) -> Tensor:
     return imgops.encode_image(_levels(replace(m, format="planar"), 3), format)
 
 
-EVERY = SAMPLES + ADJOINTS + MUTATIONS + CODECS + COLORS + GEOMETRY + WARP_ADJOINTS
+EVERY = SAMPLES + ADJOINTS + MUTATIONS + CODECS + COLORS + GEOMETRY + WARP_ADJOINTS + FILTERS + MIXES
 
 
 def dtypes_of(sample: Sample) -> tuple[torch.dtype, ...]:
     """The dtypes that a sample's call is defined for."""
     if sample in CODECS or sample.op == "lut":
         return (torch.uint8,)
-    if sample in COLORS:
+    if sample.op == "erase":
+        return MOVEMENT_DTYPES
+    if sample in COLORS or sample in FILTERS or sample in MIXES:
         return RESIZE_DTYPES
     if sample in GEOMETRY:
         return MOVEMENT_DTYPES if "nearest" in sample.id else RESIZE_DTYPES

@@ -129,3 +129,60 @@ COLORS: tuple[Sample, ...] = (
         "lut", "each-channel", lambda m: (_levels_image(m, 5), _table(m, *m.batch, 5, dtype=torch.int64))
     ),
 )
+
+
+def _two_sigmas(m: Maker) -> Tensor:
+    return torch.stack([m.amounts(0.8, 1.5), m.amounts(1.1, 0.4)], -1).detach().requires_grad_(m.grad)
+
+
+_EDGES = torch.tensor([[0.5, -1.0], [0.25, 0.75], [-0.3, 0.2]], dtype=torch.float64)
+
+FILTERS: tuple[Sample, ...] = (
+    _single("gaussian_blur", "five", lambda m: (m.image(3, 7, 6), 5)),
+    _single("gaussian_blur", "wide", lambda m: (m.image(3, 4, 5), (9, 3), (2.0, 0.7))),
+    _single(
+        "gaussian_blur", "sigma", lambda m: (m.image(3, 7, 6), (3, 5), given(m, torch.tensor(0.9).double()))
+    ),
+    _single("gaussian_blur", "each", lambda m: (m.image(3, 7, 6), (3, 5), _two_sigmas(m))),
+    _single("gaussian_blur", "none", lambda m: (m.image(3, 4, 5), 3, 0)),
+    _single("gaussian_blur", "one-pixel", lambda m: (m.image(5, 1, 1), 3, 1.0), edge=True),
+    *(
+        _single("filter2d", border, lambda m, b=border: (m.image(3, 7, 6), given(m, _EDGES), b))
+        for border in ("constant", "edge", "reflect", "symmetric", "wrap")
+    ),
+    _single(
+        "filter2d",
+        "each",
+        lambda m: (
+            m.image(3, 7, 6),
+            (_EDGES * m.amounts(1, 0.4).detach()[..., None, None]).requires_grad_(m.grad),
+        ),
+    ),
+    *(
+        _single("adjust_sharpness", id, lambda m, f=f: (_unit(m, 3, 6, 7), f))
+        for id, f in (("less", 0.3), ("more", 1.7), ("same", 1.0))
+    ),
+    _single("adjust_sharpness", "each", lambda m: (_unit(m, 5, 6, 7), m.amounts(0.4, 1.3, 0.9))),
+    _single("adjust_sharpness", "one-row", lambda m: (_unit(m, 3, 1, 4), 0.4), edge=True),
+)
+
+
+def _more_boxes(m: Maker, *boxes: tuple[int, ...]) -> Tensor:
+    count = torch.Size(m.batch).numel()
+    return torch.tensor([boxes[i % len(boxes)] for i in range(count)]).reshape(*m.batch, 4).long()
+
+
+MIXES: tuple[Sample, ...] = (
+    _single("erase", "zero", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5))),
+    _single("erase", "clipped-colour", lambda m: (m.image(3, 5, 6), (-3, 2, 2, 9), (1, 0, 1))),
+    _single("erase", "empty", lambda m: (m.image(3, 5, 6), (3, 3, 3, 3), 1)),
+    _single("erase", "pixels", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5), m.image(3, 5, 6))),
+    _single(
+        "erase",
+        "each",
+        lambda m: (m.image(3, 5, 6), _more_boxes(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6)),
+    ),
+    _single("blend", "part", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 0.3)),
+    _single("blend", "beyond", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 1.4)),
+    _single("blend", "each", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), m.amounts(0.0, 0.6, 1.0))),
+)

@@ -5,7 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 from checks import bits_equal, check_adjoint, check_vmap
-from samples import ADJOINTS, CODECS, COLORS, EVERY, MUTATIONS, SAMPLES, Maker, Sample, dtypes_of, variants
+from samples import (
+    ADJOINTS,
+    CODECS,
+    COLORS,
+    EVERY,
+    FILTERS,
+    MIXES,
+    MUTATIONS,
+    SAMPLES,
+    Maker,
+    Sample,
+    dtypes_of,
+    variants,
+)
 
 import imgops
 from imgops._rows import operators
@@ -15,7 +28,7 @@ INNER = [s for s in EVERY if not s.edge]
 # Shapes whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in EVERY if (not s.edge or "one-" in s.id) and s not in CODECS]
 #: Operators whose gradient is derived from their decomposition.
-DERIVED = {s.op for s in COLORS}
+DERIVED = {s.op for s in COLORS + FILTERS + MIXES} | {"remap_slope"}
 FIRST = [next(s for s in INNER if s.op == op) for op in operators()]
 
 
@@ -140,12 +153,18 @@ def test_decomposed(sample: Sample) -> None:
     rounds = "plain" in sample.id and (
         sample.op != "resize" or sample.id.startswith(("plain-bicubic", "plain-area"))
     )
-    levels = int(rounds or sample.op in ("color_matrix", "warp_affine", "warp_perspective", "remap"))
+    levels = int(
+        rounds
+        or sample.op
+        in ("color_matrix", "warp_affine", "warp_perspective", "remap", "gaussian_blur", "filter2d")
+    )
     makers = [Maker(), Maker(format="interleaved", batch=(2,))]
     makers += [Maker(d) for d in (torch.uint8, torch.int64, torch.float64) if d in dtypes_of(sample)]
     for maker in makers:
         call = sample.checked(maker)
-        moves = sample not in COLORS and (not call.row.autocast or "nearest" in sample.id)
+        moves = sample not in COLORS + FILTERS + MIXES[-3:] and (
+            not call.row.autocast or "nearest" in sample.id
+        )
         exact = {"rtol": 0, "atol": 0} if moves else {"rtol": 1e-5, "atol": 1e-5}
         _checks.decomposed(call, levels=levels, **exact)
 
@@ -156,7 +175,12 @@ def test_decomposition_of_every_variant(sample: Sample) -> None:
         call = sample.checked(maker)
         real, made = call.overload(*call.op_args), call.row.decomposition(*call.op_args)
         assert (real.shape, real.dtype) == (made.shape, made.dtype)
-        level = 1 if sample.op in ("color_matrix", "remap") and real.dtype == torch.uint8 else 1e-5
+        level = (
+            1
+            if sample.op in ("color_matrix", "remap", "gaussian_blur", "filter2d")
+            and real.dtype == torch.uint8
+            else 1e-5
+        )
         torch.testing.assert_close(made.double(), real.double(), rtol=1e-5, atol=level)
 
 

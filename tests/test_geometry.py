@@ -48,11 +48,8 @@ def by_opencv(op: str, image: Tensor, where: Tensor, size: Any, name: str, borde
 
 def each(value: Tensor, lead: torch.Size, core: int) -> list[Tensor]:
     value = value.detach().cpu()
-    return list(
-        value.expand(*lead, *value.shape[value.ndim - core :]).reshape(
-            lead.numel(), *value.shape[value.ndim - core :]
-        )
-    )
+    tail = tuple(value.shape[value.ndim - core :])
+    return list(value.expand((*lead, *tail)).reshape((lead.numel(), *tail)))
 
 
 WARPS = [s for s in GEOMETRY if s.op in ("warp_affine", "warp_perspective", "remap")]

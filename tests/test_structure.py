@@ -65,6 +65,7 @@ ALLOWED = {
         "vmap",
     },
     "inverse": {"_check", "_refuse", "_rows", "config", "ops"},
+    "transforms": {"", "_subclass", "transforms"},
     "testing": {"", "_layout", "_rows", "_torch_private"},
     "demo": {"", "_torch_private", "demo"},
     "__main__": {"", "demo"},

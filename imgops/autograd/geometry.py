@@ -92,7 +92,9 @@ def _flat(map: Tensor) -> Tensor:
 
 def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> Tensor:
     """From the gradient of an inverse to that of the matrix; the batch may be larger than the matrix's."""
-    back = -(inverse.mT @ grad_inverse @ inverse.mT)[..., : matrix.shape[-2], :]
+    back = -(inverse.mT @ grad_inverse @ inverse.mT)
+    if matrix.shape[-2] == 2:
+        back = back[..., :2, :]
     size = (1,) * (back.ndim - matrix.ndim) + tuple(matrix.shape)
     return back.sum_to_size(size).reshape(matrix.shape).to(device=matrix.device, dtype=matrix.dtype)
 
@@ -125,8 +127,8 @@ def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ..
     if grad_map is not None:
         inverse = positions.inverse_perspective(matrix.double())
         grid = _grid(ctx, image)
-        x, y = _flat(map).unbind(-2)
-        gx, gy = _flat(grad_map).unbind(-2)
+        x, y = _flat(map)[..., 0, :], _flat(map)[..., 1, :]
+        gx, gy = _flat(grad_map)[..., 0, :], _flat(grad_map)[..., 1, :]
         scale = _reciprocal(inverse.to(image.device) @ grid)
         pulled = torch.stack([gx, gy, -(gx * x + gy * y)], -2) * scale
         grad_matrix = _matrix_gradient((pulled @ grid.mT).cpu(), inverse, matrix)

@@ -25,3 +25,10 @@ def finished(out: Tensor, image: Tensor) -> Tensor:
     """In the dtype and the memory format of ``image``, and no view of it."""
     out = _layout.in_format(out.to(image.dtype), _layout.is_interleaved(image))
     return out.clone() if out is image else out
+
+
+def mixed(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
+    """``Image.blend`` from one picture to another, or beyond; float images stay in [0, 1]."""
+    if image.dtype == torch.uint8:
+        return (start.float() + factor * (end.float() - start.float())).clamp(0, 255).trunc()
+    return (end * factor + start * (1 - factor)).clamp(0, 1)

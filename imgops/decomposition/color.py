@@ -11,19 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition import levels
-from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition import filter, levels
+from imgops.decomposition._real import finished, mixed, parameter, working
 
 #: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
 _LUMA = (0.299, 0.587, 0.114)
-
-
-def mixed(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
-    """``Image.blend`` from one picture to another, or beyond; float images stay in [0, 1]."""
-    if image.dtype == torch.uint8:
-        return (start.float() + factor * (end.float() - start.float())).clamp(0, 255).trunc()
-    return (end * factor + start * (1 - factor)).clamp(0, 1)
 
 
 def luma(image: Tensor) -> Tensor:
@@ -122,6 +115,7 @@ STEPS: dict[str, Any] = {
     "contrast": adjust_contrast,
     "saturation": adjust_saturation,
     "hue": adjust_hue,
+    "sharpness": filter.adjust_sharpness,
     "posterize": levels.posterize,
     "solarize": levels.solarize,
     "invert": lambda image, amount: levels.invert(image),

@@ -70,6 +70,7 @@ STEPS = (
     "contrast",
     "saturation",
     "hue",
+    "sharpness",
     "posterize",
     "solarize",
     "invert",

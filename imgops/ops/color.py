@@ -349,8 +349,8 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     amounts : Tensor
         ``(n,)`` or ``(..., n)``, CPU: the number that each of the n steps gets. It can require a gradient.
     names : str
-        The steps, with commas between: "brightness", "contrast", "saturation", "hue", "posterize",
-        "solarize", "invert", "autocontrast", "equalize". The last three use no number.
+        The steps, with commas between: "brightness", "contrast", "saturation", "hue", "sharpness",
+        "posterize", "solarize", "invert", "autocontrast", "equalize". The last three use no number.
 
     Returns
     -------

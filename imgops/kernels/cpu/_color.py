@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -92,3 +93,12 @@ def computed(out: Tensor, function: Callable[..., Tensor], image: Tensor, *param
     """The decomposition is the kernel."""
     with _torch_private.afresh(), torch.no_grad():
         out.copy_(function(image.detach(), *parameters))
+
+
+def samples(value: Tensor, image: Tensor, core: int) -> np.ndarray:
+    """A parameter of ``core`` dimensions for each image; one where they share it."""
+    value = value.detach()
+    lead = value.shape[:-core]
+    if lead.numel() != 1:
+        value = value.expand(*image.shape[:-3], *value.shape[-core:])
+    return value.reshape(-1, *value.shape[-core:]).contiguous().numpy()

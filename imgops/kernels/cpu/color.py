@@ -17,7 +17,7 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import color as formula
 from imgops.decomposition import levels as tone
-from imgops.kernels.cpu import _color, _threads, levels
+from imgops.kernels.cpu import _color, _threads, filter, levels
 
 _RGB = 3
 
@@ -124,6 +124,7 @@ STEPS: dict[str, Callable[..., None]] = {
     "contrast": adjust_contrast,
     "saturation": adjust_saturation,
     "hue": adjust_hue,
+    "sharpness": filter.adjust_sharpness,
     "posterize": levels.posterize,
     "solarize": levels.solarize,
     "invert": lambda out, image, amount: _color.computed(out, tone.invert, image),

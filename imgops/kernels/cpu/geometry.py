@@ -129,7 +129,7 @@ def _by_opencv(
     view = _layout.frames if interleaved else _layout.planes
     sources, targets = view(source), view(out)
     repeat = 1 if interleaved else image.shape[-3]
-    samples = _samples(where, image, 3 if op == "remap" else 2)
+    samples = _color.samples(where, image, 3 if op == "remap" else 2)
     colours = _colours(op, fill, image, interleaved)
     size = (out.shape[-1], out.shape[-2])
     for i, (plane, target) in enumerate(zip(sources, targets, strict=True)):
@@ -143,15 +143,6 @@ def _by_opencv(
             borderValue=colours[i % len(colours)],
         )
     return True
-
-
-def _samples(where: Tensor, image: Tensor, core: int) -> np.ndarray:
-    """The matrix (2 dimensions) or map (3) of each image; one where they share it."""
-    where = where.detach()
-    lead = where.shape[:-core]
-    if lead.numel() != 1:
-        where = where.expand(*image.shape[:-3], *where.shape[-core:])
-    return where.reshape(-1, *where.shape[-core:]).contiguous().numpy()
 
 
 def _colours(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:

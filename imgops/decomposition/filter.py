@@ -1,0 +1,78 @@
+"""Decompositions of the filters: convolutions over a border that is written out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import conv2d
+
+from imgops.decomposition._real import finished, mixed, parameter, working
+from imgops.decomposition.compose import folded
+
+
+def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
+    across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
+    down = gaussian(sigma[..., 1], kernel_height, image)[..., :, None]
+    out = _correlated(image.to(working(image)), across, "reflect")
+    return _rounded(_correlated(out, down, "reflect"), image)
+
+
+def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
+    """``cv2.getGaussianKernel``, one a sample; of a sigma of 0 its limit, which leaves an image as it is."""
+    sigma = sigma.to(image.device, torch.float64)[..., None]
+    x = torch.arange(size, dtype=torch.float64, device=image.device) - (size - 1) / 2
+    safe = torch.where(sigma > 0, sigma, 1)
+    weight = torch.where(sigma > 0, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
+    return (weight / weight.sum(-1, keepdim=True)).to(working(image))
+
+
+def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    x = image.to(working(image))
+    return _rounded(_correlated(x, kernel.to(image.device, x.dtype), border), image)
+
+
+def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    """Every channel of an image with its kernel ``(..., h, w)``, whose middle is at ``h // 2, w // 2``."""
+    height, width = image.shape[-2:]
+    rows, columns = kernel.shape[-2:]
+    y = torch.arange(-(rows // 2), height + rows - 1 - rows // 2, device=image.device)
+    x = torch.arange(-(columns // 2), width + columns - 1 - columns // 2, device=image.device)
+    if border == "constant":
+        wide = torch.nn.functional.pad(
+            image,
+            (columns // 2, columns - 1 - columns // 2, rows // 2, rows - 1 - rows // 2),
+        )
+    else:
+        wide = image.index_select(-2, folded(border, y, height)).index_select(-1, folded(border, x, width))
+    planes = image.shape[:-2].numel()
+    if kernel.ndim == 2:
+        flat = wide.reshape(planes, 1, wide.shape[-2], wide.shape[-1])
+        return conv2d(flat, kernel[None, None]).reshape(image.shape)
+    each = kernel[..., None, :, :].expand(*image.shape[:-2], rows, columns).reshape(planes, 1, rows, columns)
+    flat = wide.reshape(1, planes, wide.shape[-2], wide.shape[-1])
+    return conv2d(flat, each, groups=planes).reshape(image.shape)
+
+
+def _rounded(out: Tensor, image: Tensor) -> Tensor:
+    if image.dtype == torch.uint8:
+        out = out.round().clamp(0, 255)
+    return finished(out, image)
+
+
+def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
+    height, width = image.shape[-2:]
+    x = image.to(working(image))
+    if height < 3 or width < 3:
+        return finished(x, image)
+    total = x[..., 1:-1, 1:-1] * 4
+    for i in range(3):
+        for j in range(3):
+            total = total + x[..., i : i + height - 2, j : j + width - 2]
+    smooth = total / 13
+    if image.dtype == torch.uint8:
+        smooth = (smooth + 0.5).floor()
+    inner = mixed(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
+    if image.dtype != torch.uint8:
+        x = x.clamp(0, 1)
+    rows = torch.slice_scatter(x[..., 1:-1, :], inner, -1, 1, width - 1)
+    return finished(torch.slice_scatter(x, rows, -2, 1, height - 1), image)

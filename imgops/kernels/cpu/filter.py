@@ -1,0 +1,98 @@
+"""CPU kernels of the filters: OpenCV's, plane by plane or frame by frame; ATen in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout
+from imgops.decomposition import filter as formula
+from imgops.kernels.cpu import _border, _color, _threads
+
+#: PIL's SMOOTH, without its divisor.
+_SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
+    def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
+        across, down = (float(v) for v in number)
+        size = (kernel_width if across > 0 else 1, kernel_height if down > 0 else 1)
+        if size == (1, 1):
+            np.copyto(target, source)
+        else:  # a kernel of one pixel takes any sigma
+            cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
+
+    if not _each(out, image, sigma, 1, blur):
+        _color.computed(out, formula.gaussian_blur, image, sigma.detach(), kernel_width, kernel_height)
+
+
+def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
+    rows, columns = kernel.shape[-2:]
+    around = rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
+
+    def correlate(source: np.ndarray, target: np.ndarray, weights: np.ndarray) -> None:
+        if border == "wrap":  # which filter2D does not know
+            wide = cv2.copyMakeBorder(source, *around, cv2.BORDER_WRAP)
+            whole = cv2.filter2D(wide, -1, weights, borderType=cv2.BORDER_CONSTANT)
+            height, width = source.shape[:2]
+            np.copyto(target, whole[around[0] : around[0] + height, around[2] : around[2] + width])
+        else:
+            cv2.filter2D(source, -1, weights, dst=target, borderType=_border.OPENCV[border])
+
+    if not _each(out, image, kernel, 2, correlate):
+        _color.computed(out, formula.filter2d, image, kernel.detach(), border)
+
+
+def _each(
+    out: Tensor,
+    image: Tensor,
+    parameter: Tensor,
+    core: int,
+    work: Callable[[np.ndarray, np.ndarray, Any], None],
+) -> bool:
+    """``work(source, target, parameter)`` of every plane or frame; False where OpenCV cannot."""
+    if out.numel() == 0:
+        return True
+    if image.dtype in _HALF:
+        single = torch.empty_like(out, dtype=torch.float32)
+        _each(single, image.detach().float(), parameter, core, work)
+        out.copy_(single)
+        return True
+    if image.dtype not in (torch.uint8, torch.float32):
+        return False
+    _threads.follow_torch()
+    interleaved = _layout.writes_interleaved(out)
+    if interleaved and out.shape[-3] > 4:
+        planar = torch.empty(out.shape, dtype=out.dtype)
+        _each(planar, image, parameter, core, work)
+        out.copy_(planar)
+        return True
+    view = _layout.frames if interleaved else _layout.planes
+    sources, targets = view(_layout.in_format(image.detach(), interleaved)), view(out)
+    numbers = _color.samples(parameter, image, core)
+    repeat = 1 if interleaved else image.shape[-3]
+    for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        work(source, target, numbers[i // repeat % len(numbers)])
+    return True
+
+
+def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
+    if not _color.knows(image) or min(image.shape[-2:]) < 3 or image.numel() == 0:
+        _color.computed(out, formula.adjust_sharpness, image, factor)
+        return
+    image = _color.readable(image, out)
+    smooth = torch.empty_like(out)
+    weights = torch.from_numpy(_SMOOTH / 13)
+    filter2d(smooth, image, weights, "edge")
+    for edge in ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None))):
+        smooth[edge] = image[edge]  # PIL leaves the outermost pixels alone
+    factors = _color.each(factor, image)
+    _color.images(out, image, smooth, factors)
+    if image.dtype == torch.float32:
+        out.clamp_(0, 1)

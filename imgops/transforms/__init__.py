@@ -1,0 +1,61 @@
+"""A drop-in for ``torchvision.transforms.v2``: PIL's and OpenCV's pixels, one graph, draws per sample.
+
+``from imgops import transforms as v2`` serves a whole script. The classes in ``OURS`` run imgops' operators
+and keep torchvision's names, arguments, defaults and draws; ``per_sample=True`` lets each image of a batch
+draw for itself. Every other name is torchvision's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchvision.transforms import v2 as _reference
+
+from imgops.transforms import functional as functional
+from imgops.transforms._augment import AutoAugment as AutoAugment
+from imgops.transforms._augment import CutMix as CutMix
+from imgops.transforms._augment import MixUp as MixUp
+from imgops.transforms._augment import RandAugment as RandAugment
+from imgops.transforms._augment import RandomErasing as RandomErasing
+from imgops.transforms._augment import TrivialAugmentWide as TrivialAugmentWide
+from imgops.transforms._color import ColorJitter as ColorJitter
+from imgops.transforms._color import GaussianBlur as GaussianBlur
+from imgops.transforms._color import GaussianNoise as GaussianNoise
+from imgops.transforms._color import Grayscale as Grayscale
+from imgops.transforms._color import Normalize as Normalize
+from imgops.transforms._color import RandomAdjustSharpness as RandomAdjustSharpness
+from imgops.transforms._color import RandomAutocontrast as RandomAutocontrast
+from imgops.transforms._color import RandomEqualize as RandomEqualize
+from imgops.transforms._color import RandomGrayscale as RandomGrayscale
+from imgops.transforms._color import RandomInvert as RandomInvert
+from imgops.transforms._color import RandomPosterize as RandomPosterize
+from imgops.transforms._color import RandomSolarize as RandomSolarize
+from imgops.transforms._color import ToDtype as ToDtype
+from imgops.transforms._color import ToImage as ToImage
+from imgops.transforms._container import Compose as Compose
+from imgops.transforms._container import RandomApply as RandomApply
+from imgops.transforms._container import RandomChoice as RandomChoice
+from imgops.transforms._container import RandomOrder as RandomOrder
+from imgops.transforms._geometry import CenterCrop as CenterCrop
+from imgops.transforms._geometry import Pad as Pad
+from imgops.transforms._geometry import RandomAffine as RandomAffine
+from imgops.transforms._geometry import RandomCrop as RandomCrop
+from imgops.transforms._geometry import RandomHorizontalFlip as RandomHorizontalFlip
+from imgops.transforms._geometry import RandomPerspective as RandomPerspective
+from imgops.transforms._geometry import RandomResizedCrop as RandomResizedCrop
+from imgops.transforms._geometry import RandomRotation as RandomRotation
+from imgops.transforms._geometry import RandomVerticalFlip as RandomVerticalFlip
+from imgops.transforms._geometry import Resize as Resize
+
+#: The classes that run imgops' operators.
+OURS = tuple(
+    sorted(n for n, v in globals().items() if isinstance(v, type) and v.__module__.startswith("imgops."))
+)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_reference, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(n for n in dir(_reference) if not n.startswith("_"))})

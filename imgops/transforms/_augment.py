@@ -1,0 +1,309 @@
+"""Erasing, mixing, and the automatic policies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._base import Drawn, Stream, fill_of
+from imgops.transforms.functional import _dispatch, _kernels, _matrices
+
+
+class RandomErasing(Drawn, v2.RandomErasing):
+    """As torchvision's, and per sample."""
+
+    _drawing = ("p", "scale", "ratio", "value")
+
+    @classmethod
+    def _from_recipe(cls, value: Any, **config: Any) -> RandomErasing:
+        return cls(value="random" if value is None else value, **config)
+
+    def _count(self, channels: int, height: int, width: int) -> int:
+        """A box, and where the pixels are random a canvas that holds them."""
+        return 4 + channels * height * width if self.value is None else 4
+
+    def _flat(self, params: dict[str, Any]) -> Any:
+        if params["v"] is None:
+            return [0.0] * 4
+        left, top = params["j"], params["i"]
+        return [left, top, left + params["w"], top + params["h"]]
+
+    def _draw(self, channels: int, height: int, width: int) -> Any:
+        if torch.rand(1) >= self.p:
+            return self._unchosen(channels, height, width)
+        params = self.make_params([torch.empty((channels, height, width), device="meta")])
+        box = torch.tensor(self._flat(params), dtype=torch.float64)
+        if self.value is not None:
+            return box
+        canvas = torch.zeros((channels, height, width), dtype=torch.float64)
+        if params["v"] is not None:
+            rows, columns = (
+                slice(params["i"], params["i"] + params["h"]),
+                slice(params["j"], params["j"] + params["w"]),
+            )
+            canvas[:, rows, columns] = params["v"].double()
+        return torch.cat([box, canvas.flatten()])
+
+    def _unchosen(self, channels: int, height: int, width: int) -> Any:
+        return torch.zeros(self._count(channels, height, width), dtype=torch.float64)
+
+    def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
+        boxes = numbers[..., :4].long()
+        if self.value is None:
+            value = numbers[..., 4:].reshape(*numbers.shape[:-1], *image.shape[-3:])
+        else:
+            value = torch.tensor(self.value, dtype=torch.float64)[:, None, None]
+            value = value.expand(image.shape[-3], 1, 1)
+        return imgops.erase(image, boxes, value.to(image.device, image.dtype))
+
+
+class _Mix(Drawn):
+    """MixUp and CutMix draw for a batch; ``per_sample`` draws for each of its images."""
+
+    _drawing = ("alpha",)
+
+    def forward(self, *inputs: Any) -> Any:
+        return super(Drawn, self).forward(*inputs)  # type: ignore[misc]
+
+    def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
+        return self(*inputs)  # type: ignore[operator]
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        if not (torch.compiler.is_compiling() or self.per_sample):
+            return super().make_params(flat_inputs)  # type: ignore[misc]
+        stream = Stream()
+        numbers, _ = self._numbers(flat_inputs, stream)
+        return self._tensors(numbers)
+
+    def _draw(self, channels: int, height: int, width: int) -> Any:
+        like = torch.empty((channels, height, width), device="meta")
+        return self._flat(super().make_params([like]))  # type: ignore[misc]
+
+    def _tensors(self, numbers: Tensor) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _unchosen(self, channels: int, height: int, width: int) -> Any:
+        return self._draw(channels, height, width)
+
+    def _mixup_label(self, label: Tensor, *, lam: Any) -> Tensor:
+        if label.ndim == 1:
+            label = torch.nn.functional.one_hot(label, num_classes=self.num_classes)  # type: ignore[attr-defined]
+        if not label.dtype.is_floating_point:
+            label = label.float()
+        if isinstance(lam, Tensor):
+            lam = lam.to(label.device, label.dtype)[..., None]
+        return label.roll(1, 0) * (1.0 - lam) + label * lam
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if inpt is params["labels"]:
+            return self._mixup_label(inpt, lam=params["weight"])
+        if not _dispatch.is_image(inpt):
+            return inpt
+        self._check_image_or_video(inpt, batch_size=params["batch_size"])  # type: ignore[attr-defined]
+        return _dispatch.wrapped(self._mixed(_subclass.plain(inpt), params), inpt)
+
+    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+        raise NotImplementedError
+
+
+class MixUp(_Mix, v2.MixUp):
+    """As torchvision's, on uint8 too, and per sample."""
+
+    def _flat(self, params: dict[str, Any]) -> list[float]:
+        return [params["lam"]]
+
+    def _tensors(self, numbers: Tensor) -> dict[str, Any]:
+        return {"weight": numbers[..., 0]}
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        params = super().make_params(flat_inputs)
+        return {"weight": params["lam"]} if "lam" in params else params
+
+    def _draw(self, channels: int, height: int, width: int) -> Any:
+        return [float(self._dist.sample(()))]
+
+    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+        weight = params["weight"]
+        if isinstance(weight, Tensor) and weight.ndim:
+            weight = weight.reshape(-1, *(1,) * (images.ndim - 4))
+        return imgops.blend(images.roll(1, 0), images, weight)
+
+
+class CutMix(_Mix, v2.CutMix):
+    """As torchvision's, and per sample."""
+
+    _size = 5
+
+    def _flat(self, params: dict[str, Any]) -> list[float]:
+        return [*params["box"], params["lam_adjusted"]]
+
+    def _tensors(self, numbers: Tensor) -> dict[str, Any]:
+        return {"box": numbers[..., :4].long(), "weight": numbers[..., 4]}
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        params = super().make_params(flat_inputs)
+        if "lam_adjusted" in params:
+            return {"box": torch.tensor(params["box"]), "weight": params["lam_adjusted"]}
+        return params
+
+    def _draw(self, channels: int, height: int, width: int) -> Any:
+        like = torch.empty((channels, height, width), device="meta")
+        return self._flat(v2.CutMix.make_params(self, [like]))
+
+    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+        box = params["box"]
+        if box.ndim > 1:
+            box = box.reshape(-1, *(1,) * (images.ndim - 4), 4)
+        return imgops.erase(images, box, images.roll(1, 0))
+
+
+# -- AutoAugment, RandAugment, TrivialAugmentWide ------------------------------------------------
+
+_KINDS = (
+    "Identity",
+    "ShearX",
+    "ShearY",
+    "TranslateX",
+    "TranslateY",
+    "Rotate",
+    "Brightness",
+    "Color",
+    "Contrast",
+    "Sharpness",
+    "Posterize",
+    "Solarize",
+    "AutoContrast",
+    "Equalize",
+    "Invert",
+)
+_FIRST_COLOR = _KINDS.index("Brightness")
+#: The colour kinds in the order of ``_KINDS``, as steps of a sequence.
+_STEPS = "brightness,saturation,contrast,sharpness,posterize,solarize,autocontrast,equalize,invert"
+
+
+class _Policy(Drawn):
+    """A draw is a kind and a magnitude for each step."""
+
+    _drawing: tuple[str, ...] = ()
+
+    def _steps(self) -> int:
+        raise NotImplementedError
+
+    def _count(self, channels: int, height: int, width: int) -> int:
+        return 2 * self._steps()
+
+    def _unchosen(self, channels: int, height: int, width: int) -> list[float]:
+        return [0.0] * (2 * self._steps())
+
+    def _draw(self, channels: int, height: int, width: int) -> list[float]:
+        """torchvision's own forward, whose steps are written down instead of taken."""
+        self._taken = []
+        try:
+            super(Drawn, self).forward(
+                torch.empty((channels, height, width), dtype=torch.uint8, device="meta")
+            )  # type: ignore[misc]
+            taken = self._taken or []
+        finally:
+            self._taken = None
+        return [*taken, *[0.0] * (2 * self._steps() - len(taken))]
+
+    _taken: list[float] | None = None
+
+    def _apply_image_or_video_transform(
+        self, image: Any, transform_id: str, magnitude: float, interpolation: Any, fill: Any
+    ) -> Any:
+        if self._taken is not None:
+            self._taken += [float(_KINDS.index(transform_id)), float(magnitude)]
+            return image
+        if not _dispatch.is_image(image):
+            return super()._apply_image_or_video_transform(
+                image, transform_id, magnitude, interpolation, fill
+            )  # type: ignore[misc]
+        step = torch.tensor([_KINDS.index(transform_id), magnitude], dtype=torch.float64, device="cpu")
+        kind = _KINDS.index(transform_id)
+        if kind == 0:
+            return image
+        plain = _subclass.plain(image)
+        color = _fill_color(fill, type(image))
+        return _dispatch.wrapped(
+            self._step(plain, step, color, kind >= _FIRST_COLOR, kind < _FIRST_COLOR), image
+        )
+
+    def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
+        fill = fill_of(self, kind)
+        for i in range(self._steps()):
+            image = self._step(image, numbers[..., 2 * i : 2 * i + 2], fill, True, True)
+        return image
+
+    def _step(self, image: Tensor, step: Tensor, fill: Any, colors: bool, moves: bool) -> Tensor:
+        if moves:
+            matrix = _matrix(step, *image.shape[-2:])
+            image = _kernels.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
+        if colors:
+            kind, magnitude = step[..., 0].long(), step[..., 1]
+            bound = 255.0 if image.dtype == torch.uint8 else 1.0
+            more, unused = 1 + magnitude, torch.zeros_like(magnitude)
+            amounts = [more] * 4 + [magnitude.trunc(), bound * magnitude, unused, unused, unused]
+            order = (kind - _FIRST_COLOR).unsqueeze(-1)
+            image = imgops.color_sequence(image, order.clamp(min=-1), torch.stack(amounts, -1), _STEPS)
+        return image
+
+
+def _fill_color(fill: Any, kind: type) -> Any:
+    from imgops.transforms import _torchvision
+
+    return _torchvision.get_fill(fill, kind) if isinstance(fill, dict) else fill
+
+
+def _matrix(step: Tensor, height: int, width: int) -> Tensor:
+    """The forward matrix of a geometric kind; of another the identity."""
+    kind, magnitude = step[..., 0], step[..., 1]
+
+    def only(name: str, value: Tensor) -> Tensor:
+        return torch.where(kind == _KINDS.index(name), value, 0.0)
+
+    slant = torch.atan(magnitude) * (180 / math.pi)
+    shears = only("ShearX", slant), only("ShearY", slant)
+    moves = only("TranslateX", magnitude.trunc()), only("TranslateY", magnitude.trunc())
+    turn = -only("Rotate", magnitude)
+    sheared = _matrices.affine(0.0, (0.0, 0.0), 1.0, shears, (0.0, 0.0), height, width)
+    other = _matrices.affine(turn, moves, 1.0, (0.0, 0.0), None, height, width)
+    shearing = (kind == _KINDS.index("ShearX")) | (kind == _KINDS.index("ShearY"))
+    return torch.where(shearing[..., None, None], sheared, other)
+
+
+class AutoAugment(_Policy, v2.AutoAugment):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _drawing = ("policy",)
+
+    @classmethod
+    def _from_recipe(cls, policy: str) -> AutoAugment:
+        return cls(v2.AutoAugmentPolicy(policy))
+
+    def _steps(self) -> int:
+        return 2
+
+
+class RandAugment(_Policy, v2.RandAugment):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _drawing = ("num_ops", "magnitude", "num_magnitude_bins")
+
+    def _steps(self) -> int:
+        return self.num_ops
+
+
+class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _drawing = ("num_magnitude_bins",)
+
+    def _steps(self) -> int:
+        return 1

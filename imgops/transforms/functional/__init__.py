@@ -1,0 +1,32 @@
+"""torchvision's ``transforms.v2.functional``, with imgops' operators for images, videos and masks.
+
+Every name of torchvision's module is here. Those in ``OURS`` take their pixels from PIL and OpenCV, and their
+parameters as numbers or as tensors of one number a sample; bounding boxes, keypoints and PIL images go to
+torchvision's own kernels. Every other name is torchvision's function itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchvision.transforms.v2 import functional as _reference
+
+from imgops.transforms.functional import _dispatch
+
+#: The functionals that are made of imgops' operators.
+OURS: tuple[str, ...] = tuple(_dispatch.KERNELS)
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    return getattr(_reference, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(n for n in dir(_reference) if not n.startswith("_"))})
+
+
+for _name, _function in _dispatch.FUNCTIONALS.items():
+    globals()[_name] = _function
+
+__all__ = sorted(n for n in dir(_reference) if not n.startswith("_"))

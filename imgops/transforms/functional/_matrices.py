@@ -1,0 +1,92 @@
+"""torchvision's geometry as OpenCV's matrices: forward, with whole numbers at the centres of pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def affine(
+    angle: float | Tensor,
+    translate: Sequence[float | Tensor],
+    scale: float | Tensor,
+    shear: Sequence[float | Tensor],
+    center: Sequence[float] | None,
+    height: int,
+    width: int,
+) -> Tensor:
+    """``(2, 3)``, or ``(..., 2, 3)`` where a parameter is a tensor: degrees, pixels, a factor, degrees."""
+    values = (angle, *translate, scale, *shear)
+    tensors = any(isinstance(v, Tensor) for v in values)
+    m: Any = torch if tensors else math
+    if tensors:
+        values = tuple(torch.as_tensor(v, dtype=torch.float64) for v in values)
+    degrees, move_x, move_y, factor, shear_x, shear_y = values
+    turn, sx, sy = (v * (math.pi / 180) for v in (degrees, shear_x, shear_y))
+    a = m.cos(turn - sy) / m.cos(sy) * factor
+    b = (-m.cos(turn - sy) * m.tan(sx) / m.cos(sy) - m.sin(turn)) * factor
+    c = m.sin(turn - sy) / m.cos(sy) * factor
+    d = (-m.sin(turn - sy) * m.tan(sx) / m.cos(sy) + m.cos(turn)) * factor
+    x, y = (width - 1) / 2, (height - 1) / 2
+    if center is not None:
+        x, y = center[0] - 0.5, center[1] - 0.5
+    rows = ((a, b, x - a * x - b * y + move_x), (c, d, y - c * x - d * y + move_y))
+    if not tensors:
+        return torch.tensor(rows, dtype=torch.float64, device="cpu")
+    return torch.stack([torch.stack(torch.broadcast_tensors(*row), -1) for row in rows], -2)
+
+
+def perspective(
+    startpoints: Sequence[Sequence[int]] | Tensor | None,
+    endpoints: Sequence[Sequence[int]] | Tensor | None,
+    coefficients: Sequence[float] | None = None,
+) -> Tensor:
+    """``(3, 3)`` or ``(..., 3, 3)``: corners ``(..., 4, 2)`` go from startpoints to endpoints."""
+    if coefficients is not None:
+        if startpoints is not None and endpoints is not None:
+            raise ValueError(
+                "The startpoints/endpoints and the coefficients shouldn't be defined concurrently."
+            )
+        if len(coefficients) != 8:
+            raise ValueError("Argument coefficients should have 8 float values")
+        back = torch.tensor([*coefficients, 1.0], dtype=torch.float64, device="cpu").reshape(3, 3)
+        return _forward(back)
+    if startpoints is None or endpoints is None:
+        raise ValueError("Either the startpoints/endpoints or the coefficients must have non `None` values.")
+    return _forward(_through_corners(endpoints, startpoints))
+
+
+def of_coefficients(numbers: Tensor) -> Tensor:
+    """From ``(..., 9)``: whether to move at all, and torchvision's 8 coefficients of the way back."""
+    back = torch.cat([numbers[..., 1:], torch.ones_like(numbers[..., :1])], -1)
+    back = back.reshape(*numbers.shape[:-1], 3, 3)
+    identity = torch.eye(3, dtype=torch.float64, device="cpu")
+    moves = numbers[..., 0, None, None] > 0
+    return torch.where(moves, _forward(torch.where(moves, back, identity)), identity)
+
+
+def _forward(back: Tensor) -> Tensor:
+    """From torchvision's way back, whose pixels begin at whole numbers."""
+    return torch.linalg.inv(_half_a_pixel(-0.5) @ back @ _half_a_pixel(0.5))
+
+
+def _half_a_pixel(by: float) -> Tensor:
+    return torch.tensor([[1.0, 0, by], [0, 1, by], [0, 0, 1]], dtype=torch.float64, device="cpu")
+
+
+def _through_corners(start: Any, end: Any) -> Tensor:
+    """The matrix, its last number 1, that takes four points to four others."""
+    start, end = (torch.as_tensor(p, dtype=torch.float64, device="cpu") for p in (start, end))
+    start, end = torch.broadcast_tensors(start, end)
+    x, y = start.unbind(-1)
+    u, v = end.unbind(-1)
+    one, zero = torch.ones_like(x), torch.zeros_like(x)
+    rows_u = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
+    rows_v = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
+    system, wanted = torch.cat([rows_u, rows_v], -2), torch.cat([u, v], -1)
+    found = torch.linalg.solve(system, wanted.unsqueeze(-1)).squeeze(-1)
+    return torch.cat([found, one[..., :1]], -1).reshape(*found.shape[:-1], 3, 3)

@@ -1,0 +1,274 @@
+"""The transforms as one graph: the draws of eager mode, few compilations, gradients, distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from transform_cases import AFFINE, CASES, JITTER, Case, containers, picture, sample, seeded
+
+import imgops
+from imgops import transforms as ours
+from imgops._torch_private import CountingBackend
+
+
+def compiled(function: Callable[..., Any], backend: str = "aot_eager") -> tuple[Any, CountingBackend]:
+    torch.compiler.reset()
+    counting = CountingBackend(backend)
+    return torch.compile(function, fullgraph=True, backend=counting), counting
+
+
+def same(found: Any, wanted: Any, tolerance: float = 2e-6) -> bool:
+    pairs = zip(tree_leaves(found), tree_leaves(wanted), strict=True)
+    tensors = [(a, b) for a, b in pairs if isinstance(b, Tensor)]
+    return all(
+        type(a) is type(b) and torch.allclose(a.double(), b.double(), rtol=0, atol=tolerance)
+        for a, b in tensors
+    )
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_one_graph_with_the_draws_of_eager_mode(case: Case, per_sample: bool) -> None:
+    if per_sample and not case.draws:
+        pytest.skip("draws nothing")
+    image = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
+    transform = case.make(ours, **({"per_sample": True} if per_sample else {}))
+    graph, counting = compiled(transform)
+    drawn = []
+    for seed in range(50):
+        drawn.append(seeded(seed, graph, image))
+        if seed % 5 == 0:
+            assert same(drawn[-1], seeded(seed, transform, image)), f"other draws for seed {seed}"
+    assert counting.count <= 2, f"{counting.count} compilations for 50 calls"
+    assert same(seeded(7, graph, image), drawn[7]), "manual_seed does not repeat a compiled run"
+    if case.draws and case.name != "RandomAutocontrast":
+        assert any(not same(a, b) for a, b in pairwise(drawn)), "every call draws the same"
+
+
+@pytest.mark.parametrize("name", list(containers(ours)))
+def test_containers_are_one_graph(name: str) -> None:
+    image = picture()
+    transform = containers(ours)[name]
+    graph, counting = compiled(transform)
+    for seed in range(20):
+        assert same(seeded(seed, graph, image), seeded(seed, transform, image))
+    assert counting.count == 1
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "Augment" not in c.name], ids=str)
+def test_tv_tensors_in_a_graph(case: Case) -> None:
+    given = sample(picture())
+    if case.name == "Pad" and not case.id:
+        pytest.skip("torchvision refuses boxes here")
+    given.pop("label")
+    transform = case.make(ours)
+    graph, _ = compiled(transform)
+    for seed in range(3):
+        found, wanted = seeded(seed, graph, given), seeded(seed, transform, given)
+        assert same(found, wanted, 1e-4)
+        for name in ("boxes", "points"):
+            assert found[name].canvas_size == wanted[name].canvas_size
+
+
+def test_a_pipeline_of_tv_tensors_is_one_graph() -> None:
+    given = sample(picture())
+    given.pop("label")
+    steps = [
+        ours.RandomCrop(30, padding=2),
+        ours.RandomHorizontalFlip(),
+        ours.RandomAffine(20),
+        ours.Resize(24),
+    ]
+    colours = [ours.ColorJitter(0.2), ours.ToDtype(torch.float32, scale=True), ours.Normalize([0.5], [0.5])]
+    pipeline = ours.Compose([*steps, *colours])
+    graph, counting = compiled(pipeline)
+    for seed in range(5):
+        found, wanted = seeded(seed, graph, given), seeded(seed, pipeline, given)
+        assert same(found, wanted, 1e-4)
+        assert found["boxes"].canvas_size == wanted["boxes"].canvas_size == (24, 24)
+        assert found["boxes"].format is wanted["boxes"].format
+    assert counting.count == 1
+
+
+def simclr() -> Any:
+    return ours.Compose(
+        [
+            ours.RandomResizedCrop(24),
+            ours.RandomHorizontalFlip(),
+            ours.ColorJitter(**JITTER),
+            ours.RandomApply([ours.GaussianBlur(5)], p=0.5),
+            ours.RandomGrayscale(0.2),
+            ours.ToDtype(torch.float32, scale=True),
+            ours.Normalize([0.5] * 3, [0.2] * 3),
+        ]
+    )
+
+
+def imagenet() -> Any:
+    steps = [ours.RandomResizedCrop(24), ours.RandomHorizontalFlip(), ours.ToDtype(torch.float32, scale=True)]
+    return ours.Compose([*steps, ours.Normalize([0.5] * 3, [0.2] * 3)])
+
+
+def randaugment() -> Any:
+    return ours.Compose(
+        [ours.RandAugment(), ours.TrivialAugmentWide(), ours.ToDtype(torch.float32, scale=True)]
+    )
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("pipeline", [simclr, imagenet, randaugment], ids=lambda p: p.__name__)
+def test_pipelines(pipeline: Callable[[], Any], backend: str) -> None:
+    transform = pipeline()
+    graph, counting = compiled(transform, backend)
+    for seed in range(20):
+        image = picture(seed=seed)
+        assert same(seeded(seed, graph, image), seeded(seed, transform, image), 1e-5)
+    assert counting.count <= 2
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_backward_through_a_graph(backend: str) -> None:
+    transform = ours.Compose(
+        [
+            ours.RandomAffine(**{**AFFINE, "interpolation": "bilinear"}),
+            ours.ColorJitter(**JITTER),
+            ours.GaussianBlur(5),
+        ]
+    )
+    graph, _ = compiled(transform, backend)
+    for seed in range(3):
+        grads = []
+        for function in (graph, transform):
+            image = picture(torch.float32).requires_grad_()
+            grads.append(torch.autograd.grad(seeded(seed, function, image).square().sum(), image)[0])
+        torch.testing.assert_close(grads[0], grads[1], rtol=1e-4, atol=1e-4)
+        assert grads[0].abs().sum() > 0
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled", "per_sample"])
+def test_distributions(mode: str) -> None:
+    """Chances, and the mean and spread of angles, over 2,000 draws: within 5 standard errors."""
+    count = 2000
+    images = torch.arange(4.0).reshape(1, 2, 2).expand(count, 1, 2, 2).contiguous()
+    turn = lambda **more: ours.RandomRotation((-30, 30), **more)  # noqa: E731
+    flip = lambda **more: ours.RandomHorizontalFlip(p=0.3, **more)  # noqa: E731
+    torch.manual_seed(0)
+    if mode == "per_sample":
+        flipped = flip(per_sample=True)(images)[:, 0, 0, 0] == 1
+        angles = angles_of(
+            turn(per_sample=True)(tv_tensors.KeyPoints(points(count), canvas_size=(100, 100)), ramp(count))[0]
+        )
+    else:
+        f, t = flip(), turn()
+        if mode == "compiled":
+            (f, _), (t, _) = compiled(f), compiled(t)
+        flipped = torch.stack([f(images[0])[0, 0, 0] == 1 for _ in range(count)])
+        torch.manual_seed(1)
+        angles = torch.stack(
+            [angles_of(t(tv_tensors.KeyPoints(points(1)[0], canvas_size=(100, 100)))) for _ in range(300)]
+        )
+    error = (0.3 * 0.7 / count) ** 0.5
+    assert abs(flipped.double().mean() - 0.3) < 5 * error
+    spread = 60 / 12**0.5
+    assert abs(angles.mean()) < 5 * spread / len(angles) ** 0.5
+    assert abs(angles.std() - spread) < 5 * spread / len(angles) ** 0.5
+    assert angles.abs().max() <= 31
+
+
+def points(count: int) -> Tensor:
+    return torch.tensor([[99.0, 50.0]]).repeat(count, 1, 1)
+
+
+def ramp(count: int) -> Tensor:
+    return torch.zeros(count, 1, 100, 100)
+
+
+def angles_of(moved: Tensor) -> Tensor:
+    x, y = (moved.as_subclass(Tensor) - 50).double().unbind(-1)
+    return torch.rad2deg(torch.atan2(-y, x)).flatten()
+
+
+FLOATS = [
+    c
+    for c in CASES
+    if c.name not in ("RandomPosterize", "RandomEqualize", "RandAugment", "TrivialAugmentWide", "AutoAugment")
+]
+
+
+@pytest.mark.parametrize("case", FLOATS, ids=str)
+def test_gradcheck_end_to_end_with_fixed_draws(case: Case) -> None:
+    image = (
+        torch.rand(3, 6, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3)) * 0.8 + 0.1
+    ).requires_grad_()
+    options = {"size": 5} if case.name in ("RandomCrop",) else {}
+    transform = Case(
+        case.name,
+        {**case.options, **options, **({"kernel_size": 3} if "kernel_size" in case.options else {})},
+    ).make(ours)
+    for seed in (0, 3):
+        assert torch.autograd.gradcheck(lambda x: seeded(seed, transform, x), (image,), fast_mode=True)
+
+
+def test_gradients_to_the_parameters_of_functionals() -> None:
+    F = ours.functional
+    image = (
+        torch.rand(2, 3, 6, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3)) * 0.8 + 0.1
+    )
+    value = lambda *v: torch.tensor(v, dtype=torch.float64).requires_grad_()  # noqa: E731
+    each = value(0.9, 1.2)
+    for function, parameters in (
+        (lambda s: F.gaussian_blur(image, [3, 5], s), (value(0.8, 1.1),)),
+        (lambda b: F.adjust_brightness(image, b), (each,)),
+        (lambda c: F.adjust_contrast(image, c), (each,)),
+        (lambda s: F.adjust_saturation(image, s), (each,)),
+        (lambda h: F.adjust_hue(image, h), (value(0.1, -0.2),)),
+        (lambda s: F.adjust_sharpness(image, s), (each,)),
+        (
+            lambda a, t, s, k: F.affine(image, a, list(t), s, list(k), "bilinear"),
+            (
+                value(11.3)[0].detach().requires_grad_(),
+                value(0.3, -0.7),
+                value(1.13)[0].detach().requires_grad_(),
+                value(4.0, -3.0),
+            ),
+        ),
+        (lambda a: F.rotate(image, a, "bilinear"), (value(13.0, -21.0),)),
+        (
+            lambda p: F.perspective(image, [[0, 0], [6, 0], [6, 5], [0, 5]], p),
+            (value([0.3, 0.2], [5.1, 0.7], [5.8, 4.9], [0.4, 4.4]),),
+        ),
+    ):
+        assert torch.autograd.gradcheck(function, parameters)
+        assert torch.autograd.gradgradcheck(function, parameters)
+
+
+def test_what_may_be_left_out_keeps_its_shape() -> None:
+    choice = ours.RandomApply([ours.Resize(10)], p=0.5)
+    with pytest.raises(Exception, match="transforms that may be left out must keep the shape"):
+        compiled(choice)[0](picture())
+
+
+def test_rotation_that_expands() -> None:
+    turn = ours.RandomRotation((30, 30), expand=True)
+    wide = turn(picture())
+    assert wide.shape[-1] > 52
+    with pytest.raises(Exception, match="expand must be False where a graph is compiled"):
+        compiled(turn)[0](picture())
+
+
+def test_foreign_transforms_in_a_graph() -> None:
+    """What is not imgops' own is applied and then chosen: the draws around it stay those of eager mode."""
+    chance = ours.RandomApply([torch.nn.Identity(), ours.RandomInvert(1.0)], p=0.5)
+    graph, _ = compiled(chance)
+    image = picture()
+    kinds = {bits_equal(seeded(seed, graph, image), image) for seed in range(10)}
+    assert kinds == {True, False}
+    assert imgops.invert(image).sum() != image.sum()

@@ -1,0 +1,132 @@
+"""One case or more of every transform that imgops has: what it is made with, and how far it may be from torchvision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+
+from imgops import transforms as ours
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    moves: bool = False  # only moves pixels: equal to the bit
+    edges: bool = False  # torchvision darkens edges twice (its issue 8083)
+    chain: float = (
+        0.0  # the part of the pixels that may be off by more than a level, where steps follow steps
+    )
+    id: str = ""
+
+    def make(self, module: Any, **more: Any) -> Any:
+        return getattr(module, self.name)(**self.options, **more)
+
+    @property
+    def draws(self) -> bool:
+        return hasattr(getattr(ours, self.name), "per_sample")
+
+    def __str__(self) -> str:
+        return self.name + (f"-{self.id}" if self.id else "")
+
+
+JITTER = {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}
+AFFINE = {"degrees": 30, "translate": (0.1, 0.2), "scale": (0.7, 1.3), "shear": (-10, 10, -5, 5)}
+
+CASES: tuple[Case, ...] = (
+    Case("Resize", {"size": 25}),
+    Case("Resize", {"size": (70, 30), "interpolation": "bicubic"}, id="bicubic"),
+    Case("Resize", {"size": (70, 30), "interpolation": "nearest"}, moves=True, id="nearest"),
+    Case("Resize", {"size": (21, 64), "antialias": False}, id="plain"),
+    Case("CenterCrop", {"size": (30, 70)}, moves=True),
+    Case("Pad", {"padding": [1, 2, 3, 4], "padding_mode": "reflect"}, moves=True),
+    Case("Pad", {"padding": 3, "fill": 7}, moves=True, id="fill"),
+    Case("RandomHorizontalFlip", moves=True),
+    Case("RandomVerticalFlip", {"p": 0.3}, moves=True),
+    Case("RandomCrop", {"size": 24}, moves=True),
+    Case(
+        "RandomCrop",
+        {"size": (60, 40), "padding": 4, "pad_if_needed": True, "fill": 9},
+        moves=True,
+        id="pads",
+    ),
+    Case("RandomResizedCrop", {"size": 24}),
+    Case("RandomResizedCrop", {"size": (24, 30), "interpolation": "nearest"}, moves=True, id="nearest"),
+    Case("RandomRotation", {"degrees": 40}),
+    Case(
+        "RandomRotation",
+        {"degrees": 40, "interpolation": "bilinear", "center": (5, 9)},
+        edges=True,
+        id="bilinear",
+    ),
+    Case("RandomAffine", AFFINE),
+    Case("RandomAffine", {**AFFINE, "interpolation": "bilinear"}, edges=True, id="bilinear"),
+    Case("RandomPerspective", {"p": 0.7}, edges=True),
+    Case("ColorJitter", JITTER, chain=0.02),
+    Case("ColorJitter", {"hue": 0.3}, id="hue"),
+    Case("Grayscale", {"num_output_channels": 3}),
+    Case("RandomGrayscale", {"p": 0.5}),
+    Case("RandomInvert"),
+    Case("RandomPosterize", {"bits": 3}),
+    Case("RandomSolarize", {"threshold": 0.5}),
+    Case("RandomAdjustSharpness", {"sharpness_factor": 1.7}),
+    Case("RandomAutocontrast"),
+    Case("RandomEqualize"),
+    Case("GaussianBlur", {"kernel_size": 9, "sigma": (0.1, 2.0)}),
+    Case("RandomErasing", {"p": 0.8}, moves=True),
+    Case("RandomErasing", {"p": 0.8, "value": "random"}, moves=True, id="random"),
+    Case("RandAugment", chain=0.01),
+    Case("TrivialAugmentWide", chain=0.01),
+    Case("AutoAugment", chain=0.02),
+)
+
+
+def containers(module: Any, **more: Any) -> dict[str, Any]:
+    """Transforms of transforms."""
+    flips = [module.RandomHorizontalFlip(), module.RandomVerticalFlip()]
+    return {
+        "RandomApply": module.RandomApply(
+            [module.GaussianBlur(5), module.RandomHorizontalFlip()], p=0.6, **more
+        ),
+        "RandomChoice": module.RandomChoice([*flips, module.RandomInvert(1.0)], p=[1, 2, 1], **more),
+        "RandomOrder": module.RandomOrder([module.RandomRotation(20), *flips], **more),
+        "Nested": module.RandomApply(
+            [module.RandomChoice([*flips]), module.RandomOrder(flips)], p=0.7, **more
+        ),
+    }
+
+
+def picture(dtype: torch.dtype = torch.uint8, height: int = 40, width: int = 52, seed: int = 0) -> Tensor:
+    """Smooth shapes with a little noise, as photographs have."""
+    rng = np.random.default_rng(seed)
+    frame = rng.integers(0, 256, (8, 10, 3)).astype(np.uint8)
+    frame = cv2.resize(frame, (width, height), interpolation=cv2.INTER_CUBIC)
+    frame = np.clip(frame + rng.normal(0, 4, frame.shape), 0, 255).astype(np.uint8)
+    image = torch.from_numpy(frame).permute(2, 0, 1).contiguous()
+    return image if dtype == torch.uint8 else image.to(dtype) / 255
+
+
+def sample(image: Tensor) -> dict[str, Any]:
+    """An image with what goes with it."""
+    height, width = image.shape[-2:]
+    labels = (torch.arange(height)[:, None] // 5 * 7 + torch.arange(width) // 6) % 11
+    boxes = torch.tensor([[3.0, 4, 20, 30], [10, 2, 50, 18]])
+    return {
+        "image": tv_tensors.Image(image),
+        "mask": tv_tensors.Mask(labels[None].to(torch.uint8)),
+        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(height, width)),
+        "points": tv_tensors.KeyPoints(boxes[:, :2], canvas_size=(height, width)),
+        "label": 3,
+    }
+
+
+def seeded(seed: int, function: Callable[..., Any], *args: Any) -> Any:
+    torch.manual_seed(seed)
+    return function(*args)
