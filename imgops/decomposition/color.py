@@ -65,16 +65,17 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     red, green, blue = x.unsqueeze(-4).unbind(-3)
     most, least = x.amax(-3, keepdim=True), x.amin(-3, keepdim=True)
     chroma = most - least
-    safe = torch.where(chroma == 0, 1, chroma)
+    scale = 1 / torch.where(chroma == 0, 1, chroma)
     turn = torch.where(
         most == red,
-        (green - blue) / safe,
-        torch.where(most == green, (blue - red) / safe + 2, (red - green) / safe + 4),
+        (green - blue) * scale,
+        torch.where(most == green, (blue - red) * scale + 2, (red - green) * scale + 4),
     )
     turn = turn + parameter(factor, image) * 6
+    turn = turn - 6 * torch.floor(turn * (1 / 6))
     # Each channel goes up, stays, comes down and stays again, a third of the circle after the one before.
     k = torch.cat([5 + turn, 3 + turn, 1 + turn], -3)
-    k = k - 6 * torch.floor(k / 6)
+    k = torch.where(k < 6, k, k - 6)
     ramp = torch.minimum(k, 4 - k).clamp(0, 1)
     out = most - chroma * ramp
     if image.dtype == torch.uint8:

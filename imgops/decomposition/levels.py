@@ -80,4 +80,4 @@ def equalize(image: Tensor) -> Tensor:
 
 
 def invert(image: Tensor) -> Tensor:
-    return 255 - image if image.dtype == torch.uint8 else 1 - image
+    return image.bitwise_not() if image.dtype == torch.uint8 else 1 - image

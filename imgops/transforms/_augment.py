@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -190,6 +191,9 @@ _STEPS = "brightness,saturation,contrast,sharpness,posterize,solarize,autocontra
 class _Policy(Drawn):
     """A draw is a kind and a magnitude for each step."""
 
+    def _of_tensor(self, image: Tensor) -> Any:
+        return super(Drawn, self).forward(image)
+
     _drawing: tuple[str, ...] = ()
 
     def _steps(self) -> int:
@@ -225,34 +229,62 @@ class _Policy(Drawn):
             return super()._apply_image_or_video_transform(
                 image, transform_id, magnitude, interpolation, fill
             )  # type: ignore[misc]
-        step = torch.tensor([_KINDS.index(transform_id), magnitude], dtype=torch.float64, device="cpu")
-        kind = _KINDS.index(transform_id)
-        if kind == 0:
-            return image
-        plain = _subclass.plain(image)
-        color = _fill_color(fill, type(image))
-        return _dispatch.wrapped(
-            self._step(plain, step, color, kind >= _FIRST_COLOR, kind < _FIRST_COLOR), image
-        )
+        plain, color = _subclass.plain(image), _fill_color(fill, type(image))
+        return _dispatch.wrapped(_applied(plain, transform_id, magnitude, interpolation, color), image)
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
         fill = fill_of(self, kind)
         for i in range(self._steps()):
-            image = self._step(image, numbers[..., 2 * i : 2 * i + 2], fill, True, True)
+            image = self._step(image, numbers[..., 2 * i : 2 * i + 2], fill)
         return image
 
-    def _step(self, image: Tensor, step: Tensor, fill: Any, colors: bool, moves: bool) -> Tensor:
-        if moves:
-            matrix = _matrix(step, *image.shape[-2:])
-            image = _kernels.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
-        if colors:
-            kind, magnitude = step[..., 0].long(), step[..., 1]
-            bound = 255.0 if image.dtype == torch.uint8 else 1.0
-            more, unused = 1 + magnitude, torch.zeros_like(magnitude)
-            amounts = [more] * 4 + [magnitude.trunc(), bound * magnitude, unused, unused, unused]
-            order = (kind - _FIRST_COLOR).unsqueeze(-1)
-            image = imgops.color_sequence(image, order.clamp(min=-1), torch.stack(amounts, -1), _STEPS)
+    def _step(self, image: Tensor, step: Tensor, fill: Any) -> Tensor:
+        """Of a kind that is data: a warp that may be the identity, and a colour step that may be none."""
+        matrix = _matrix(step, *image.shape[-2:])
+        image = _kernels.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
+        kind, magnitude = step[..., 0].long(), step[..., 1]
+        bound = 255.0 if image.dtype == torch.uint8 else 1.0
+        more, unused = 1 + magnitude, torch.zeros_like(magnitude)
+        amounts = [more] * 4 + [magnitude.trunc(), bound * magnitude, unused, unused, unused]
+        order = (kind - _FIRST_COLOR).unsqueeze(-1)
+        return imgops.color_sequence(image, order.clamp(min=-1), torch.stack(amounts, -1), _STEPS)
+
+
+def _applied(image: Tensor, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Tensor:
+    """Of a kind that is known."""
+    if kind == "Identity":
         return image
+    if kind in _MOVES:
+        height, width = image.shape[-2:]
+        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
+        return _kernels.warp(image, matrix, interpolation, fill)
+    return _COLORS[kind](image, magnitude)
+
+
+def _slanted(magnitude: float) -> float:
+    return math.degrees(math.atan(magnitude))
+
+
+#: angle, translation, scale, shear and centre of a forward matrix
+_MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
+    "ShearX": lambda m: (0.0, (0.0, 0.0), 1.0, (_slanted(m), 0.0), (0.0, 0.0)),
+    "ShearY": lambda m: (0.0, (0.0, 0.0), 1.0, (0.0, _slanted(m)), (0.0, 0.0)),
+    "TranslateX": lambda m: (0.0, (float(int(m)), 0.0), 1.0, (0.0, 0.0), None),
+    "TranslateY": lambda m: (0.0, (0.0, float(int(m))), 1.0, (0.0, 0.0), None),
+    "Rotate": lambda m: (-m, (0.0, 0.0), 1.0, (0.0, 0.0), None),
+}
+_COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "Brightness": lambda x, m: imgops.adjust_brightness(x, 1 + m),
+    "Color": lambda x, m: imgops.adjust_saturation(x, 1 + m),
+    "Contrast": lambda x, m: imgops.adjust_contrast(x, 1 + m),
+    "Sharpness": lambda x, m: imgops.adjust_sharpness(x, 1 + m),
+    "Posterize": lambda x, m: imgops.posterize(x, int(m)),
+    "Solarize": lambda x, m: imgops.solarize(x, (255.0 if x.dtype == torch.uint8 else 1.0) * m),
+    "AutoContrast": lambda x, m: imgops.autocontrast(x),
+    "Equalize": lambda x, m: imgops.equalize(x),
+    "Invert": lambda x, m: imgops.invert(x),
+}
 
 
 def _fill_color(fill: Any, kind: type) -> Any:

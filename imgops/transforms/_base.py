@@ -48,14 +48,10 @@ class Ours:
         return self(*inputs)  # type: ignore[operator]
 
     def _annotations(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
-        """Boxes and keypoints, by the numbers of a draw: torchvision's own code, in an operator."""
-        boxes = isinstance(inpt, tv_tensors.BoundingBoxes)
-        if boxes and numbers.ndim == 2:
+        if isinstance(inpt, tv_tensors.BoundingBoxes) and numbers.ndim == 2:
             must = "bounding boxes must be those of one image, for torchvision has no batches of them"
             raise ValueError(f"{type(self).__name__}: {must}, got per_sample=True")
-        kind = f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}" if boxes else ""
-        values = _draw.annotated(_subclass.plain(inpt), numbers, *canvas, _recipe(self), kind)
-        return _dispatch.wrapped(values, inpt, self._canvas(*canvas))
+        return moved(inpt, numbers, canvas, _recipe(self), self._canvas(*canvas))
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         return height, width
@@ -67,6 +63,15 @@ class Ours:
     def _params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Numbers as torchvision's parameters; None where nothing is to be done."""
         return {}
+
+
+def moved(inpt: Any, numbers: Tensor, canvas: tuple[int, int], recipe: str, size: tuple[int, int]) -> Any:
+    """Boxes and keypoints, by the numbers of a draw: torchvision's own code, in an operator."""
+    kind = ""
+    if isinstance(inpt, tv_tensors.BoundingBoxes):
+        kind = f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
+    values = _draw.annotated(_subclass.plain(inpt), numbers, *canvas, recipe, kind)
+    return _dispatch.wrapped(values, inpt, size)
 
 
 class Drawn(Ours):
@@ -86,7 +91,16 @@ class Drawn(Ours):
     def forward(self, *inputs: Any) -> Any:
         if torch.compiler.is_compiling() or self.per_sample:
             return self._run(inputs, Stream())
+        if len(inputs) == 1 and type(inputs[0]) is Tensor:
+            return self._of_tensor(inputs[0])
         return super().forward(*inputs)  # type: ignore[misc]
+
+    def _of_tensor(self, image: Tensor) -> Any:
+        """What torchvision's forward does with one plain tensor, without a tree to flatten."""
+        self.check_inputs([image])  # type: ignore[attr-defined]
+        if isinstance(self, _torchvision.WithProbability) and torch.rand(1) >= self.p:
+            return image
+        return self.transform(image, self.make_params([image]))  # type: ignore[attr-defined]
 
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])

@@ -67,6 +67,9 @@ def _either(gate: Tensor, changed: Any, unchanged: Any, transform: Any) -> Any:
 class _Container(Drawn):
     """A draw says which of the transforms are applied; those draw after it, and only where they are."""
 
+    def _of_tensor(self, image: Tensor) -> Any:
+        return super(Drawn, self).forward(image)
+
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         count = stream.count

@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
+from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms import _torchvision
-from imgops.transforms._base import Drawn, Ours, fill_of, shape_of, where
+from imgops.transforms._base import Drawn, Ours, fill_of, moved, shape_of, where
 from imgops.transforms.functional import _kernels, _matrices
 
 
@@ -141,8 +143,6 @@ class RandomCrop(Drawn, v2.RandomCrop):
 
     def _run(self, inputs: tuple[Any, ...], stream: Any) -> Any:
         """What is padded is the same for all draws, so it comes first."""
-        from torch.utils._pytree import tree_flatten, tree_unflatten
-
         flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         needs = self._needs_transform_list(flat)
         _, height, width = shape_of([x for x, n in zip(flat, needs, strict=True) if n])
@@ -156,21 +156,23 @@ class RandomCrop(Drawn, v2.RandomCrop):
             )
         if any(padding):
             flat = [
-                self._call_kernel(
-                    v2.functional.pad,
-                    x,
-                    padding=padding,
-                    fill=fill_of(self, type(x)),
-                    padding_mode=self.padding_mode,
-                )
-                if n
-                else x
+                self._padded(x, padding, (height, width)) if n else x
                 for x, n in zip(flat, needs, strict=True)
             ]
         if (high, wide) == tuple(self.size):
             return tree_unflatten(flat, spec)
         padded = tree_unflatten(flat, spec)
         return super()._run(padded if len(inputs) > 1 else (padded,), stream)
+
+    def _padded(self, inpt: Any, padding: list[int], canvas: tuple[int, int]) -> Any:
+        if not isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+            how = {"fill": fill_of(self, type(inpt)), "padding_mode": self.padding_mode}
+            return self._call_kernel(v2.functional.pad, inpt, padding=padding, **how)
+        left, top, right, bottom = padding
+        config = f'"padding": [{left}, {top}, {right}, {bottom}], "padding_mode": "{self.padding_mode}"'
+        recipe = f'["Pad", {{{config}}}]'
+        size = canvas[0] + top + bottom, canvas[1] + left + right
+        return moved(inpt, torch.zeros(0, dtype=torch.float64), canvas, recipe, size)
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
         left, top = numbers[..., :1].long(), numbers[..., 1:].long()
@@ -198,8 +200,6 @@ class _Warp(Drawn):
         return self._warped(image, numbers, self.interpolation, fill_of(self, kind))  # type: ignore[attr-defined]
 
     def _mask(self, mask: Tensor, numbers: Tensor) -> Tensor:
-        from torchvision import tv_tensors
-
         return self._warped(mask, numbers, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
 
 

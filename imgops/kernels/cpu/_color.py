@@ -17,8 +17,9 @@ from imgops.kernels.cpu import _threads
 
 try:
     from imgops.kernels.cpu._native import color as native
+    from imgops.kernels.cpu._native import sequence as native_sequence
 except ImportError:  # built without a C compiler: ATen runs the decompositions
-    native = None
+    native = native_sequence = None
 
 _KIND = {torch.uint8: "B", torch.float32: "f"}
 _LEVEL = 2  # all the vector instructions that the native kernel knows, where the machine has them
@@ -81,6 +82,24 @@ def pixels(name: str, out: Tensor, image: Tensor, factors: list[float]) -> None:
             native(name, kind, *pointers, count, *steps, factors[i], 0.0, _LEVEL)
 
     _threads.split(len(factors), image.numel(), work)
+
+
+def together(out: Tensor, image: Tensor, steps: list[tuple[int, float]]) -> None:
+    """Steps of a sequence in as few passes as they need; ``image`` has the format of ``out``, or is it."""
+    kinds = np.array([kind for kind, _ in steps], dtype=np.int32)
+    amounts = np.array([amount for _, amount in steps], dtype=np.float32)
+    count = image.shape[-2] * image.shape[-1]
+    pixel_steps = (3, 1) if _layout.is_interleaved(image) else (1, count)
+    size = 3 * count * image.element_size()
+    kind, source, target = _KIND[image.dtype], image.data_ptr(), out.data_ptr()
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            at = i * size
+            pointers = kinds.ctypes.data, amounts.ctypes.data, len(steps)
+            native_sequence(kind, target + at, source + at, count, *pixel_steps, *pointers, _LEVEL)
+
+    _threads.split(image.numel() // (3 * count), image.numel(), work)
 
 
 def readable(image: Tensor, out: Any = None) -> Tensor:

@@ -1,5 +1,5 @@
 /* Separable resampling by banded tables, PIL's antialiased resize and the adjoint of every resize; and colour
- * (_native_color.h).
+ * (_native_color.h); Gaussians (_native_blur.h).
  *
  * PIL's own arithmetic on uint8 (22-bit integer weights; a horizontal and a vertical pass, in the order that
  * the caller names; each rounded to 8 bits), arranged for vector units: both passes are sums of whole rows,
@@ -40,6 +40,7 @@ typedef struct {
 
 #include "_native_uint8.h"
 #include "_native_color.h"
+#include "_native_blur.h"
 
 /* ---- float32 and float64 ----------------------------------------------------------------------- */
 
@@ -221,6 +222,56 @@ static PyObject *color(PyObject *self, PyObject *args) {
     return NULL;
 }
 
+static PyObject *sequence(PyObject *self, PyObject *args) {
+    const char *kind;
+    unsigned long long out, in, kinds, amounts;
+    Py_ssize_t pixels, pixel_step, channel_step;
+    int count, level;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "sKKnnnKKii", &kind, &out, &in, &pixels, &pixel_step, &channel_step, &kinds, &amounts,
+                          &count, &level))
+        return NULL;
+#define RUN(call, type)                                                                                              \
+    call((type *)(uintptr_t)out, (const type *)(uintptr_t)in, pixels, pixel_step, channel_step,                       \
+         (const int32_t *)(uintptr_t)kinds, (const float *)(uintptr_t)amounts, count)
+    Py_BEGIN_ALLOW_THREADS
+#if X86
+    if (level && machine_level()) {
+        if (*kind == 'B')
+            RUN(wide_sequence_u8, uint8_t);
+        else
+            RUN(wide_sequence_f32, float);
+    } else
+#endif
+        if (*kind == 'B')
+        RUN(plain_sequence_u8, uint8_t);
+    else
+        RUN(plain_sequence_f32, float);
+    Py_END_ALLOW_THREADS
+    (void)level;
+    Py_RETURN_NONE;
+}
+
+static PyObject *blur(PyObject *self, PyObject *args) {
+    unsigned long long out, in, wx, wy;
+    Py_ssize_t planes, height, width, channels, rx, ry;
+    int done, level;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KKnnnnKnKni", &out, &in, &planes, &height, &width, &channels, &wx, &rx, &wy, &ry,
+                          &level))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+#if X86
+    done = (level && machine_level() ? wide_blur : plain_blur)(
+#else
+    done = plain_blur(
+#endif
+        (uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, channels,
+        (const uint16_t *)(uintptr_t)wx, rx, (const uint16_t *)(uintptr_t)wy, ry);
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(done);
+}
+
 static PyMethodDef methods[] = {
     {"resample", resample, METH_VARARGS,
      "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, level)"
@@ -229,11 +280,17 @@ static PyMethodDef methods[] = {
     {"color", color, METH_VARARGS,
      "color(name, kind, out, in, other, pixels, pixel_step, channel_step, amount, constant, level)\n\n"
      "One pass over an image, whose steps are counted in values; in and out may be the same memory."},
+    {"sequence", sequence, METH_VARARGS,
+     "sequence(kind, out, in, pixels, pixel_step, channel_step, kinds, amounts, count, level)\n\n"
+     "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order; at least one."},
+    {"blur", blur, METH_VARARGS,
+     "blur(out, in, planes, height, width, channels, across, reach, down, reach, level) -> bool\n\n"
+     "A symmetric separable filter of uint8 by weights of 8 fraction bits; False without memory for its buffers."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_native", "Separable resampling by banded tables, and colour.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_native", "Separable resampling by banded tables, colour, and Gaussians.", -1, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }

@@ -102,112 +102,17 @@ INLINE void gray_f32(const Color *job) {
     }
 }
 
-/* out (a double) = sum of luma */
-INLINE void total_u8(const Color *job) {
-    int64_t sum = 0;
-    PIXELS(uint8_t, int32_t)
-        int32_t part = 0;
-        for (i = 0; i < n; i++) gray[i] = luma_u8(r[i], g[i], b[i]);
-        for (i = 0; i < n; i++) part += gray[i];
-        sum += part;
-    }
-    *(double *)(void *)out = (double)sum;
-}
-INLINE void total_f32(const Color *job) {
-    double sum = 0;
-    PIXELS(float, float)
-        float part[8] = {0};
-        for (i = 0; i < n; i++) gray[i] = luma_f32(r[i], g[i], b[i]);
-        for (i = n; i % 8; i++) gray[i] = 0;
-        for (i = 0; i < n; i += 8) {
-            int k;
-            for (k = 0; k < 8; k++) part[k] += gray[i + k];
-        }
-        for (i = 0; i < 8; i++) sum += part[i];
-    }
-    *(double *)(void *)out = sum;
-}
-
-/* out = blend of luma with in */
-INLINE void saturation_u8(const Color *job) {
-    float amount = job->amount;
-    PIXELS(uint8_t, int32_t)
-        for (i = 0; i < n; i++) gray[i] = luma_u8(r[i], g[i], b[i]);
-        for (i = 0; i < n; i++) r[i] = mix_u8(gray[i], r[i], amount);
-        for (i = 0; i < n; i++) g[i] = mix_u8(gray[i], g[i], amount);
-        for (i = 0; i < n; i++) b[i] = mix_u8(gray[i], b[i], amount);
-        STORE(uint8_t, out, at, n, 0, r);
-        STORE(uint8_t, out, at, n, 1, g);
-        STORE(uint8_t, out, at, n, 2, b);
-    }
-}
-INLINE void saturation_f32(const Color *job) {
-    float amount = job->amount, rest = 1.0f - job->amount;
-    PIXELS(float, float)
-        for (i = 0; i < n; i++) gray[i] = luma_f32(r[i], g[i], b[i]);
-        for (i = 0; i < n; i++) r[i] = mix_f32(gray[i], r[i], amount, rest);
-        for (i = 0; i < n; i++) g[i] = mix_f32(gray[i], g[i], amount, rest);
-        for (i = 0; i < n; i++) b[i] = mix_f32(gray[i], b[i], amount, rest);
-        STORE(float, out, at, n, 0, r);
-        STORE(float, out, at, n, 1, g);
-        STORE(float, out, at, n, 2, b);
-    }
-}
-
 /* A channel of the colour whose hue is `turn` sixths round, of the given value and chroma; n: 5, 3, 1 for r, g, b. */
 INLINE float channel(float turn, float value, float chroma, float n) {
     float k = n + turn, ramp;
-    k = k - 6.0f * floorf(k / 6.0f);
+    k = k < 6.0f ? k : k - 6.0f;
     ramp = k < 4.0f - k ? k : 4.0f - k;
     return value - chroma * hold(ramp);
 }
-#define HUE(type, scale, held)                                                                          \
-    for (i = 0; i < n; i++) {                                                                     \
-        float x = r[i], y = g[i], z = b[i];                                                       \
-        float most = x > y ? x : y, least = x < y ? x : y, chroma, safe, turn, if_r, if_g, if_b;         \
-        most = most > z ? most : z;                                                               \
-        least = least < z ? least : z;                                                            \
-        chroma = most - least;                                                                    \
-        safe = chroma == 0.0f ? 1.0f : chroma;                                                    \
-        if_r = (y - z) / safe;                                                                       \
-        if_g = (z - x) / safe + 2.0f;                                                               \
-        if_b = (x - y) / safe + 4.0f;                                                                \
-        turn = most == x ? if_r : most == y ? if_g : if_b;                                                \
-        turn = turn + shift;                                                                      \
-        red[i] = channel(turn, most, chroma, 5.0f) * scale;                                       \
-        green[i] = channel(turn, most, chroma, 3.0f) * scale;                                     \
-        blue[i] = channel(turn, most, chroma, 1.0f) * scale;                                      \
-    }                                                                                             \
-    for (i = 0; i < n; i++) r[i] = held(red[i]);                                                  \
-    for (i = 0; i < n; i++) g[i] = held(green[i]);                                                \
-    for (i = 0; i < n; i++) b[i] = held(blue[i]);                                                 \
-    STORE(type, out, at, n, 0, r);                                                                      \
-    STORE(type, out, at, n, 1, g);                                                                      \
-    STORE(type, out, at, n, 2, b);
-
-/* amount: a part of the circle. uint8 is rounded as torchvision rounds a float image to it. */
-INLINE void hue_u8(const Color *job) {
-    float shift = job->amount * 6.0f, red[STRIP], green[STRIP], blue[STRIP];
-    PIXELS(uint8_t, float)
-        (void)gray;
-        HUE(uint8_t, 1.003917647f, level_of)
-    }
-}
-INLINE void hue_f32(const Color *job) {
-    float shift = job->amount * 6.0f, red[STRIP], green[STRIP], blue[STRIP];
-    PIXELS(float, float)
-        (void)gray;
-        HUE(float, 1.0f, hold)
-    }
-}
-
 #define COLORS(MODE)                                     \
     MODE(constant)                                       \
     MODE(images)                                         \
-    MODE(gray)                                           \
-    MODE(total)                                          \
-    MODE(saturation)                                     \
-    MODE(hue)
+    MODE(gray)
 #define PLAIN(name)                                                     \
     static void plain_##name##_u8(const Color *job) { name##_u8(job); } \
     static void plain_##name##_f32(const Color *job) { name##_f32(job); }
@@ -227,3 +132,107 @@ static const struct {
     const char *name;
     void (*plain_u8)(const Color *), (*plain_f32)(const Color *), (*wide_u8)(const Color *), (*wide_f32)(const Color *);
 } colors[] = {COLORS(ENTRY)};
+
+/* ---- several steps in one pass ------------------------------------------------------------------
+ *
+ * A strip of pixels stays in the first cache while brightness, saturation and hue go over it, as floats: levels
+ * are whole numbers, which floats hold exactly, and so is PIL's luma, whose sum stays below 2^24. Only contrast needs
+ * to have seen the whole image; what comes before it then takes a pass of its own.
+ */
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE_TURN };
+
+INLINE float whole(float value) { return floorf(value < 0.0f ? 0.0f : value > 255.0f ? 255.0f : value); }
+INLINE float luma_whole(float r, float g, float b) {
+    return floorf((r * 19595.0f + g * 38470.0f + b * 7471.0f + 32768.0f) * (1.0f / 65536.0f));
+}
+INLINE float blend_u8(float from, float to, float amount, float rest) {
+    (void)rest;
+    return whole(from + amount * (to - from));
+}
+INLINE float blend_f32(float from, float to, float amount, float rest) { return hold(to * amount + from * rest); }
+INLINE float turned_u8(float value) { return whole(value * 1.003917647f); }
+INLINE float turned_f32(float value) { return hold(value); }
+
+#define STEPS(type, suffix, luma, cast, mean)                                                                             \
+    INLINE void step_##suffix(float *r, float *g, float *b, Py_ssize_t n, int32_t kind, float amount, float constant) { \
+        float gray[STRIP], rest = 1.0f - amount, shift = amount * 6.0f;                                              \
+        Py_ssize_t i;                                                                                                \
+        if (kind == BRIGHTNESS || kind == CONTRAST) {                                                                \
+            for (i = 0; i < n; i++) r[i] = blend_##suffix(constant, r[i], amount, rest);                             \
+            for (i = 0; i < n; i++) g[i] = blend_##suffix(constant, g[i], amount, rest);                             \
+            for (i = 0; i < n; i++) b[i] = blend_##suffix(constant, b[i], amount, rest);                             \
+        } else if (kind == SATURATION) {                                                                             \
+            for (i = 0; i < n; i++) gray[i] = luma(r[i], g[i], b[i]);                                                \
+            for (i = 0; i < n; i++) r[i] = blend_##suffix(gray[i], r[i], amount, rest);                              \
+            for (i = 0; i < n; i++) g[i] = blend_##suffix(gray[i], g[i], amount, rest);                              \
+            for (i = 0; i < n; i++) b[i] = blend_##suffix(gray[i], b[i], amount, rest);                              \
+        } else                                                                                                       \
+            for (i = 0; i < n; i++) {                                                                                \
+                float x = r[i], y = g[i], z = b[i];                                                                  \
+                float most = x > y ? x : y, least = x < y ? x : y, chroma, safe, turn, if_r, if_g, if_b;             \
+                most = most > z ? most : z;                                                                          \
+                least = least < z ? least : z;                                                                       \
+                chroma = most - least;                                                                               \
+                safe = chroma == 0.0f ? 1.0f : chroma;                                                               \
+                safe = 1.0f / safe;                                                                                  \
+                if_r = (y - z) * safe;                                                                               \
+                if_g = (z - x) * safe + 2.0f;                                                                        \
+                if_b = (x - y) * safe + 4.0f;                                                                        \
+                turn = (most == x ? if_r : most == y ? if_g : if_b) + shift;                                         \
+                turn = turn - 6.0f * floorf(turn * (1.0f / 6.0f));                                                   \
+                r[i] = turned_##suffix(channel(turn, most, chroma, 5.0f));                                           \
+                g[i] = turned_##suffix(channel(turn, most, chroma, 3.0f));                                           \
+                b[i] = turned_##suffix(channel(turn, most, chroma, 1.0f));                                           \
+            }                                                                                                        \
+    }                                                                                                                \
+    INLINE void sequence_##suffix(type *out, const type *in, Py_ssize_t pixels, Py_ssize_t pixel_step,                \
+                                  Py_ssize_t channel_step, const int32_t *kinds, const float *amounts, int count) {  \
+        int start = 0, stop, ready = 0, k; /* ready: the mean that the contrast at `start` needs is known */         \
+        float constant = 0.0f;                                                                                       \
+        for (; start < count; start = stop) {                                                                        \
+            double total = 0;                                                                                        \
+            Py_ssize_t at, i, n;                                                                                     \
+            for (stop = start + ready; stop < count && kinds[stop] != CONTRAST; stop++) {                            \
+            }                                                                                                        \
+            for (at = 0; at < pixels; at += STRIP) {                                                                 \
+                float r[STRIP], g[STRIP], b[STRIP], part[8] = {0};                                                   \
+                n = pixels - at < STRIP ? pixels - at : STRIP;                                                       \
+                LOAD(type, r, in, at, n, 0);                                                                         \
+                LOAD(type, g, in, at, n, 1);                                                                         \
+                LOAD(type, b, in, at, n, 2);                                                                         \
+                for (k = start; k < stop; k++)                                                                       \
+                    step_##suffix(r, g, b, n, kinds[k], amounts[k], kinds[k] == CONTRAST ? constant : 0.0f);         \
+                if (stop > start) {                                                                                  \
+                    STORE(type, out, at, n, 0, (type)(cast)r);                                                       \
+                    STORE(type, out, at, n, 1, (type)(cast)g);                                                       \
+                    STORE(type, out, at, n, 2, (type)(cast)b);                                                       \
+                }                                                                                                    \
+                if (stop < count) {                                                                                  \
+                    for (i = 0; i < n; i++) r[i] = luma(r[i], g[i], b[i]);                                           \
+                    for (i = n; i % 8; i++) r[i] = 0;                                                                \
+                    for (i = 0; i < n; i += 8)                                                                       \
+                        for (k = 0; k < 8; k++) part[k] += r[i + k];                                                 \
+                    for (k = 0; k < 8; k++) total += part[k];                                                        \
+                }                                                                                                    \
+            }                                                                                                        \
+            constant = mean(total / (double)pixels);                                                                 \
+            if (stop > start) in = out;                                                                              \
+            ready = 1;                                                                                               \
+        }                                                                                                            \
+    }
+
+#define MEAN_LEVEL(value) ((float)(int32_t)((value) + 0.5))
+#define MEAN_REAL(value) ((float)(value))
+STEPS(uint8_t, u8, luma_whole, int32_t, MEAN_LEVEL)
+STEPS(float, f32, luma_f32, float, MEAN_REAL)
+
+#define SEQUENCE_ARGS(type)                                                                                          \
+    (type *out, const type *in, Py_ssize_t pixels, Py_ssize_t pixel_step, Py_ssize_t channel_step,                    \
+     const int32_t *kinds, const float *amounts, int count)
+#define SEQUENCE_CALL (out, in, pixels, pixel_step, channel_step, kinds, amounts, count)
+static void plain_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
+static void plain_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+#if X86
+static __attribute__((target("avx2"))) void wide_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
+static __attribute__((target("avx2"))) void wide_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+#endif

@@ -23,50 +23,51 @@ _RGB = 3
 
 
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if not _color.knows(image):
+    if _together(image):
+        _one_step("brightness", formula.adjust_brightness, out, image, factor)
+    elif _color.knows(image):
+        factors = _color.each(factor, image)
+        _color.elementwise("constant", out, _color.readable(image, out), factors, [0.0] * len(factors))
+    else:
         _color.computed(out, formula.adjust_brightness, image, factor)
-        return
-    factors = _color.each(factor, image)
-    _color.elementwise("constant", out, _color.readable(image, out), factors, [0.0] * len(factors))
 
 
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if not _color.knows(image) or image.numel() == 0:
-        _color.computed(out, formula.adjust_contrast, image, factor)
+    if not _color.knows(image) or image.shape[-3] == _RGB or image.numel() == 0:
+        _one_step("contrast", formula.adjust_contrast, out, image, factor)
         return
     image, factors = _color.readable(image, out), _color.each(factor, image)
-    _color.elementwise("constant", out, image, factors, _means(image, len(factors)))
-
-
-def _means(image: Tensor, count: int) -> list[float]:
-    """The mean luma of each image; PIL rounds it on uint8."""
-    size = image.shape[-2] * image.shape[-1]
-    if image.shape[-3] == _RGB:
-        totals = torch.empty(count, dtype=torch.float64)
-        _color.pixels("total", totals, image, [0.0] * count)
-    else:
-        totals = image.reshape(count, -1).sum(
-            1, dtype=torch.int64 if image.dtype == torch.uint8 else torch.float64
-        )
-    means = [total / size for total in totals.tolist()]
-    return [float(int(m + 0.5)) for m in means] if image.dtype == torch.uint8 else means
+    total = image.reshape(len(factors), -1).sum(1, dtype=torch.float64)
+    means = [value / (image.numel() // len(factors)) for value in total.tolist()]
+    if image.dtype == torch.uint8:  # PIL rounds it
+        means = [float(int(mean + 0.5)) for mean in means]
+    _color.elementwise("constant", out, image, factors, means)
 
 
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    _three_channels("saturation", formula.adjust_saturation, out, image, factor)
+    _one_step("saturation", formula.adjust_saturation, out, image, factor)
 
 
 def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    _three_channels("hue", formula.adjust_hue, out, image, factor)
+    _one_step("hue", formula.adjust_hue, out, image, factor)
 
 
-def _three_channels(
-    name: str, function: Callable[..., Tensor], out: Tensor, image: Tensor, factor: Tensor
-) -> None:
-    if not _color.knows(image) or image.shape[-3] != _RGB:
+def _one_step(name: str, function: Callable[..., Tensor], out: Tensor, image: Tensor, factor: Tensor) -> None:
+    """One of the steps that look at whole pixels, by the native pass where it can."""
+    if not _together(image):
         _color.computed(out, function, image, factor)
         return
-    _color.pixels(name, out, _color.readable(image, out), _color.each(factor, image))
+    image = _color.readable(image, out)
+    if factor.numel() == 1:
+        _color.together(out, image, [(_TOGETHER.index(name), factor.item())])
+        return
+    values = factor.detach().expand(image.shape[:-3])
+    for i in np.ndindex(*values.shape):
+        _color.together(out[i], image[i], [(_TOGETHER.index(name), values[i].item())])
+
+
+def _together(image: Tensor) -> bool:
+    return _color.knows(image) and image.shape[-3] == _RGB and image.numel() > 0
 
 
 def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
@@ -133,24 +134,42 @@ STEPS: dict[str, Callable[..., None]] = {
 }
 
 
+#: The steps that one native pass does together; their places are its numbers.
+_TOGETHER = ("brightness", "contrast", "saturation", "hue")
+
+
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> None:
-    """The steps that were chosen, in the memory of ``out``: every kernel can read what it writes to."""
+    """The steps that were chosen: the first reads the image, the others what is there already."""
     if image.dtype in (torch.float16, torch.bfloat16):  # rounded once, at the end
         single = torch.empty_like(out, dtype=torch.float32)
         color_sequence(single, image.detach().float(), order, amounts, names)
         out.copy_(single)
         return
-    out.copy_(image.detach())
-    steps = [STEPS[name] for name in names.split(",")]
-    batch = image.shape[:-3]
+    image, each, batch = _color.readable(image, out), names.split(","), image.shape[:-3]
+    if order.numel() == order.shape[-1] and amounts.numel() == len(each):  # one sequence for all
+        _sequence(out, image, order.flatten().tolist(), amounts.detach().flatten().tolist(), each)
+        return
     orders = order.expand(*batch, order.shape[-1])
-    values = amounts.detach().expand(*batch, len(steps))
-    if order.numel() == order.shape[-1] and amounts.numel() == len(steps):  # one sequence for all
-        orders, values = order.reshape(-1), amounts.detach().reshape(-1)
-        parts: Any = [(out, orders, values)]
-    else:
-        parts = [(out[i], orders[i], values[i]) for i in np.ndindex(*batch)]
-    for part, turns, numbers in parts:
-        for which in turns.tolist():
-            if 0 <= which < len(steps):
-                steps[which](part, part, numbers[which])
+    numbers = amounts.detach().expand(*batch, len(each))
+    for i in np.ndindex(*batch):
+        _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
+
+
+def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:
+    fused = _together(image)
+    source, pending = image, []
+    for which in order:
+        if not 0 <= which < len(names):
+            continue
+        if fused and names[which] in _TOGETHER:
+            pending.append((_TOGETHER.index(names[which]), amounts[which]))
+            continue
+        if pending:
+            _color.together(out, source, pending)
+            source, pending = out, []
+        STEPS[names[which]](out, source, torch.tensor(amounts[which], dtype=torch.float64))
+        source = out
+    if pending:
+        _color.together(out, source, pending)
+    elif source is image:
+        out.copy_(image)

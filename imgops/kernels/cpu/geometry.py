@@ -129,18 +129,28 @@ def _by_opencv(
     view = _layout.frames if interleaved else _layout.planes
     sources, targets = view(source), view(out)
     repeat = 1 if interleaved else image.shape[-3]
+    where = where if where.is_floating_point() else where.double()
     samples = _color.samples(where, image, 3 if op == "remap" else 2)
     colours = _colours(op, fill, image, interleaved)
     size = (out.shape[-1], out.shape[-2])
+    how = {"flags": _FLAGS[interpolation], "borderMode": _border.OPENCV[border]}
+    if not interleaved and interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4):
+        # Positions cost more than pixels here: one frame's are found once.
+        for i in range(len(sources) // repeat):
+            frame = cv2.merge(list(sources[i * repeat : (i + 1) * repeat]))
+            fills = [colours[(i * repeat + c) % len(colours)][0] for c in range(repeat)]
+            moved = np.empty((size[1], size[0], repeat), np.uint8)
+            warp(frame, samples[i % len(samples)], size, dst=moved, borderValue=(*fills, 0.0)[:4], **how)
+            cv2.split(moved, list(targets[i * repeat : (i + 1) * repeat]))
+        return True
     for i, (plane, target) in enumerate(zip(sources, targets, strict=True)):
         warp(
             plane,
             samples[i // repeat % len(samples)],
             size,
             dst=target,
-            flags=_FLAGS[interpolation],
-            borderMode=_border.OPENCV[border],
             borderValue=colours[i % len(colours)],
+            **how,
         )
     return True
 

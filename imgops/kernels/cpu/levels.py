@@ -22,10 +22,19 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
 
 
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
+    if image.dtype == torch.uint8 and bits.numel() == 1:
+        kept = 8 - min(max(int(bits), 1), 8)
+        torch.bitwise_and(image.detach(), 256 - (1 << kept), out=out)
+        return
     _by_table(out, formula.posterize, image, bits)
 
 
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
+    if image.dtype == torch.uint8 and threshold.numel() == 1:
+        level = np.arange(256)
+        table = np.where(level >= threshold.item(), 255 - level, level).astype(np.uint8)
+        lut(out, image, torch.from_numpy(table)[None])
+        return
     _by_table(out, formula.solarize, image, threshold)
 
 
@@ -41,7 +50,15 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
 
 
 def autocontrast(out: Tensor, image: Tensor) -> None:
-    _by_planes(out, formula.autocontrast, image, _stretched)
+    if image.dtype != torch.uint8 or image.numel() == 0 or _layout.writes_interleaved(out):
+        _by_planes(
+            out, formula.autocontrast, image, lambda counts: _stretched(*np.nonzero(counts)[0][[0, -1]])
+        )
+        return
+    image = _color.readable(image, out)
+    flat = _layout.planes(image).reshape(image.shape[:-2].numel(), -1)
+    tables = [_stretched(low, high) for low, high in zip(flat.min(1), flat.max(1), strict=True)]
+    lut(out, image, torch.from_numpy(np.stack(tables)).reshape(*image.shape[:-2], 256))
 
 
 def equalize(out: Tensor, image: Tensor) -> None:
@@ -74,10 +91,9 @@ def _histograms(image: Tensor) -> list[np.ndarray]:
     return [cv2.calcHist([a], [c], None, [256], [0, 256]).ravel().astype(np.int64) for a, c in pairs]
 
 
-def _stretched(counts: np.ndarray) -> np.ndarray:
+def _stretched(darkest: int, brightest: int) -> np.ndarray:
     """``ImageOps.autocontrast`` of one channel."""
-    (found,) = np.nonzero(counts)
-    low, high = int(found[0]), int(found[-1])
+    low, high = int(darkest), int(brightest)
     level = np.arange(256, dtype=np.float64)
     if high <= low:
         return level.astype(np.uint8)

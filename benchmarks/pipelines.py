@@ -1,0 +1,192 @@
+"""``python -m benchmarks.pipelines``: whole augmentation pipelines beside torchvision, kornia and albumentations.
+
+One thread, one image at a time, from a 375 x 500 uint8 photograph, as a DataLoader's worker has it. The columns take
+turns; each number is the median of the rounds' ratios, of one run. Peers that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from datetime import date
+from importlib.metadata import version
+from importlib.util import find_spec
+from statistics import median
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torchvision.transforms import v2
+
+from benchmarks.__main__ import RESULTS, _time
+from benchmarks.table import machine
+from imgops import transforms as ours
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+COLUMNS = (
+    "imgops",
+    "imgops interleaved",
+    "imgops compiled",
+    "torchvision tensor",
+    "torchvision PIL",
+    "kornia",
+    "albumentations",
+)
+#: What the issue of each row is: the peer, and how many times as fast imgops is to be.
+GOALS = {
+    "SimCLR": {"torchvision tensor": 10.0, "albumentations": 1.0},
+    "RandAugment": {"torchvision tensor": 2.0, "torchvision PIL": 1.0},
+    "TrivialAugmentWide": {"torchvision tensor": 2.0, "torchvision PIL": 1.0},
+    "ImageNet": {"torchvision PIL": 1.0, "torchvision tensor": 1.0},
+}
+
+
+def photo() -> np.ndarray:
+    """Smooth shapes with fine grain, in the size of ImageNet's median photograph."""
+    rng = np.random.default_rng(0)
+    frame = cv2.resize(
+        rng.integers(0, 256, (12, 16, 3)).astype(np.uint8), (500, 375), interpolation=cv2.INTER_CUBIC
+    )
+    return np.clip(frame + rng.normal(0, 6, frame.shape), 0, 255).astype(np.uint8)
+
+
+def steps(name: str, module: Any, last: list[Any]) -> Any:
+    crop = module.RandomResizedCrop(224, antialias=True)
+    flip = module.RandomHorizontalFlip()
+    if name == "SimCLR":
+        blur = module.RandomApply([module.GaussianBlur(23)], p=0.5)
+        middle = [flip, module.ColorJitter(0.4, 0.4, 0.4, 0.1), blur, module.RandomGrayscale(0.2)]
+    elif name == "ImageNet":
+        middle = [flip]
+    else:
+        middle = [flip, getattr(module, name)()]
+    return module.Compose([crop, *middle, *last])
+
+
+def _last(module: Any) -> list[Any]:
+    return [module.ToDtype(torch.float32, scale=True), module.Normalize(MEAN, STD)]
+
+
+def _kornia(name: str) -> Callable[[torch.Tensor], Any] | None:
+    if find_spec("kornia") is None or name in ("RandAugment", "TrivialAugmentWide"):
+        return None
+    import kornia.augmentation as K
+
+    crop, flip = K.RandomResizedCrop((224, 224)), K.RandomHorizontalFlip()
+    norm = K.Normalize(torch.tensor(MEAN), torch.tensor(STD))
+    if name == "SimCLR":
+        jitter = K.ColorJitter(0.4, 0.4, 0.4, 0.1, p=1.0)
+        blur = K.RandomGaussianBlur((23, 23), (0.1, 2.0), p=0.5)
+        parts = [crop, flip, jitter, blur, K.RandomGrayscale(p=0.2), norm]
+    else:
+        parts = [crop, flip, norm]
+    pipeline = K.AugmentationSequential(*parts, data_keys=["input"])
+    return lambda x: pipeline(x[None].float() / 255)[0]
+
+
+def _albumentations(name: str) -> Callable[[np.ndarray], Any] | None:
+    if find_spec("albumentations") is None or name in ("RandAugment", "TrivialAugmentWide"):
+        return None
+    import albumentations as A
+
+    parts: list[Any] = [A.RandomResizedCrop(size=(224, 224)), A.HorizontalFlip()]
+    if name == "SimCLR":
+        parts += [
+            A.ColorJitter(0.4, 0.4, 0.4, 0.1, p=1.0),
+            A.GaussianBlur(blur_limit=(23, 23), sigma_limit=(0.1, 2.0)),
+            A.ToGray(p=0.2),
+        ]
+    pipeline = A.Compose([*parts, A.Normalize(MEAN, STD)])
+    return lambda frame: torch.from_numpy(pipeline(image=frame)["image"]).permute(2, 0, 1).contiguous()
+
+
+def columns(name: str, compiled: bool) -> dict[str, Callable[[], Any]]:
+    frame = photo()
+    hwc = torch.from_numpy(frame).permute(2, 0, 1)
+    planar, picture = hwc.contiguous(), Image.fromarray(frame)
+    mine, theirs = steps(name, ours, _last(ours)), steps(name, v2, _last(v2))
+    from_pil = steps(name, v2, [v2.ToImage(), *_last(v2)])
+    calls: dict[str, Callable[[], Any]] = {
+        "imgops": lambda: mine(planar),
+        "imgops interleaved": lambda: mine(hwc),
+        "torchvision tensor": lambda: theirs(planar),
+        "torchvision PIL": lambda: from_pil(picture),
+    }
+    if compiled:
+        graph = torch.compile(mine, fullgraph=True)
+        calls["imgops compiled"] = lambda: graph(planar)
+    kornia, albumentations = _kornia(name), _albumentations(name)
+    if kornia is not None:
+        calls["kornia"] = lambda: kornia(planar)
+    if albumentations is not None:
+        calls["albumentations"] = lambda: albumentations(frame)
+    return calls
+
+
+def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> list[dict[str, float]]:
+    """Microseconds; each round every column draws from the same seeds."""
+    found = []
+    for call in calls.values():
+        for seed in range(3):
+            torch.manual_seed(seed)
+            call()
+    for i in range(rounds):
+        row = {}
+        for name, call in calls.items():
+            torch.manual_seed(i)
+            row[name] = _time(call, 10)
+        found.append(row)
+    return found
+
+
+def line(name: str, rounds: list[dict[str, float]]) -> str:
+    time = median(r["imgops"] for r in rounds)
+    cells = []
+    for column in COLUMNS[1:]:
+        if column not in rounds[0]:
+            cells.append("–")
+            continue
+        ratio = sum(r[column] for r in rounds) / sum(r["imgops"] for r in rounds)
+        goal = GOALS[name].get(column)
+        text = f"{ratio:.2f}" + (f" (goal {goal:g})" if goal else "")
+        cells.append(f"**{text}**" if goal and ratio < goal else text)
+    return f"| {name} | {time:.0f} | {1e6 / time:.0f} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipelines")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--no-compile", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    facts = machine()
+    packages = [
+        p
+        for p in ("torch", "torchvision", "pillow", "kornia", "albumentations")
+        if find_spec({"pillow": "PIL"}.get(p, p))
+    ]
+    lines = [
+        "# Augmentation pipelines",
+        "",
+        f"{facts['cpu']}, one thread; " + ", ".join(f"{p} {version(p)}" for p in packages) + ".",
+        "",
+        "One 375 x 500 uint8 photograph at a time. Each number says how many times as long as imgops (on a planar tensor)",
+        "the other takes, over all rounds of one run: above 1 imgops is faster. **Bold**: short of its goal.",
+        "",
+        "| pipeline | imgops, us | images/s | " + " | ".join(COLUMNS[1:]) + " |",
+        "|---|---|---|" + "---|" * (len(COLUMNS) - 1),
+    ]
+    for name in GOALS:
+        lines.append(line(name, measure(columns(name, not options.no_compile), options.rounds)))
+        print(lines[-1], flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"pipelines-{date.today()}-{facts['slug']}.md"
+    path.write_text("\n".join([*lines, ""]))
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
