@@ -29,6 +29,81 @@ _FACTS = {
     ),
     "resize_out": ("`resize`, into `out`", "0", "as resize", ""),
     "resize_adjoint": ("transpose of resize", "1e-12", "floats", "1e-5"),
+    "adjust_brightness": (
+        "`PIL.ImageEnhance.Brightness`",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "adjust_contrast": (
+        "`PIL.ImageEnhance.Contrast`",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "adjust_saturation": (
+        "`PIL.ImageEnhance.Color`",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "adjust_hue": (
+        "torchvision's `adjust_hue` of a tensor",
+        "1 level; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "grayscale": ('`Image.convert("L")`', "uint8 0; floats 1e-6", "uint8, floats", "uint8 0; floats 1e-5"),
+    "color_matrix": ("`cv2.transform`", "1 level; floats 1e-5", "uint8, floats", "1 level; floats 1e-5"),
+    "color_sequence": (
+        "the steps one after the other",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "adjust_gamma": (
+        "`Image.point` with torchvision's table",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "posterize": (
+        "`PIL.ImageOps.posterize`",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "solarize": ("`PIL.ImageOps.solarize`", "uint8 0; floats 1e-5", "uint8, floats", "uint8 0; floats 1e-5"),
+    "autocontrast": (
+        "`PIL.ImageOps.autocontrast`",
+        "uint8 0; floats 1e-5",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "equalize": ("`PIL.ImageOps.equalize`", "0", "uint8, floats", "0"),
+    "lut": ("`cv2.LUT`", "0", "uint8; table any", "0"),
+    "warp_affine": ("`cv2.warpAffine`", "0", "uint8, floats; nearest: all", "1 level; floats 1e-5"),
+    "warp_perspective": ("`cv2.warpPerspective`", "0", "uint8, floats; nearest: all", "1 level; floats 1e-5"),
+    "remap": ("`cv2.remap`", "0", "uint8, floats; nearest: all", "1 level; floats 1e-5"),
+    "remap_adjoint": ("transpose of remap", "1e-12", "floats", "1e-5"),
+    "remap_slope": ("derivative of remap in its map", "1e-12", "floats", "1e-5"),
+    "resized_crop": (
+        "`Image.crop(box).resize`, `cv2.resize` of a slice",
+        "as resize",
+        "as resize",
+        "PIL 0, OpenCV 1 level; floats 1e-5",
+    ),
+    "resized_crop_adjoint": ("transpose of resized_crop", "1e-12", "floats", "1e-5"),
+    "gaussian_blur": ("`cv2.GaussianBlur`", "0", "uint8, floats", "1 level; floats 1e-5"),
+    "filter2d": ("`cv2.filter2D`", "0", "uint8, floats", "1 level; floats 1e-5"),
+    "adjust_sharpness": (
+        "`PIL.ImageEnhance.Sharpness`",
+        "uint8 0; floats 1e-6",
+        "uint8, floats",
+        "uint8 0; floats 1e-5",
+    ),
+    "erase": ("`PIL.Image.paste`", "0", "all", "0"),
+    "blend": ("`PIL.Image.blend`", "uint8 0; floats 1e-6", "uint8, floats", "uint8 0; floats 1e-5"),
     "encode_image": ("`PIL.Image.save`", "0 (bytes)", "uint8; grey png: uint16", ""),
     "decode_image": ("`PIL.Image.open`", "0", "uint8", ""),
 }
@@ -36,6 +111,8 @@ _FACTS = {
 
 def _gradient(row: Operator) -> str:
     if isinstance(row.autograd, Gradient):
+        if row.adjoint is None:
+            return "derived"
         forward = "" if row.autograd.jvp else ", no forward mode"
         return f"`{row.adjoint}`{forward}"
     if row.contract in (Contract.INPLACE, Contract.BUFFERS):

@@ -89,6 +89,7 @@ def compare(sample: Sample, out: Tensor, args: tuple[Any, ...], keywords: dict[s
     for x, y, at in zip(images, outs, each(where, lead, core)):
         if opencv:
             x = references_format(x, image)
+            at = at if at.is_floating_point() else at.double()
             wanted = by_opencv(sample.op, x, at, size, name, border, np.asarray(fill))
             identity = sample.id == "identity"
             assert bits_equal(y, wanted) or (identity and bits_equal(y, x)), f"{sample} {image.dtype}"

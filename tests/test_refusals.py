@@ -6,6 +6,7 @@ import pytest
 import torch
 from checks import check_compiled_raises, check_raises, through_dispatcher
 from refusals import REFUSALS, Refusal
+from refusals_more import MORE
 
 import imgops
 
@@ -14,7 +15,7 @@ def image(refusal: Refusal, device: str = "cpu") -> torch.Tensor:
     return torch.ones(2, 3, 5, 6, dtype=refusal.dtype, device=device)
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=str)
+@pytest.mark.parametrize("refusal", REFUSALS + MORE, ids=str)
 def test_eager_dispatched_and_meta(refusal: Refusal) -> None:
     x = image(refusal)
     check_raises(lambda: refusal.call(x), refusal.error, refusal.message)
@@ -28,7 +29,7 @@ def test_eager_dispatched_and_meta(refusal: Refusal) -> None:
     assert torch.equal(x, image(refusal)), "the input was written to"
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=str)
+@pytest.mark.parametrize("refusal", REFUSALS + MORE, ids=str)
 def test_compiled(refusal: Refusal) -> None:
     check_compiled_raises(refusal.call, refusal.message, image(refusal), dynamic=True, backend="aot_eager")
 

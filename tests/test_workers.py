@@ -1,0 +1,55 @@
+"""Transforms in a DataLoader: forked and spawned workers, seeds, threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+from transform_cases import JITTER, picture
+
+from imgops import transforms as ours
+
+
+class Photos(Dataset[Any]):
+    def __init__(self, transform: Any) -> None:
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return 24
+
+    def __getitem__(self, index: int) -> Any:
+        image = self.transform(picture(height=300, width=400, seed=index))
+        return image, torch.tensor([torch.get_num_threads(), cv2.getNumThreads()])
+
+
+def pipeline(**more: Any) -> Any:
+    steps = [ours.RandomResizedCrop(64, **more), ours.RandomHorizontalFlip(), ours.ColorJitter(**JITTER)]
+    blur = ours.RandomApply([ours.GaussianBlur(9), ours.RandomRotation(20)], p=0.5)
+    return ours.Compose([*steps, blur, ours.RandAugment(), ours.ToDtype(torch.float32, scale=True)])
+
+
+def epoch(method: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    loader = DataLoader(
+        Photos(pipeline()),
+        batch_size=6,
+        num_workers=2,
+        multiprocessing_context=method,
+        generator=torch.Generator().manual_seed(seed),
+        timeout=120,
+    )
+    batches = list(loader)
+    return torch.cat([b[0] for b in batches]), torch.cat([b[1] for b in batches])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers(method: str) -> None:
+    """No hang though OpenCV's pool ran in the parent, one thread each, and a seed repeats an epoch."""
+    pipeline()(picture(height=1500, width=1500))
+    images, threads = epoch(method, 3)
+    assert images.shape == (24, 3, 64, 64) and images.isfinite().all()
+    assert (threads <= 1).all(), "workers oversubscribe the machine"
+    assert torch.equal(images, epoch(method, 3)[0])
+    assert not torch.equal(images, epoch(method, 4)[0])
