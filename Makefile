@@ -29,6 +29,7 @@ format: $(VENV)/.lint ## Format the code
 bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and kornia
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks.calls
+	$(PY) -m benchmarks.pipelines
 
 clean: ## Remove the virtual environment and what was built
 	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so

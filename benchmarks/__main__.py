@@ -13,7 +13,7 @@ import cv2
 import torch
 from tqdm import tqdm
 
-from benchmarks.cases import OPERATORS, Case
+from benchmarks.cases import MORE, OPERATORS, Case
 from benchmarks.table import Row, machine, write
 
 RESULTS = Path(__file__).parent / "results"
@@ -24,7 +24,7 @@ def cases(quick: bool) -> list[Case]:
     return [
         Case(operator, dtype, layout, size, batch)
         for size, batch in sizes
-        for operator in OPERATORS
+        for operator in (OPERATORS + MORE if (size, batch) == (512, 1) else OPERATORS)
         for dtype in (torch.uint8, torch.float32)
         for layout in ("planar", "interleaved")
     ]
@@ -62,12 +62,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("--quick", action="store_true", help="512 x 512, batch 1 only; written to quick.md")
     parser.add_argument("--seconds", type=float, default=0.5, help="for each case (default: %(default)s)")
+    parser.add_argument("--only", default="", help="operators whose name contains this; written to quick.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    rows = [measure(case, options.seconds) for case in tqdm(cases(options.quick), ncols=78)]
+    wanted = [c for c in cases(options.quick) if options.only in c.operator]
+    rows = [measure(case, options.seconds) for case in tqdm(wanted, ncols=78)]
     RESULTS.mkdir(exist_ok=True)
-    name = "quick" if options.quick else f"{date.today()}-{machine()['slug']}"
+    name = "quick" if options.quick or options.only else f"{date.today()}-{machine()['slug']}"
     print(write(rows, RESULTS / name))
 
 

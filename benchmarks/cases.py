@@ -21,6 +21,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
 import imgops
+from benchmarks import cases_color
 
 COLUMNS = ("imgops", "raw", "torchvision", "kornia")
 OPERATORS = (
@@ -34,6 +35,8 @@ OPERATORS = (
     "resize plain bilinear",
     "resize plain area",
 )
+#: Timed on 512 x 512 only.
+MORE = cases_color.OPERATORS
 #: What the raw call is; "cv2" and "PIL" have budgets.
 RAW = {
     "crop": "PIL.Image.crop (uint8), NumPy slice (float32)",
@@ -45,6 +48,7 @@ RAW = {
     "resize bicubic": "PIL.Image.resize, mode RGB, L or F",
     "resize plain bilinear": "cv2.resize",
     "resize plain area": "cv2.resize",
+    **cases_color.RAW,
 }
 
 
@@ -68,6 +72,8 @@ class Case:
 
     def columns(self) -> dict[str, Callable[[], Any] | None]:
         """A call without arguments for each column; None where the peer has no such operator."""
+        if self.operator in MORE:
+            return dict(zip(COLUMNS, _more(self), strict=True))
         make = _CALLS[self.operator.split()[0]]
         return dict(zip(COLUMNS, make(self), strict=True))
 
@@ -189,6 +195,12 @@ def _kornia_resize(x: Tensor, out: int, name: str, antialias: bool) -> Tensor:
     if x.dtype != torch.uint8:
         return kornia.resize(x, (out, out), name, antialias=antialias)
     return kornia.resize(x.float(), (out, out), name, antialias=antialias).round().clamp(0, 255).to(x.dtype)
+
+
+def _more(case: Case) -> tuple[Any, ...]:
+    x = case.image(case.size)
+    picture = Image.fromarray(x.permute(1, 2, 0).contiguous().numpy()) if case.dtype == torch.uint8 else None
+    return cases_color.columns(case.operator, x, _arrays(x, case.layout), picture)
 
 
 _CALLS = {"crop": _crop, "paste": _paste, "pad": _pad, "resize": _resize}

@@ -49,12 +49,14 @@ class Row:
         """Microseconds beyond 1.1 raw calls + 10, for one image of 512 x 512."""
         if self.case.size != 512 or self.case.batch != 1:
             return None
+        if "raw" not in self.rounds[0]:
+            return None
         return median(r["imgops"] - 1.1 * r["raw"] - 10 for r in self.rounds)
 
 
 def overheads(rows: list[Row]) -> dict[tuple[object, ...], float]:
     """What a call costs before its pixels do: the gap to the raw call on 32 x 32."""
-    return {_kind(r.case): r.gap("raw") for r in rows if r.case.size == 32}
+    return {_kind(r.case): r.gap("raw") for r in rows if r.case.size == 32 and "raw" in r.rounds[0]}
 
 
 def _kind(case: Case) -> tuple[object, ...]:

@@ -46,6 +46,15 @@ def test_other_examples_run(i: int, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_transforms_are_all_named() -> None:
+    from imgops import transforms
+
+    table = re.search(r"<!-- transforms -->\n(.*?)<!-- /transforms -->", README, re.S)
+    assert table is not None
+    cells = [line.split("|")[1] for line in table.group(1).strip().splitlines()[2:]]
+    assert sorted(re.findall(r"\w+", " ".join(cells))) == sorted(transforms.OURS)
+
+
 def test_table_is_the_registry() -> None:
     assert operator_table.current() == operator_table.table(), "run python -m tests.operator_table"
 

@@ -23,7 +23,7 @@ _RGB = 3
 
 
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if _together(image):
+    if image.dtype == torch.uint8 and _together(image) and not _layout.writes_interleaved(out):
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
     elif _color.knows(image):
         factors = _color.each(factor, image)

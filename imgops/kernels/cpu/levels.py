@@ -26,6 +26,10 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
         kept = 8 - min(max(int(bits), 1), 8)
         torch.bitwise_and(image.detach(), 256 - (1 << kept), out=out)
         return
+    if image.dtype in (torch.float32, torch.float64) and bits.numel() == 1:
+        levels = 1 << min(max(int(bits), 1), 8)
+        torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
+        return
     _by_table(out, formula.posterize, image, bits)
 
 
