@@ -12,6 +12,7 @@ import PIL.Image
 import pytest
 import torch
 from checks import bits_equal
+from test_geometry import EXACT
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -90,7 +91,7 @@ def test_containers_draw_as_torchvision_does(name: str) -> None:
     for seed in range(SEEDS):
         found = seeded(seed, containers(ours)[name], image)
         wanted = seeded(seed, containers(v2)[name], image)
-        assert ((found.int() - wanted.int()).abs() > 1).double().mean() <= 0.001
+        assert ((found.int() - wanted.int()).abs() > 1).double().mean() <= (0.001 if EXACT else 0.01)
 
 
 @pytest.mark.parametrize("name", ["MixUp", "CutMix"])
@@ -245,3 +246,22 @@ def test_pickles() -> None:
         for a, b in zip(tree_leaves(seeded(2, made, image)), tree_leaves(seeded(2, again, image))):
             assert bits_equal(a, b)
     assert repr(ours.RandomRotation(5, per_sample=True)).count("per_sample=True") == 1
+
+
+def test_a_parameter_that_is_changed_later_counts() -> None:
+    flip = ours.RandomHorizontalFlip(0.0, per_sample=True)
+    images = torch.stack([picture(), picture()])
+    assert bits_equal(flip(images), images)
+    flip.p = 1.0
+    assert bits_equal(flip(images), images.flip(-1))
+
+
+def test_a_subclass_that_draws_in_its_own_way() -> None:
+    class Quarter(ours.RandomRotation):
+        def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+            return {"angle": 90.0}
+
+    image = picture()
+    assert bits_equal(Quarter(10)(image), ours.functional.rotate(image, 90.0))
+    with pytest.raises(NotImplementedError, match="Quarter: make_params must be imgops' own in a graph"):
+        Quarter(10, per_sample=True)(image[None])

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode
 
 from imgops import transforms as ours
 
@@ -42,8 +43,8 @@ AFFINE = {"degrees": 30, "translate": (0.1, 0.2), "scale": (0.7, 1.3), "shear": 
 
 CASES: tuple[Case, ...] = (
     Case("Resize", {"size": 25}),
-    Case("Resize", {"size": (70, 30), "interpolation": "bicubic"}, id="bicubic"),
-    Case("Resize", {"size": (70, 30), "interpolation": "nearest"}, moves=True, id="nearest"),
+    Case("Resize", {"size": (70, 30), "interpolation": InterpolationMode.BICUBIC}, id="bicubic"),
+    Case("Resize", {"size": (70, 30), "interpolation": InterpolationMode.NEAREST}, moves=True, id="nearest"),
     Case("Resize", {"size": (21, 64), "antialias": False}, id="plain"),
     Case("CenterCrop", {"size": (30, 70)}, moves=True),
     Case("Pad", {"padding": [1, 2, 3, 4], "padding_mode": "reflect"}, moves=True),
@@ -58,16 +59,21 @@ CASES: tuple[Case, ...] = (
         id="pads",
     ),
     Case("RandomResizedCrop", {"size": 24}),
-    Case("RandomResizedCrop", {"size": (24, 30), "interpolation": "nearest"}, moves=True, id="nearest"),
+    Case(
+        "RandomResizedCrop",
+        {"size": (24, 30), "interpolation": InterpolationMode.NEAREST},
+        moves=True,
+        id="nearest",
+    ),
     Case("RandomRotation", {"degrees": 40}),
     Case(
         "RandomRotation",
-        {"degrees": 40, "interpolation": "bilinear", "center": (5, 9)},
+        {"degrees": 40, "interpolation": InterpolationMode.BILINEAR, "center": (5, 9)},
         edges=True,
         id="bilinear",
     ),
     Case("RandomAffine", AFFINE),
-    Case("RandomAffine", {**AFFINE, "interpolation": "bilinear"}, edges=True, id="bilinear"),
+    Case("RandomAffine", {**AFFINE, "interpolation": InterpolationMode.BILINEAR}, edges=True, id="bilinear"),
     Case("RandomPerspective", {"p": 0.7}, edges=True),
     Case("ColorJitter", JITTER, chain=0.02),
     Case("ColorJitter", {"hue": 0.3}, id="hue"),

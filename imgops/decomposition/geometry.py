@@ -11,6 +11,7 @@ from torch import Tensor
 from imgops.decomposition._real import finished, working
 from imgops.decomposition.compose import folded, saturated
 
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 #: Farther out nothing changes; a position that is not finite lies there.
 _FAR = 2.0**30
 
@@ -85,6 +86,10 @@ def warp_perspective(
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
     height, width = map.shape[-2:]
+    if image.dtype in _SIGNED:  # ATen gathers no unsigned integers but bytes: their bits
+        bits = None if fill is None else saturated(fill, image.dtype).view(_SIGNED[image.dtype])
+        moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, border)
+        return moved.view(image.dtype)
     source = image if interpolation == "nearest" else image.to(working(image))
     pixels = source.reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
     outside = _outside(fill, image, source.dtype)

@@ -37,6 +37,13 @@ class Ours:
             if "_recipe_name" not in vars(cls):
                 cls._recipe_name = cls.__name__
             _draw.CLASSES[cls.__name__] = cls
+        if cls._drawing and issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
+            _take_init(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._drawing and self.__dict__.get("_recipe"):
+            self._recipe = _draw.recipe(self)
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if torch.compiler.is_compiling() and isinstance(inpt, _ANNOTATIONS):
@@ -51,7 +58,7 @@ class Ours:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and numbers.ndim == 2:
             must = "bounding boxes must be those of one image, for torchvision has no batches of them"
             raise ValueError(f"{type(self).__name__}: {must}, got per_sample=True")
-        return moved(inpt, numbers, canvas, _recipe(self), self._canvas(*canvas))
+        return moved(inpt, numbers, canvas, self._recipe, self._canvas(*canvas))
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         return height, width
@@ -83,11 +90,6 @@ class Drawn(Ours):
     _size = 1
     per_sample = False
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        if "__init__" not in vars(cls) and issubclass(cls, torch.nn.Module):
-            _take_per_sample(cls)
-
     def forward(self, *inputs: Any) -> Any:
         if torch.compiler.is_compiling() or self.per_sample:
             return self._run(inputs, Stream())
@@ -112,12 +114,15 @@ class Drawn(Ours):
 
     def _numbers(self, inputs: list[Any], stream: Stream) -> tuple[Tensor, tuple[int, int]]:
         """A draw, and the size of the image that it is for."""
+        if not self._recipe:
+            must = "make_params must be imgops' own in a graph and where samples draw for themselves"
+            raise NotImplementedError(f"{type(self).__name__}: {must}, got a subclass's")
         channels, height, width = shape_of(inputs)
         before = stream.count
         if self.per_sample and before is None:
             stream.count = batch_of(inputs)
         size = self._count(channels, height, width)
-        numbers = stream.draw(_recipe(self), self._site, size, (channels, height, width))  # type: ignore[attr-defined]
+        numbers = stream.draw(self._recipe, self._site, size, (channels, height, width))  # type: ignore[attr-defined]
         stream.count = before
         return numbers, (height, width)
 
@@ -163,11 +168,6 @@ class Drawn(Ours):
         raise NotImplementedError
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _recipe(transform: Any) -> str:
-    return _draw.recipe(transform)
-
-
 def shape_of(inputs: list[Any]) -> tuple[int, int, int]:
     for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
         if _dispatch.is_image(inpt):
@@ -208,19 +208,24 @@ def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
     return torch.where(chosen.to(image.device)[..., None, None, None], changed, image)
 
 
-def _take_per_sample(cls: Any) -> None:
-    """Give a class torchvision's signature and ``per_sample`` after it."""
-    theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c) and c is not Drawn)
+def _take_init(cls: Any) -> None:
+    """Give a class torchvision's signature, with ``per_sample`` after it where it draws, and its recipe."""
+    theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, Ours))
     signature = inspect.signature(theirs.__init__)
+    draws = issubclass(cls, Drawn)
 
-    def __init__(self: Any, *args: Any, per_sample: bool = False, **keywords: Any) -> None:
+    def __init__(self: Any, *args: Any, **keywords: Any) -> None:
+        per_sample = keywords.pop("per_sample", False) if draws else False
         super(cls, self).__init__(*args, **keywords)
-        self.per_sample = per_sample
-        self._site = next(_sites)
+        if draws:
+            self.per_sample = per_sample
+            self._site = next(_sites)
+        self._recipe = _draw.recipe(self)
 
-    option = inspect.Parameter("per_sample", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
-    parameters = list(signature.parameters.values())
-    last = [p for p in parameters if p.kind is p.VAR_KEYWORD]
-    kept = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
-    __init__.__signature__ = signature.replace(parameters=[*kept, option, *last])  # type: ignore[attr-defined]
+    if draws:
+        option = inspect.Parameter(
+            "per_sample", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool
+        )
+        signature = signature.replace(parameters=[*signature.parameters.values(), option])
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
     cls.__init__ = __init__

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from torchvision.transforms import v2
 
 from imgops.transforms import _draw
-from imgops.transforms._base import Drawn, Ours, _recipe, batch_of, where
+from imgops.transforms._base import Drawn, Ours, batch_of, where
 from imgops.transforms._draw import Stream
 
 _sites = itertools.count(1 << 20)
@@ -76,7 +76,7 @@ class _Container(Drawn):
         if self.per_sample and count is None:
             stream.count = batch_of(flat)
         size = self._count(0, 0, 0)
-        numbers = stream.draw(_recipe(self), self._site, size, (0, 0, 0))  # type: ignore[attr-defined]
+        numbers = stream.draw(self._recipe, self._site, size, (0, 0, 0))  # type: ignore[attr-defined]
         out = self._steps(inputs, numbers, stream)
         stream.count = count
         return out

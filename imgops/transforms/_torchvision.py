@@ -17,6 +17,8 @@ WithProbability = transform_base._RandomApplyTransform
 
 
 def interpolation_mode(interpolation: Any) -> InterpolationMode:
+    if isinstance(interpolation, str):  # torchvision takes names from 0.29 on
+        return InterpolationMode(interpolation)
     return v2_geometry._check_interpolation(interpolation)
 
 
