@@ -37,8 +37,8 @@ class Ours:
             if "_recipe_name" not in vars(cls):
                 cls._recipe_name = cls.__name__
             _draw.CLASSES[cls.__name__] = cls
-        if cls._drawing and issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
-            _take_init(cls)
+            if cls._drawing and issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
+                _take_init(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -220,12 +220,13 @@ def _take_init(cls: Any) -> None:
         if draws:
             self.per_sample = per_sample
             self._site = next(_sites)
-        self._recipe = _draw.recipe(self)
+        # A subclass that draws in another way cannot be made again from a recipe.
+        own = not draws or type(self).make_params is cls.make_params
+        self._recipe = _draw.recipe(self) if own else ""
 
     if draws:
-        option = inspect.Parameter(
-            "per_sample", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool
-        )
+        kind = inspect.Parameter.KEYWORD_ONLY
+        option = inspect.Parameter("per_sample", kind, default=False, annotation=bool)
         signature = signature.replace(parameters=[*signature.parameters.values(), option])
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     cls.__init__ = __init__
