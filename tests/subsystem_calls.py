@@ -198,3 +198,6 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Tensor, ...
     "erase": (lambda x, o: imgops.erase(x, BOX, o), lambda x, o: torch.where(INSIDE, o, x), (IMAGE, OTHER)),
     "blend": (imgops.blend, lambda a, b, w: a + w * (b - a), (IMAGE, OTHER, number(0.3))),
 }
+
+#: Calls whose gradient is derived: beyond the first order it knows reverse mode alone.
+DERIVED = {n for n in CALLS if not n.startswith(("warp", "remap_adjoint", "resized_crop"))} - {"remap"}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops._rows import Contract, operators
 
 
 class Preprocess(torch.nn.Module):
@@ -115,7 +116,11 @@ def test_onnx_gives_the_same(tmp_path: Path, image: Tensor, decomposed: torch.ex
 def test_decompositions_cover_what_can_be_exported() -> None:
     table = imgops.decompositions()
     names = {op.name().split("::")[1] for op in table if op.namespace == "imgops"}
-    assert names == {"crop", "paste", "pad", "pad_adjoint", "resize", "resize_adjoint"}
+    rows = operators().values()
+    assert names == {row.name for row in rows if row.contract is Contract.FUNCTIONAL}
+    assert {"encode_image", "decode_image", "paste_", "paste_out", "resize_out", "accumulate"}.isdisjoint(
+        names
+    )
 
 
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")

@@ -31,7 +31,7 @@ def by_opencv(op: str, image: Tensor, where: Tensor, size: Any, name: str, borde
     options = {"borderMode": references._BORDERS[border]}
 
     def one(plane: np.ndarray, value: Any) -> np.ndarray:
-        at = where.numpy()
+        at = (where if where.is_floating_point() else where.double()).numpy()
         if op == "remap":
             return cv2.remap(plane, at[0], at[1], FLAGS[name], borderValue=value, **options)
         warp = cv2.warpAffine if op == "warp_affine" else cv2.warpPerspective

@@ -30,6 +30,8 @@ class Ours:
 
     _drawing: tuple[str, ...] = ()
     _recipe_name = ""
+    #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
+    _moves = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -47,6 +49,8 @@ class Ours:
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if torch.compiler.is_compiling() and isinstance(inpt, _ANNOTATIONS):
+            if not self._moves:
+                return inpt
             return self._annotations(inpt, torch.zeros(0, dtype=torch.float64), inpt.canvas_size)
         return _dispatch.call_kernel(functional, inpt, *args, **keywords)
 
@@ -140,9 +144,6 @@ class Drawn(Ours):
         if isinstance(inpt, _ANNOTATIONS) and self._moves:
             return self._annotations(inpt, numbers, canvas)
         return inpt
-
-    #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
-    _moves = False
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
         raise NotImplementedError

@@ -20,6 +20,7 @@ class Resize(Ours, v2.Resize):
     """As torchvision's, with PIL's and OpenCV's pixels."""
 
     _drawing = ("size", "max_size")
+    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         high, wide = _torchvision.resized_size((height, width), self.size, self.max_size)
@@ -30,6 +31,7 @@ class CenterCrop(Ours, v2.CenterCrop):
     """As torchvision's."""
 
     _drawing = ("size",)
+    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -39,6 +41,7 @@ class Pad(Ours, v2.Pad):
     """As torchvision's; a border may be wider than the image."""
 
     _drawing = ("padding", "padding_mode")
+    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         left, top, right, bottom = sides([self.padding] if isinstance(self.padding, int) else self.padding)
