@@ -21,6 +21,7 @@ from imgops.kernels.cpu.compose import saturate
 
 _FLAGS = {"nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
 _LONGEST = 32766
+_SMALL = 1 << 18
 _HALF = (torch.float16, torch.bfloat16)
 _OPENCV_TYPES = (torch.uint8, torch.float32)
 
@@ -134,8 +135,10 @@ def _by_opencv(
     colours = _colours(op, fill, image, interleaved)
     size = (out.shape[-1], out.shape[-2])
     how = {"flags": _FLAGS[interpolation], "borderMode": _border.OPENCV[border]}
-    if not interleaved and interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4):
-        # Positions cost more than pixels here: one frame's are found once.
+    size_of_frame = max(source.shape[-3:].numel(), out.shape[-3:].numel())
+    together = not interleaved and repeat in (3, 4) and size_of_frame <= _SMALL
+    if together and interpolation == "nearest" and image.dtype == torch.uint8:
+        # Positions cost more than pixels here: one frame's are found once. (Large buffers cost more still.)
         for i in range(len(sources) // repeat):
             frame = cv2.merge(list(sources[i * repeat : (i + 1) * repeat]))
             fills = [colours[(i * repeat + c) % len(colours)][0] for c in range(repeat)]
