@@ -145,3 +145,36 @@ def _annotated_kernel(
 
 @imgops.operator("imgops_transforms::annotated", kernel=_annotated_kernel, fake=_annotated_fake)
 def annotated(values: Tensor, numbers: Tensor, height: int, width: int, recipe: str, kind: str) -> Tensor: ...
+
+
+# -- flips ---------------------------------------------------------------------------------------
+
+
+def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    return torch.empty_like(image)
+
+
+def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    return torch.where(chosen.to(image.device)[..., None, None, None], image.flip(dim), image)
+
+
+def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
+    image = image.detach()
+    if chosen.numel() == 1:
+        out.copy_(image.flip(dim) if chosen.item() else image)
+        return
+    each = chosen.expand(image.shape[:-3])
+    out.copy_(image)
+    out[each] = image[each].flip(dim)
+
+
+@imgops.operator(
+    "imgops_transforms::flipped",
+    kernel=_flipped_kernel,
+    fake=_flipped_fake,
+    vmap=imgops.vmap.leading(3, 0),
+    sharding=imgops.sharding.leading(3, 0),
+    decomposition=_flipped_formula,
+)
+def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""

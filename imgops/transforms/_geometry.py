@@ -12,7 +12,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms import _torchvision
-from imgops.transforms._base import Drawn, Ours, fill_of, moved, shape_of, where
+from imgops.transforms._base import Drawn, Ours, fill_of, moved, shape_of
+from imgops.transforms._draw import flipped
 from imgops.transforms.functional import _kernels, _matrices
 
 
@@ -68,7 +69,7 @@ class _Flip(Drawn):
         return {} if numbers[0] else None
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
-        return where(numbers[..., 0] > 0, image.flip(self._dim), image)
+        return flipped(image, numbers[..., 0] > 0, self._dim)
 
     def _mask(self, mask: Tensor, numbers: Tensor) -> Tensor:
         return self._image(mask, numbers, Tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
 import torch
@@ -72,15 +72,14 @@ def kernel(name: str, kind: type) -> Function | None:
     if name not in KERNELS:
         return None
     if kind is Tensor or issubclass(kind, _IMAGES):
-        return _images(name)
+        return _OF_IMAGES[name]
     if issubclass(kind, tv_tensors.Mask) and name in _GEOMETRY:
-        return _masks(name)
+        return _OF_MASKS[name]
     if issubclass(kind, Tensor) and not issubclass(kind, tv_tensors.TVTensor):
-        return _images(name)  # parameters, DTensors
+        return _OF_IMAGES[name]  # parameters, DTensors
     return None
 
 
-@cache
 def _images(name: str) -> Function:
     work = KERNELS[name]
 
@@ -92,7 +91,6 @@ def _images(name: str) -> Function:
     return call
 
 
-@cache
 def _masks(name: str) -> Function:
     """A mask is sampled at the nearest pixel, and may have no channels."""
     work, signature = KERNELS[name], inspect.signature(KERNELS[name])
@@ -106,6 +104,10 @@ def _masks(name: str) -> Function:
         return wrapped(out[0] if mask.ndim == 2 else out, inpt)
 
     return call
+
+
+_OF_IMAGES = {name: _images(name) for name in KERNELS}
+_OF_MASKS = {name: _masks(name) for name in _GEOMETRY}
 
 
 def wrapped(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
