@@ -91,3 +91,20 @@ def test_exporting_and_compiling_are_told() -> None:
 def test_keyset_names() -> None:
     for name in ("_after_autograd_keyset", "_AutoDispatchBelowAutograd", "_any_requires_grad"):
         assert hasattr(_C, name)
+
+
+def test_a_kernel_runs_as_in_a_new_thread() -> None:
+    """``afresh``: below autograd and inside an autocast region, its own tensors are recorded, and in float32."""
+    seen: list[tuple[bool, torch.dtype]] = []
+
+    def look() -> None:
+        x = torch.ones(2, 2, requires_grad=True)
+        y = x @ x
+        seen.append((y.requires_grad, y.dtype))
+
+    with torch._C._AutoDispatchBelowAutograd(), torch.autocast("cpu", torch.bfloat16):
+        look()
+        with private.afresh(), torch.enable_grad():
+            look()
+        look()
+    assert seen == [(False, torch.bfloat16), (True, torch.float32), (False, torch.bfloat16)]
