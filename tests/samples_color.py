@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from samples_maker import Maker, Sample, given
+from samples_maker import Maker, Sample, boxes, given
 from torch import Tensor
 
 
@@ -167,11 +167,6 @@ FILTERS: tuple[Sample, ...] = (
 )
 
 
-def _more_boxes(m: Maker, *boxes: tuple[int, ...]) -> Tensor:
-    count = torch.Size(m.batch).numel()
-    return torch.tensor([boxes[i % len(boxes)] for i in range(count)]).reshape(*m.batch, 4).long()
-
-
 MIXES: tuple[Sample, ...] = (
     _single("erase", "zero", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5))),
     _single("erase", "clipped-colour", lambda m: (m.image(3, 5, 6), (-3, 2, 2, 9), (1, 0, 1))),
@@ -180,7 +175,7 @@ MIXES: tuple[Sample, ...] = (
     _single(
         "erase",
         "each",
-        lambda m: (m.image(3, 5, 6), _more_boxes(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6)),
+        lambda m: (m.image(3, 5, 6), boxes(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6)),
     ),
     _single("blend", "part", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 0.3)),
     _single("blend", "beyond", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 1.4)),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from samples_maker import Maker, Sample, given
+from samples_maker import Maker, Sample, boxes, given
 from torch import Tensor
 
 _TURN = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4]], dtype=torch.float64)
@@ -99,21 +99,16 @@ GEOMETRY: tuple[Sample, ...] = (
     Sample(
         "resized_crop",
         "each",
-        lambda m: (m.image(3, 7, 9), _boxes(m, (2, 1, 8, 5), (0, 0, 9, 7), (3, 6, 4, 7)), (5, 4)),
+        lambda m: (m.image(3, 7, 9), boxes(m, (2, 1, 8, 5), (0, 0, 9, 7), (3, 6, 4, 7)), (5, 4)),
         linear=True,
     ),
     Sample(
         "resized_crop",
         "each-nearest-same-size",
-        lambda m: (m.image(3, 7, 9), _boxes(m, (2, 1, 6, 6), (0, 0, 4, 5)), (5, 4), "nearest"),
+        lambda m: (m.image(3, 7, 9), boxes(m, (2, 1, 6, 6), (0, 0, 4, 5)), (5, 4), "nearest"),
         linear=True,
     ),
 )
-
-
-def _boxes(m: Maker, *boxes: tuple[int, ...]) -> Tensor:
-    count = torch.Size(m.batch).numel()
-    return torch.tensor([boxes[i % len(boxes)] for i in range(count)]).reshape(*m.batch, 4).long()
 
 
 WARP_ADJOINTS: tuple[Sample, ...] = (
@@ -142,7 +137,7 @@ WARP_ADJOINTS: tuple[Sample, ...] = (
     Sample(
         "resized_crop_adjoint",
         "each-nearest",
-        lambda m: (m.image(3, 5, 4), _boxes(m, (2, 1, 8, 5), (0, 0, 9, 7)), 7, 9, "nearest", True),
+        lambda m: (m.image(3, 5, 4), boxes(m, (2, 1, 8, 5), (0, 0, 9, 7)), 7, 9, "nearest", True),
         linear=True,
     ),
 )

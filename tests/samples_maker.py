@@ -143,3 +143,9 @@ class Sample:
 def given(m: Maker, value: Tensor) -> Tensor:
     """A parameter as this maker's gradient wants it."""
     return value.clone().requires_grad_(m.grad and value.is_floating_point())
+
+
+def boxes(m: Maker, *each: tuple[int, ...]) -> Tensor:
+    """A box for each sample: those given, in turn."""
+    count = torch.Size(m.batch).numel()
+    return torch.tensor([each[i % len(each)] for i in range(count)]).reshape(*m.batch, 4).long()

@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
+from imgops.transforms import _torchvision
 from imgops.transforms._base import Drawn, Stream, fill_of
 from imgops.transforms.functional import _dispatch, _kernels, _matrices
 
@@ -78,13 +79,8 @@ class _Mix(Drawn):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         if not (torch.compiler.is_compiling() or self.per_sample):
             return super().make_params(flat_inputs)  # type: ignore[misc]
-        stream = Stream()
-        numbers, _ = self._numbers(flat_inputs, stream)
+        numbers, _ = self._numbers(flat_inputs, Stream())
         return self._tensors(numbers)
-
-    def _draw(self, channels: int, height: int, width: int) -> Any:
-        like = torch.empty((channels, height, width), device="meta")
-        return self._flat(super().make_params([like]))  # type: ignore[misc]
 
     def _tensors(self, numbers: Tensor) -> dict[str, Any]:
         raise NotImplementedError
@@ -229,7 +225,7 @@ class _Policy(Drawn):
             return super()._apply_image_or_video_transform(
                 image, transform_id, magnitude, interpolation, fill
             )  # type: ignore[misc]
-        plain, color = _subclass.plain(image), _fill_color(fill, type(image))
+        plain, color = _subclass.plain(image), _torchvision.get_fill(fill, type(image))
         return _dispatch.wrapped(_applied(plain, transform_id, magnitude, interpolation, color), image)
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
@@ -285,12 +281,6 @@ _COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "Equalize": lambda x, m: imgops.equalize(x),
     "Invert": lambda x, m: imgops.invert(x),
 }
-
-
-def _fill_color(fill: Any, kind: type) -> Any:
-    from imgops.transforms import _torchvision
-
-    return _torchvision.get_fill(fill, kind) if isinstance(fill, dict) else fill
 
 
 def _matrix(step: Tensor, height: int, width: int) -> Tensor:

@@ -18,7 +18,7 @@ from imgops.transforms._draw import Stream
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
-_ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 
 
 class Ours:
@@ -48,7 +48,7 @@ class Ours:
             self._recipe = _draw.recipe(self)
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
-        if torch.compiler.is_compiling() and isinstance(inpt, _ANNOTATIONS):
+        if torch.compiler.is_compiling() and isinstance(inpt, ANNOTATIONS):
             if not self._moves:
                 return inpt
             return self._annotations(inpt, torch.zeros(0, dtype=torch.float64), inpt.canvas_size)
@@ -133,15 +133,15 @@ class Drawn(Ours):
     def _one(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
         if _dispatch.is_image(inpt):
             return _dispatch.wrapped(
-                self._image(_subclass.plain(inpt), _beside(numbers, inpt, 3), type(inpt)), inpt
+                self._image(_subclass.plain(inpt), _beside(numbers, inpt), type(inpt)), inpt
             )
         if isinstance(inpt, tv_tensors.Mask):
             mask = _subclass.plain(inpt)
             flat = mask.ndim == 2 or (numbers.ndim == 2 and mask.ndim == 3)
             wide = mask.unsqueeze(-3) if flat else mask
-            out = self._mask(wide, _beside(numbers, wide, 3))
+            out = self._mask(wide, _beside(numbers, wide))
             return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
-        if isinstance(inpt, _ANNOTATIONS) and self._moves:
+        if isinstance(inpt, ANNOTATIONS) and self._moves:
             return self._annotations(inpt, numbers, canvas)
         return inpt
 
@@ -178,7 +178,7 @@ def shape_of(inputs: list[Any]) -> tuple[int, int, int]:
         if isinstance(inpt, tv_tensors.Mask):
             height, width = _subclass.plain(inpt).shape[-2:]
             return 1, height, width
-        if isinstance(inpt, _ANNOTATIONS):
+        if isinstance(inpt, ANNOTATIONS):
             return 1, *inpt.canvas_size
     height, width = v2.query_size(inputs)
     return 3, height, width
@@ -193,11 +193,11 @@ def batch_of(inputs: list[Any]) -> int | None:
     return None
 
 
-def _beside(numbers: Tensor, image: Tensor, core: int) -> Tensor:
+def _beside(numbers: Tensor, image: Tensor) -> Tensor:
     """The numbers of each sample, with dimensions for what else an image has before its channels."""
     if numbers.ndim == 1:
         return numbers
-    return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - core - 1), numbers.shape[-1])
+    return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])
 
 
 def fill_of(transform: Any, kind: type) -> Any:

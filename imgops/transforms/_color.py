@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _subclass
 from imgops.transforms._base import Drawn, Ours, where
+from imgops.transforms.functional import _dispatch
 
 
 class Grayscale(Ours, v2.Grayscale):
@@ -72,7 +73,7 @@ class ColorJitter(_Steps, v2.ColorJitter):
         return [*order, *(0.0 if f is None else f for f in factors)]
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if type(inpt) is Tensor or isinstance(inpt, (tv_tensors.Image, tv_tensors.Video)):
+        if _dispatch.is_image(inpt):
             numbers = torch.tensor(self._flat(params), dtype=torch.float64, device="cpu")
             return self._one(inpt, numbers, (0, 0))
         return super().transform(inpt, params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import torch
@@ -13,8 +12,6 @@ from torchvision.transforms import v2
 from imgops.transforms import _draw
 from imgops.transforms._base import Drawn, Ours, batch_of, where
 from imgops.transforms._draw import Stream
-
-_sites = itertools.count(1 << 20)
 
 
 class Compose(Ours, v2.Compose):
@@ -87,6 +84,14 @@ class _Container(Drawn):
         stream.gate = before
         return out
 
+    def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, stream: Stream) -> Any:
+        """All of the transforms in turn, each only where it was chosen."""
+        several, out = len(inputs) > 1, None
+        for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
+            out = self._gated([transform], inputs, chosen == i, stream)
+            inputs = out if several else (out,)
+        return out
+
     def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
         raise NotImplementedError
 
@@ -108,11 +113,7 @@ class RandomChoice(_Container, v2.RandomChoice):
     _recipe_name = "_Choice"
 
     def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
-        several, out = len(inputs) > 1, None
-        for i, transform in enumerate(self.transforms):
-            out = self._gated([transform], inputs, numbers[..., 0] == i, stream)
-            inputs = out if several else (out,)
-        return out
+        return self._one_of(inputs, numbers[..., 0], stream)
 
 
 class RandomOrder(_Container, v2.RandomOrder):
@@ -131,9 +132,8 @@ class RandomOrder(_Container, v2.RandomOrder):
     def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
         several, out = len(inputs) > 1, None
         for turn in range(len(self.transforms)):
-            for i, transform in enumerate(self.transforms):
-                out = self._gated([transform], inputs, numbers[..., turn] == i, stream)
-                inputs = out if several else (out,)
+            out = self._one_of(inputs, numbers[..., turn], stream)
+            inputs = out if several else (out,)
         return out
 
 

@@ -12,7 +12,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms import _torchvision
-from imgops.transforms._base import Drawn, Ours, fill_of, moved, shape_of
+from imgops.transforms._base import ANNOTATIONS, Drawn, Ours, fill_of, moved, shape_of
 from imgops.transforms._draw import flipped
 from imgops.transforms.functional import _kernels, _matrices
 
@@ -169,7 +169,7 @@ class RandomCrop(Drawn, v2.RandomCrop):
         return super()._run(padded if len(inputs) > 1 else (padded,), stream)
 
     def _padded(self, inpt: Any, padding: list[int], canvas: tuple[int, int]) -> Any:
-        if not isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+        if not isinstance(inpt, ANNOTATIONS):
             how = {"fill": fill_of(self, type(inpt)), "padding_mode": self.padding_mode}
             return self._call_kernel(v2.functional.pad, inpt, padding=padding, **how)
         left, top, right, bottom = padding
@@ -259,10 +259,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     _size = 9
 
     def _flat(self, params: dict[str, Any]) -> list[float]:
-        if "coefficients" in params and params["coefficients"] is not None:
-            return [1.0, *params["coefficients"]]
-        coefficients = _torchvision.perspective_coefficients(params["startpoints"], params["endpoints"])
-        return [1.0, *coefficients]
+        return [1.0, *params["coefficients"]]
 
     def _unchosen(self, channels: int, height: int, width: int) -> list[float]:
         return [0.0] * 9

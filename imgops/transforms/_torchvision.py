@@ -35,10 +35,6 @@ def rotated_size(angle: float, height: int, width: int) -> tuple[int, int]:
     return wide, high
 
 
-def perspective_coefficients(start: Any, end: Any) -> list[float]:
-    return v1._get_perspective_coeffs(start, end)
-
-
 def two_shears(shear: Any) -> Sequence[Any]:
     if isinstance(shear, (int, float)):
         return shear, 0.0

@@ -38,8 +38,8 @@ def each(value: Tensor, image: Tensor) -> list[float]:
     return value.expand(image.shape[:-3]).reshape(-1).tolist()
 
 
-def elementwise(name: str, out: Tensor, image: Tensor, factors: list[float], constants: list[float]) -> None:
-    """A pass that treats every value alike."""
+def constant(out: Tensor, image: Tensor, factors: list[float], constants: list[float]) -> None:
+    """The blend of a constant with an image: every value alike."""
     step = image[0].numel() if len(factors) == 1 and image.ndim > 3 else image.numel() // max(len(factors), 1)
     size, kind = image.element_size(), _KIND[image.dtype]
     source, target = image.data_ptr(), out.data_ptr()
@@ -47,7 +47,9 @@ def elementwise(name: str, out: Tensor, image: Tensor, factors: list[float], con
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
             at = i * step * size
-            native(name, kind, target + at, source + at, 0, step, 1, 0, factors[i], constants[i], _LEVEL)
+            native(
+                "constant", kind, target + at, source + at, 0, step, 1, 0, factors[i], constants[i], _LEVEL
+            )
 
     _threads.split(len(factors), image.numel(), work)
 
@@ -66,30 +68,31 @@ def images(out: Tensor, image: Tensor, other: Tensor, factors: list[float]) -> N
     _threads.split(len(factors), image.numel(), work)
 
 
-def pixels(name: str, out: Tensor, image: Tensor, factors: list[float]) -> None:
-    """A pass that looks at the three channels of a pixel. ``image`` is planar or interleaved; ``out`` has its
-    format, or one channel, or is one double for each image."""
-    height, width = image.shape[-2:]
-    count = height * width
-    steps = (3, 1) if _layout.is_interleaved(image) else (1, count)
-    step_in = 3 * count * image.element_size()
-    step_out = out.nbytes // max(len(factors), 1)
+def gray(out: Tensor, image: Tensor) -> None:
+    """The luma of a planar or interleaved image, in one channel."""
+    count, steps = _pixels(image)
+    size = count * image.element_size()
     kind, source, target = _KIND[image.dtype], image.data_ptr(), out.data_ptr()
 
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
-            pointers = target + i * step_out, source + i * step_in, 0
-            native(name, kind, *pointers, count, *steps, factors[i], 0.0, _LEVEL)
+            pointers = target + i * size, source + 3 * i * size, 0
+            native("gray", kind, *pointers, count, *steps, 0.0, 0.0, _LEVEL)
 
-    _threads.split(len(factors), image.numel(), work)
+    _threads.split(image.shape[:-3].numel(), image.numel(), work)
+
+
+def _pixels(image: Tensor) -> tuple[int, tuple[int, int]]:
+    """How many pixels each image has, and the steps between pixels and between channels."""
+    count = image.shape[-2] * image.shape[-1]
+    return count, (3, 1) if _layout.is_interleaved(image) else (1, count)
 
 
 def together(out: Tensor, image: Tensor, steps: list[tuple[int, float]]) -> None:
     """Steps of a sequence in as few passes as they need; ``image`` has the format of ``out``, or is it."""
     kinds = np.array([kind for kind, _ in steps], dtype=np.int32)
     amounts = np.array([amount for _, amount in steps], dtype=np.float32)
-    count = image.shape[-2] * image.shape[-1]
-    pixel_steps = (3, 1) if _layout.is_interleaved(image) else (1, count)
+    count, pixel_steps = _pixels(image)
     size = 3 * count * image.element_size()
     kind, source, target = _KIND[image.dtype], image.data_ptr(), out.data_ptr()
 

@@ -27,7 +27,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
     elif _color.knows(image):
         factors = _color.each(factor, image)
-        _color.elementwise("constant", out, _color.readable(image, out), factors, [0.0] * len(factors))
+        _color.constant(out, _color.readable(image, out), factors, [0.0] * len(factors))
     else:
         _color.computed(out, formula.adjust_brightness, image, factor)
 
@@ -41,7 +41,7 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     means = [value / (image.numel() // len(factors)) for value in total.tolist()]
     if image.dtype == torch.uint8:  # PIL rounds it
         means = [float(int(mean + 0.5)) for mean in means]
-    _color.elementwise("constant", out, image, factors, means)
+    _color.constant(out, image, factors, means)
 
 
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
@@ -80,7 +80,7 @@ def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
         if channels == 1
         else torch.empty_like(image[..., :1, :, :], memory_format=torch.contiguous_format)
     )
-    _color.pixels("gray", gray, image, [0.0] * image.shape[:-3].numel())
+    _color.gray(gray, image)
     if channels == 1:
         return
     if _layout.writes_interleaved(out):

@@ -22,7 +22,7 @@ _HALF = (torch.float16, torch.bfloat16)
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
         across, down = (float(v) for v in number)
-        size = (kernel_width if across > 0 else 1, kernel_height if down > 0 else 1)
+        size = _window(across, down, kernel_width, kernel_height)
         if size == (1, 1):
             np.copyto(target, source)
         else:  # a kernel of one pixel takes any sigma
@@ -35,12 +35,17 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         _color.computed(out, formula.gaussian_blur, image, sigma.detach(), kernel_width, kernel_height)
 
 
+def _window(across: float, down: float, width: int, height: int) -> tuple[int, int]:
+    """A deviation of 0 looks at one pixel only."""
+    return width if across > 0 else 1, height if down > 0 else 1
+
+
 def _native_blur(out: Tensor, image: Tensor, sigma: Tensor, width: int, height: int) -> bool:
     image = _color.readable(image, out)
     pairs = _color.samples(sigma, image, 1).tolist()
     each = [(out, image)] if len(pairs) == 1 else [(out[i], image[i]) for i in np.ndindex(*image.shape[:-3])]
     for (target, source), (across, down) in zip(each, pairs, strict=True):
-        size = (width if across > 0 else 1, height if down > 0 else 1)
+        size = _window(across, down, width, height)
         if size == (1, 1):
             target.copy_(source)
         elif not _blur.blur(target, source, across or 1.0, down or 1.0, *size):

@@ -22,15 +22,14 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
 
 
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
-    if image.dtype == torch.uint8 and bits.numel() == 1:
-        kept = 8 - min(max(int(bits), 1), 8)
-        torch.bitwise_and(image.detach(), 256 - (1 << kept), out=out)
+    if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
+        _by_table(out, formula.posterize, image, bits)
         return
-    if image.dtype in (torch.float32, torch.float64) and bits.numel() == 1:
-        levels = 1 << min(max(int(bits), 1), 8)
+    levels = 1 << min(max(int(bits), 1), 8)
+    if image.dtype == torch.uint8:
+        torch.bitwise_and(image.detach(), 256 - 256 // levels, out=out)
+    else:
         torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
-        return
-    _by_table(out, formula.posterize, image, bits)
 
 
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
@@ -138,9 +137,6 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
         if channels <= 4:
             cv2.LUT(source, np.ascontiguousarray(values.T)[None], dst=result)
         else:
-            np.take_along_axis(values, source.reshape(-1, channels).T.astype(np.intp), 1).T.reshape(
-                source.shape
-            )
             result[...] = values[np.arange(channels), source]
 
 
