@@ -44,9 +44,9 @@ def measure(case: Case, seconds: float) -> Row:
 
 def _loops(call: Callable[[], Any]) -> int:
     once = _time(call, 1)
-    if once < 1e5:  # the first call of all may have been slow for other reasons
-        once = _time(call, 1)
-    return max(1, min(200, int(1000 / once)))
+    if once < 1e5:  # the first calls of all may have been slow for other reasons
+        once = min(_time(call, 1) for _ in range(3))
+    return max(1 if once > 1e5 else 5, min(200, int(1000 / once)))
 
 
 def _time(call: Callable[[], Any], loops: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -31,29 +31,40 @@ def function(row: Operator, tagged: bool) -> Function:
 
 
 def _functional(row: Operator, through: Function) -> Function:
-    """Around the dispatcher a call costs little more than its kernel: see ``benchmarks/calls.py``.
-
-    What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so it is
-    remembered what came out for them: an output to allocate. A refusal is not remembered.
-    """
-    nothing_watches, is_plain = _torch_private.nothing_watches, _torch_private.is_plain
-    kernel, fake, tensors, casts = row.kernel, row.fake, row.tensors, row.autocast is not None
-    arity, empty = len(row.signature.parameters), torch.empty_strided
-    known: dict[Any, Any] = {}
+    """Around the dispatcher a call costs little more than its kernel: see ``benchmarks/calls.py``."""
+    nothing_watches, run = _torch_private.nothing_watches, direct(row)
+    casts, arity = row.autocast is not None, len(row.signature.parameters)
 
     def functional(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
             args = _bound(row, args, keywords)
         if not nothing_watches() or (casts and _autocasts("cpu")):
             return through(args)
+        out = run(args)
+        return through(args) if out is None else out
+
+    return functional
+
+
+def direct(row: Operator) -> Callable[[Sequence[Any]], Any]:
+    """A functional operator on the CPU, where nothing watches; None if its tensors are not ordinary ones.
+
+    What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so it is
+    remembered what came out for them: an output to allocate. A refusal is not remembered.
+    """
+    is_plain, kernel, fake, tensors = _torch_private.is_plain, row.kernel, row.fake, row.tensors
+    empty = torch.empty_strided
+    known: dict[Any, Any] = {}
+
+    def run(args: Sequence[Any]) -> Any:
         x = args[0]
         if not is_plain(x):
-            return through(args)
+            return None
         key: tuple[Any, ...] = (x.shape, x.stride(), x.dtype, args[tensors:])
         for x in args[1:tensors]:
             if x is not None:
                 if not is_plain(x):
-                    return through(args)
+                    return None
                 key = (*key, x.shape, x.stride(), x.dtype)
             else:
                 key = (*key, None)
@@ -71,7 +82,7 @@ def _functional(row: Operator, through: Function) -> Function:
         kernel(out, *args)
         return out
 
-    return functional
+    return run
 
 
 def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:

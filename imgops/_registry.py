@@ -309,7 +309,8 @@ def _register_gradient(row: Operator, opdef: Any) -> None:
         return
     gradient = cast("Gradient | None", row.autograd)
     gradient = gradient or Gradient(_refuse.nothing_kept, _refuse.refusal(row, "autograd"))
-    _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
+    direct = _call.direct(row) if row.contract is Contract.FUNCTIONAL else None
+    _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp, direct)
 
 
 def _vmap_rule(row: Operator, opdef: Any) -> Function:

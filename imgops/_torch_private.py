@@ -66,8 +66,12 @@ def register_gradient(
     setup_context: Callable[..., None],
     backward: Callable[..., Any],
     jvp: Callable[..., Any] | None,
+    direct: Callable[[Any], Any] | None = None,
 ) -> None:
     """``opdef.register_autograd``, made right under torch.func and in forward mode.
+
+    ``direct(args)`` is the operator without the dispatcher, or None where that cannot be: a compiled graph
+    comes here for every call, and what is below costs more than many kernels.
 
     The stock Autograd kernel of a custom operator fails under ``torch.func.grad`` and gives a silent
     zero tangent in forward mode. This one records a single-level function at each functorch level,
@@ -103,6 +107,10 @@ def register_gradient(
     function: Any = type(f"{opdef._namespace}_{opdef._name}", (_SingleLevelFunction,), body)
 
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
+        if direct is not None and nothing_watches():
+            out = direct(args)
+            if out is not None:
+                return out
         run_deferred()
         forward_mode = forward_ad._current_level >= 0
         if forward_mode and (jvp is None or _forward_levels() > 1) and _any_dual(args):

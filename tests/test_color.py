@@ -135,6 +135,62 @@ def test_the_native_pass_is_the_decomposition(photo: Tensor, dtype: torch.dtype,
                         torch.testing.assert_close(found, wanted, rtol=0, atol=2e-7)
 
 
+_LEVEL_CALLS: dict[str, tuple[Any, ...]] = {
+    "adjust_gamma": ((2.2, 1), (0.45, 0.8)),
+    "posterize": ((1,), (4,), (8,)),
+    "solarize": ((0,), (0.5,), (128,)),
+    "autocontrast": ((),),
+    "equalize": ((),),
+}
+
+
+@pytest.mark.parametrize("op", _LEVEL_CALLS)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_levels_by_every_kind_of_machine(
+    photo: Tensor, op: str, dtype: torch.dtype, monkeypatch: Any
+) -> None:
+    """The native passes at every level of vector instructions, and what stands in for them."""
+    image = torch.cat([photo, photo[:2].flip(-1)])[:, :61, :67]  # five channels; no multiple of a vector
+    image[1, 3] = 7  # a level that occurs often, in a row
+    image = image if dtype == torch.uint8 else image / 255 * 0.7 + 0.1
+    for channels in (1, 3, 5):
+        x = torch.stack([image[:channels], image[:channels].flip(-2)])
+        for amounts in _LEVEL_CALLS[op]:
+            one = [references_color.real(op, y, *amounts) for y in x]
+            if dtype == torch.uint8:
+                one = [getattr(references_color, op)(y, *amounts) for y in x]
+            wanted = torch.stack(one)
+            for level in (0, 1, 2, None):
+                monkeypatch.setattr(_color, "_LEVEL", level or 0)
+                if level is None:
+                    monkeypatch.setattr(_color, "native", None)
+                for y in (x, x.movedim(-3, -1).contiguous().movedim(-1, -3)):
+                    found = getattr(imgops, op)(y, *amounts)
+                    if dtype == torch.uint8:
+                        assert bits_equal(found, wanted), (channels, amounts, level)
+                    else:
+                        torch.testing.assert_close(found.double(), wanted, rtol=0, atol=2e-6)
+                monkeypatch.undo()
+
+
+def test_values_beyond_the_range_and_no_values_at_all() -> None:
+    """What NaN and values beyond [0, 1] become is the decomposition's word, flat planes too."""
+    from imgops.decomposition import levels
+
+    plane = torch.tensor([-0.5, 0.0, 0.25, 0.999, 1.0, 1.5, float("nan"), float("inf")])
+    image = torch.stack([plane, torch.full((8,), 2.5), plane.nan_to_num(0.3, 2.0)]).reshape(3, 2, 4)
+    half = torch.tensor(0.5)
+    for y in (image, image.movedim(-3, -1).contiguous().movedim(-1, -3)):
+        for found, wanted in (
+            (imgops.autocontrast(y), levels.autocontrast(image)),
+            (imgops.solarize(y, 0.5), levels.solarize(image, half)),
+            (imgops.posterize(y, 3), levels.posterize(image, torch.tensor(3))),
+            (imgops.adjust_gamma(y, 2.0), levels.adjust_gamma(image, half * 4, half * 2)),
+            (imgops.equalize(y), levels.equalize(image)),
+        ):
+            torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6, equal_nan=True)
+
+
 def test_hue_against_torchvision(photo: Tensor) -> None:
     from torchvision.transforms.v2 import functional as F
 

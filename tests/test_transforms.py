@@ -265,3 +265,33 @@ def test_a_subclass_that_draws_in_its_own_way() -> None:
     assert bits_equal(Quarter(10)(image), ours.functional.rotate(image, 90.0))
     with pytest.raises(NotImplementedError, match="Quarter: make_params must be imgops' own in a graph"):
         Quarter(10, per_sample=True)(image[None])
+
+
+def test_the_end_of_a_pipeline_is_torchvisions_to_the_bit() -> None:
+    """ToDtype and Normalize of uint8 become one table, where nobody can see the difference."""
+    mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    for image in (
+        picture(),
+        picture().expand(2, 3, -1, -1),
+        picture().permute(1, 2, 0).contiguous().permute(2, 0, 1),
+    ):
+        for dtype, scale in ((torch.float32, True), (torch.float32, False), (torch.float64, True)):
+            steps = [[m.ToDtype(dtype, scale=scale), m.Normalize(mean, std)] for m in (ours, v2)]
+            found, wanted = (m.Compose(s)(image) for m, s in zip((ours, v2), steps, strict=True))
+            assert bits_equal(found, wanted) and found.stride() == wanted.stride()
+            assert bits_equal(ours.Compose(steps[0][:1])(image), v2.Compose(steps[1][:1])(image))
+    one = ours.Compose([ours.ToDtype(torch.float32, scale=True), ours.Normalize([0.5], [0.2])])
+    assert bits_equal(
+        one(picture()),
+        v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5], [0.2])])(picture()),
+    )
+    with pytest.raises(ValueError, match="std evaluated to zero"):
+        ours.Compose([one.transforms[0], ours.Normalize(mean, [0.1, 0.0, 0.1])])(picture())
+
+
+def test_a_hook_in_a_pipeline_sees_its_tensor() -> None:
+    seen = []
+    end = ours.Compose([ours.ToDtype(torch.float32, scale=True), ours.Normalize([0.5] * 3, [0.2] * 3)])
+    end.transforms[1].register_forward_hook(lambda module, args, out: seen.append(args[0].dtype))
+    end(picture())
+    assert seen == [torch.float32]

@@ -279,3 +279,45 @@ def test_foreign_transforms_in_a_graph() -> None:
     kinds = {bits_equal(seeded(seed, graph, image), image) for seed in range(10)}
     assert kinds == {True, False}
     assert imgops.invert(image).sum() != image.sum()
+
+
+def _draws_in(graph: Any, image: Tensor) -> int:
+    """How many operator calls draw, in the graph of a transform."""
+    found: list[int] = []
+
+    def count(module: Any, _: Any) -> Any:
+        found.append(sum("draw" in str(n.target) for n in module.graph.nodes if n.op == "call_function"))
+        return module.forward
+
+    torch.compiler.reset()
+    torch.compile(graph, fullgraph=True, backend=count)(image)
+    return found[0]
+
+
+def _planned() -> dict[str, tuple[Any, int]]:
+    """Pipelines, and how many draw operators their graph has."""
+    crop, flip, jitter = ours.RandomCrop(30, padding=3), ours.RandomHorizontalFlip(), ours.ColorJitter(0.4)
+    each = ours.RandomHorizontalFlip(per_sample=True)
+    nested = ours.RandomOrder([ours.Compose([flip, jitter]), ours.RandomApply([ours.RandomInvert()], p=0.5)])
+    whole = ours.RandomCrop((40, 52))  # draws nothing: the image has that size
+    inside = ours.RandomApply([flip, ours.RandomErasing(0.5)], p=0.7, per_sample=True)
+    return {
+        "one after the other": (simclr(), 1),
+        "sizes change": (ours.Compose([ours.Resize(36), crop, ours.Pad(2), ours.RandomPerspective()]), 1),
+        "nested": (ours.Compose([whole, nested, ours.RandomChoice([flip, jitter]), ours.RandAugment()]), 1),
+        "a stranger between": (ours.Compose([flip, jitter, torch.nn.Identity(), flip, jitter]), 2),
+        "a stranger inside": (ours.Compose([flip, jitter, ours.RandomApply([torch.nn.Identity(), flip])]), 3),
+        "each and all": (ours.Compose([flip, jitter, each, each]), 2),
+        "each inside": (ours.Compose([inside, each, ours.RandomRotation(20, per_sample=True)]), 1),
+    }
+
+
+@pytest.mark.parametrize("name", list(_planned()))
+def test_a_graph_draws_as_often_as_it_must(name: str) -> None:
+    transform, draws = _planned()[name]
+    image = torch.stack([picture(seed=s) for s in range(3)])
+    assert _draws_in(transform, image) == draws
+    graph, counting = compiled(transform)
+    for seed in range(20):
+        assert same(seeded(seed, graph, image), seeded(seed, transform, image))
+    assert counting.count == 1

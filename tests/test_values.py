@@ -356,9 +356,32 @@ class TestResize:
                     outs.append(out)
                 assert bits_equal(outs[0], outs[1]) and bits_equal(outs[0], outs[2])
 
+    def test_tables_of_the_native_module_are_those_of_numpy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from imgops.kernels.cpu import _tables
+
+        if _tables.native is None:
+            pytest.skip("the native module was not built")
+        rng = np.random.default_rng(0)
+        for i in range(400):
+            name, size, out = (
+                list(_tables._FILTERS)[i % 5],
+                int(rng.integers(1, 300)),
+                int(rng.integers(1, 200)),
+            )
+            low = rng.uniform(0, size) if i % 3 else 0.0
+            high = rng.uniform(low, size) if i % 2 else float(size)
+            found = _tables._pil(name, size, low, high, out, bool(i % 4))
+            with monkeypatch.context() as patch:
+                patch.setattr(_tables, "native", None)
+                wanted = _tables._pil(name, size, low, high, out, bool(i % 4))
+            assert np.array_equal(found.start, wanted.start) and np.array_equal(found.length, wanted.length)
+            near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # two libraries' sines
+            np.testing.assert_allclose(found.weight, wanted.weight, rtol=0, atol=near)
+
     def test_a_pil_that_computes_otherwise_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from imgops.kernels.cpu import _resample, _tables
 
+        monkeypatch.setattr(_tables, "native", None)
         monkeypatch.setattr(_tables, "_FILTERS", {**_tables._FILTERS, "box": (_tables._bilinear, 0.6)})
         _tables._pil_cached.cache_clear()
         _resample.pil_order.cache_clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _subclass
 from imgops.transforms import _torchvision
-from imgops.transforms._base import Drawn, Stream, fill_of
+from imgops.transforms._base import Drawn, Stream, fill_of, like
 from imgops.transforms.functional import _dispatch, _kernels, _matrices
 
 
@@ -39,7 +40,7 @@ class RandomErasing(Drawn, v2.RandomErasing):
     def _draw(self, channels: int, height: int, width: int) -> Any:
         if torch.rand(1) >= self.p:
             return self._unchosen(channels, height, width)
-        params = self.make_params([torch.empty((channels, height, width), device="meta")])
+        params = self.make_params([like(channels, height, width)])
         box = torch.tensor(self._flat(params), dtype=torch.float64)
         if self.value is not None:
             return box
@@ -75,6 +76,9 @@ class _Mix(Drawn):
 
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         return self(*inputs)  # type: ignore[operator]
+
+    def _plan(self, shape: Any, plan: Any) -> None:
+        return None
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         if not (torch.compiler.is_compiling() or self.per_sample):
@@ -150,8 +154,7 @@ class CutMix(_Mix, v2.CutMix):
         return params
 
     def _draw(self, channels: int, height: int, width: int) -> Any:
-        like = torch.empty((channels, height, width), device="meta")
-        return self._flat(v2.CutMix.make_params(self, [like]))
+        return self._flat(v2.CutMix.make_params(self, [like(channels, height, width)]))
 
     def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         box = params["box"]
@@ -162,13 +165,8 @@ class CutMix(_Mix, v2.CutMix):
 
 # -- AutoAugment, RandAugment, TrivialAugmentWide ------------------------------------------------
 
-_KINDS = (
-    "Identity",
-    "ShearX",
-    "ShearY",
-    "TranslateX",
-    "TranslateY",
-    "Rotate",
+#: The colour kinds, and their steps of a sequence.
+_COLOR_KINDS = (
     "Brightness",
     "Color",
     "Contrast",
@@ -179,13 +177,15 @@ _KINDS = (
     "Equalize",
     "Invert",
 )
-_FIRST_COLOR = _KINDS.index("Brightness")
-#: The colour kinds in the order of ``_KINDS``, as steps of a sequence.
 _STEPS = "brightness,saturation,contrast,sharpness,posterize,solarize,autocontrast,equalize,invert"
+
+#: A step: a forward matrix, the place of a colour kind in ``_STEPS`` or -1, its amount on uint8, on floats.
+_WIDTH = 9
+_NOTHING = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
 
 
 class _Policy(Drawn):
-    """A draw is a kind and a magnitude for each step."""
+    """A draw has the numbers of each step: a warp, perhaps the identity, and a colour, perhaps none."""
 
     def _of_tensor(self, image: Tensor) -> Any:
         return super(Drawn, self).forward(image)
@@ -196,30 +196,29 @@ class _Policy(Drawn):
         raise NotImplementedError
 
     def _count(self, channels: int, height: int, width: int) -> int:
-        return 2 * self._steps()
+        return _WIDTH * self._steps()
 
     def _unchosen(self, channels: int, height: int, width: int) -> list[float]:
-        return [0.0] * (2 * self._steps())
+        return _NOTHING * self._steps()
 
     def _draw(self, channels: int, height: int, width: int) -> list[float]:
         """torchvision's own forward, whose steps are written down instead of taken."""
         self._taken = []
         try:
-            super(Drawn, self).forward(
-                torch.empty((channels, height, width), dtype=torch.uint8, device="meta")
-            )  # type: ignore[misc]
+            super(Drawn, self).forward(_image_like(channels, height, width))  # type: ignore[misc]
             taken = self._taken or []
         finally:
             self._taken = None
-        return [*taken, *[0.0] * (2 * self._steps() - len(taken))]
+        numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
+        return numbers + _NOTHING * (self._steps() - len(taken))
 
-    _taken: list[float] | None = None
+    _taken: list[tuple[str, float]] | None = None
 
     def _apply_image_or_video_transform(
         self, image: Any, transform_id: str, magnitude: float, interpolation: Any, fill: Any
     ) -> Any:
         if self._taken is not None:
-            self._taken += [float(_KINDS.index(transform_id)), float(magnitude)]
+            self._taken.append((transform_id, float(magnitude)))
             return image
         if not _dispatch.is_image(image):
             return super()._apply_image_or_video_transform(
@@ -231,19 +230,32 @@ class _Policy(Drawn):
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
         fill = fill_of(self, kind)
         for i in range(self._steps()):
-            image = self._step(image, numbers[..., 2 * i : 2 * i + 2], fill)
+            image = self._step(image, numbers[..., _WIDTH * i : _WIDTH * (i + 1)], fill)
         return image
 
     def _step(self, image: Tensor, step: Tensor, fill: Any) -> Tensor:
-        """Of a kind that is data: a warp that may be the identity, and a colour step that may be none."""
-        matrix = _matrix(step, *image.shape[-2:])
+        matrix = step[..., :6].unflatten(-1, (2, 3))
         image = _kernels.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
-        kind, magnitude = step[..., 0].long(), step[..., 1]
-        bound = 255.0 if image.dtype == torch.uint8 else 1.0
-        more, unused = 1 + magnitude, torch.zeros_like(magnitude)
-        amounts = [more] * 4 + [magnitude.trunc(), bound * magnitude, unused, unused, unused]
-        order = (kind - _FIRST_COLOR).unsqueeze(-1)
-        return imgops.color_sequence(image, order.clamp(min=-1), torch.stack(amounts, -1), _STEPS)
+        amount = step[..., 7:8] if image.dtype == torch.uint8 else step[..., 8:]
+        amounts = amount.expand(*amount.shape[:-1], len(_COLOR_KINDS))  # only that of one kind is read
+        return imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
+
+
+@lru_cache(maxsize=256)
+def _image_like(channels: int, height: int, width: int) -> Tensor:
+    return torch.empty((channels, height, width), dtype=torch.uint8, device="meta")
+
+
+def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
+    if kind in _MOVES:
+        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
+        return [*matrix.flatten().tolist(), *_NOTHING[6:]]
+    if kind == "Identity":
+        return _NOTHING
+    amount = {"Posterize": float(int(magnitude)), "Solarize": magnitude}.get(kind, 1 + magnitude)
+    levels = 255 * amount if kind == "Solarize" else amount
+    return [*_NOTHING[:6], float(_COLOR_KINDS.index(kind)), levels, amount]
 
 
 def _applied(image: Tensor, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Tensor:
@@ -281,23 +293,6 @@ _COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "Equalize": lambda x, m: imgops.equalize(x),
     "Invert": lambda x, m: imgops.invert(x),
 }
-
-
-def _matrix(step: Tensor, height: int, width: int) -> Tensor:
-    """The forward matrix of a geometric kind; of another the identity."""
-    kind, magnitude = step[..., 0], step[..., 1]
-
-    def only(name: str, value: Tensor) -> Tensor:
-        return torch.where(kind == _KINDS.index(name), value, 0.0)
-
-    slant = torch.atan(magnitude) * (180 / math.pi)
-    shears = only("ShearX", slant), only("ShearY", slant)
-    moves = only("TranslateX", magnitude.trunc()), only("TranslateY", magnitude.trunc())
-    turn = -only("Rotate", magnitude)
-    sheared = _matrices.affine(0.0, (0.0, 0.0), 1.0, shears, (0.0, 0.0), height, width)
-    other = _matrices.affine(turn, moves, 1.0, (0.0, 0.0), None, height, width)
-    shearing = (kind == _KINDS.index("ShearX")) | (kind == _KINDS.index("ShearY"))
-    return torch.where(shearing[..., None, None], sheared, other)
 
 
 class AutoAugment(_Policy, v2.AutoAugment):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,7 +16,7 @@ from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops.transforms import _draw, _torchvision
-from imgops.transforms._draw import Stream
+from imgops.transforms._draw import Plan, Stream
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
@@ -57,6 +59,13 @@ class Ours:
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         """One step of a pipeline whose draws are one stream; this one draws nothing."""
         return self(*inputs)  # type: ignore[operator]
+
+    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
+        """Add the draws to a plan; returns the shape of the image that comes out, None if nobody knows."""
+        return self._after(*shape)
+
+    def _after(self, channels: int, height: int, width: int) -> Sequence[int] | None:
+        return None
 
     def _annotations(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and numbers.ndim == 2:
@@ -130,6 +139,12 @@ class Drawn(Ours):
         stream.count = before
         return numbers, (height, width)
 
+    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
+        return self._after(*shape) if plan.add(self, self._count(*shape), shape) else None
+
+    def _after(self, channels: int, height: int, width: int) -> Sequence[int] | None:
+        return (channels, *self._canvas(height, width))
+
     def _one(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
         if _dispatch.is_image(inpt):
             return _dispatch.wrapped(
@@ -157,8 +172,7 @@ class Drawn(Ours):
     def _draw(self, channels: int, height: int, width: int) -> Any:
         if isinstance(self, _torchvision.WithProbability) and torch.rand(1) >= self.p:
             return self._unchosen(channels, height, width)
-        like = torch.empty((channels, height, width), device="meta")
-        return self._flat(self.make_params([like]))  # type: ignore[attr-defined]
+        return self._flat(self.make_params([like(channels, height, width)]))  # type: ignore[attr-defined]
 
     def _flat(self, params: dict[str, Any]) -> Any:
         """torchvision's parameters as numbers."""
@@ -167,6 +181,12 @@ class Drawn(Ours):
     def _unchosen(self, channels: int, height: int, width: int) -> Any:
         """The numbers that change nothing."""
         raise NotImplementedError
+
+
+@lru_cache(maxsize=256)
+def like(channels: int, height: int, width: int) -> Tensor:
+    """What a transform asks for its size."""
+    return torch.empty((channels, height, width), device="meta")
 
 
 def shape_of(inputs: list[Any]) -> tuple[int, int, int]:

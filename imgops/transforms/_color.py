@@ -18,16 +18,26 @@ from imgops.transforms.functional import _dispatch
 class Grayscale(Ours, v2.Grayscale):
     """As torchvision's, with PIL's pixels."""
 
+    def _after(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        return self.num_output_channels, height, width
 
-class ToDtype(Ours, v2.ToDtype):
+
+class _Same(Ours):
+    """A transform that draws nothing and leaves the shape as it is."""
+
+    def _after(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        return channels, height, width
+
+
+class ToDtype(_Same, v2.ToDtype):
     """torchvision's own arithmetic; in a graph with tv_tensors too."""
 
 
-class Normalize(Ours, v2.Normalize):
+class Normalize(_Same, v2.Normalize):
     """torchvision's own arithmetic; in a graph with tv_tensors too."""
 
 
-class ToImage(Ours, v2.ToImage):
+class ToImage(_Same, v2.ToImage):
     """As torchvision's; in a graph with tensors too."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -9,9 +11,12 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from torchvision.transforms import v2
 
+import imgops
 from imgops.transforms import _draw
-from imgops.transforms._base import Drawn, Ours, batch_of, where
-from imgops.transforms._draw import Stream
+from imgops.transforms._base import Drawn, Ours, batch_of, shape_of, where
+from imgops.transforms._color import Normalize, ToDtype
+from imgops.transforms._draw import Plan, Stream
+from imgops.transforms.functional import _dispatch
 
 
 class Compose(Ours, v2.Compose):
@@ -20,16 +25,94 @@ class Compose(Ours, v2.Compose):
     def forward(self, *inputs: Any) -> Any:
         if torch.compiler.is_compiling():
             return self._run(inputs, Stream())
+        if len(inputs) == 1:
+            return self._of_one(inputs[0])
         return super().forward(*inputs)
+
+    def _of_one(self, inpt: Any) -> Any:
+        """What torchvision's forward does with one input; of uint8, ToDtype and Normalize are one table."""
+        waiting = None
+        for transform in self.transforms:
+            if waiting is not None:
+                table = _table_of(waiting, transform, inpt)
+                if table is not None:
+                    inpt, waiting = imgops.lut(inpt, table), None
+                    continue
+                inpt, waiting = waiting(inpt), None
+            if type(transform) is ToDtype and type(inpt) is Tensor and inpt.dtype == torch.uint8:
+                waiting = transform
+            else:
+                inpt = transform(inpt)
+        return inpt if waiting is None else waiting(inpt)
 
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         return _through(self.transforms, inputs, stream)
+
+    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
+        return _planned(self.transforms, shape, plan)
+
+
+def _planned(transforms: Any, shape: Sequence[int] | None, plan: Plan) -> Sequence[int] | None:
+    for transform in transforms:
+        if shape is not None:
+            shape = transform._plan(shape, plan) if isinstance(transform, Ours) else None
+    return shape
+
+
+def _prepare(transforms: Sequence[Any], inputs: tuple[Any, ...], stream: Stream) -> None:
+    """Draw at once for as many transforms as let their numbers be known before any of them is applied."""
+    flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+    flat = [x for x in flat if _dispatch.is_image(x)]
+    if not flat:
+        return
+    plan = Plan(batch_of(flat), stream.count is not None)
+    shape: Sequence[int] = shape_of(flat)
+    for transform in transforms:
+        before = len(plan.steps)
+        after = transform._plan(shape, plan) if isinstance(transform, Ours) else None
+        if after is None:
+            plan.forget(before)
+            break
+        shape = after
+    if len(plan.steps) > 1:
+        stream.prepare(plan, _site_of(transforms))
+
+
+def _site_of(transforms: Sequence[Any]) -> int:
+    return next((t._site for t in transforms if isinstance(t, Drawn)), -1)
+
+
+def _table_of(first: ToDtype, second: Any, image: Tensor) -> Tensor | None:
+    """What two transforms make of the 256 levels of each channel, by torchvision's own arithmetic."""
+    if type(second) is not Normalize or first.dtype != torch.float32 or not first.scale:
+        return None
+    if _is_hooked(first) or _is_hooked(second) or image.ndim < 3 or not image.is_cpu:
+        return None
+    mean, std = second.mean, second.std
+    if not isinstance(mean, (list, tuple)) or not isinstance(std, (list, tuple)):
+        return None
+    if len(mean) != image.shape[-3] or len(std) != len(mean) or not all(std):
+        return None  # torchvision says what is wrong
+    return _levels(tuple(mean), tuple(std))
+
+
+@lru_cache(maxsize=64)
+def _levels(mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+    levels = torch.arange(256, dtype=torch.uint8).expand(len(mean), 1, 256)
+    real = v2.functional.to_dtype(levels, torch.float32, scale=True)
+    return v2.functional.normalize(real, list(mean), list(std))[:, 0]
+
+
+def _is_hooked(module: torch.nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
 def _through(transforms: Any, inputs: tuple[Any, ...], stream: Stream) -> Any:
     several = len(inputs) > 1
     out: Any = inputs if several else inputs[0]
-    for transform in transforms:
+    for i, transform in enumerate(transforms):
+        if not stream.ready and isinstance(transform, (Drawn, Compose)):
+            _prepare(transforms[i:], inputs, stream)
         out = _applied(transform, inputs, stream)
         inputs = out if several else (out,)
     return out
@@ -78,6 +161,27 @@ class _Container(Drawn):
         stream.count = count
         return out
 
+    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
+        inside, step = plan.inside, len(plan.steps)
+        if not plan.add(self, self._count(*shape), shape):
+            return None
+        plan.inside = inside or self.per_sample
+        known = self._plan_steps(shape, plan, step)
+        plan.inside = inside
+        return shape if known else None
+
+    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
+        """The draws of the transforms inside; False if not all can be known."""
+        raise NotImplementedError
+
+    def _plan_one_of(self, shape: Sequence[int], plan: Plan, step: int, column: int) -> bool:
+        known = True
+        for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
+            before = plan.narrowed(column, i, step)
+            known = known and _planned([transform], shape, plan) is not None
+            plan.gate = before
+        return known
+
     def _gated(self, transforms: Any, inputs: tuple[Any, ...], gate: Tensor, stream: Stream) -> Any:
         before = stream.narrowed(gate)
         out = _through(transforms, inputs, stream)
@@ -102,6 +206,12 @@ class RandomApply(_Container, v2.RandomApply):
     _drawing = ("p",)
     _recipe_name = "_Chance"
 
+    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
+        before = plan.narrowed(0, None, step)
+        known = _planned(self.transforms, shape, plan) is not None
+        plan.gate = before
+        return known
+
     def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
         return self._gated(self.transforms, inputs, numbers[..., 0] > 0, stream)
 
@@ -111,6 +221,9 @@ class RandomChoice(_Container, v2.RandomChoice):
 
     _drawing = ("p",)
     _recipe_name = "_Choice"
+
+    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
+        return self._plan_one_of(shape, plan, step, 0)
 
     def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
         return self._one_of(inputs, numbers[..., 0], stream)
@@ -128,6 +241,12 @@ class RandomOrder(_Container, v2.RandomOrder):
 
     def _count(self, channels: int, height: int, width: int) -> int:
         return len(self.transforms)
+
+    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
+        known = True
+        for turn in range(len(self.transforms)):
+            known = known and self._plan_one_of(shape, plan, step, turn)
+        return known
 
     def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
         several, out = len(inputs) > 1, None

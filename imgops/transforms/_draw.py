@@ -8,9 +8,12 @@ It makes the transform again from its recipe and runs its ``make_params``: the s
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,18 +42,21 @@ def made(text: str) -> Any:
     return getattr(cls, "_from_recipe", cls)(**config)
 
 
+@lru_cache(maxsize=1024)
+def _program(text: str) -> list[tuple[Any, list[list[Any]]]]:
+    return [(made(json.dumps(step)), conditions) for step, conditions in json.loads(text)]
+
+
 def _fake(
     gate: Tensor,
     previous: Tensor,
     count: int,
-    size: int,
-    channels: int,
-    height: int,
-    width: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
     site: int,
-    recipe: str,
+    program: str,
 ) -> Tensor:
-    return torch.empty((count, size), dtype=torch.float64, device=gate.device)
+    return torch.empty((count, sum(sizes)), dtype=torch.float64, device=gate.device)
 
 
 def _kernel(
@@ -58,18 +64,21 @@ def _kernel(
     gate: Tensor,
     previous: Tensor,
     count: int,
-    size: int,
-    channels: int,
-    height: int,
-    width: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
     site: int,
-    recipe: str,
+    program: str,
 ) -> None:
-    transform = made(recipe)
-    shape = channels, height, width
-    for row, is_open in zip(out, gate.expand(count).tolist(), strict=True):
-        numbers = transform._draw(*shape) if is_open else transform._unchosen(*shape)
-        row.copy_(torch.as_tensor(numbers, dtype=torch.float64))
+    values, is_open = out.numpy(), gate.expand(count).tolist()
+    starts = [0, *accumulate(sizes)]
+    for i, (transform, conditions) in enumerate(_program(program)):
+        shape, columns = shapes[3 * i : 3 * i + 3], slice(starts[i], starts[i + 1])
+        for sample, row in enumerate(values):
+            chosen = is_open[sample]
+            for step, column, value in conditions:
+                found = row[starts[step] + column]
+                chosen = chosen and (found > 0 if value is None else found == value)
+            row[columns] = transform._draw(*shape) if chosen else transform._unchosen(*shape)
 
 
 @imgops.operator("imgops_transforms::draw", kernel=_kernel, fake=_fake, random=True)
@@ -77,34 +86,89 @@ def _draw(
     gate: Tensor,
     previous: Tensor,
     count: int,
-    size: int,
-    channels: int,
-    height: int,
-    width: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
     site: int,
-    recipe: str,
+    program: str,
 ) -> Tensor: ...
+
+
+class Plan:
+    """The draws of several transforms, before any of them is made: one operator call makes them all.
+
+    ``add`` is called in the order in which the transforms will ask for their numbers. ``gate`` holds the
+    conditions under which one is made at all: numbers of earlier draws, ``[step, column, value]`` with null
+    for any value above 0. A plan is for one kind of draw: one a sample, or one for all.
+    """
+
+    def __init__(self, batch: int | None, inside: bool) -> None:
+        self.batch = batch
+        self.inside = inside  # a container that draws for each sample
+        self.each: bool | None = None
+        self.gate = ""
+        self.steps: list[str] = []
+        self.sizes: list[int] = []
+        self.shapes: list[int] = []
+
+    def add(self, transform: Any, size: int, shape: Sequence[int]) -> bool:
+        """Whether the transform can have its numbers from this plan."""
+        each = self.batch is not None and (self.inside or transform.per_sample)
+        if not transform._recipe or (self.each is not None and self.each != each):
+            return False
+        self.each = each
+        self.steps.append(f"[{transform._recipe},[{self.gate}]]")
+        self.sizes.append(size)
+        self.shapes.extend(shape)
+        return True
+
+    def narrowed(self, column: int, value: int | None, step: int) -> str:
+        """Go on only where a number is as said; returns the gate to go back to."""
+        before = self.gate
+        condition = f"[{step},{column},{'null' if value is None else value}]"
+        self.gate = f"{before},{condition}" if before else condition
+        return before
+
+    def forget(self, steps: int) -> None:
+        """All but the first ``steps``."""
+        del self.steps[steps:], self.sizes[steps:], self.shapes[3 * steps :]
 
 
 class Stream:
     """The draws of one call: each knows the one before it, so that none can be moved or merged with another.
 
     ``gate`` says where draws are made at all: a transform inside of RandomApply draws only if it was chosen.
-    ``count`` is the number of samples that draw for themselves; None where all share a draw.
+    ``count`` is the number of samples that draw for themselves; None where all share a draw. ``ready`` holds
+    numbers that were drawn ahead, in the order in which they will be asked for.
     """
 
     def __init__(self) -> None:
         self.gate: Tensor | None = None
         self.count: int | None = None
         self.last: Tensor | None = None
+        self.ready: list[Tensor] = []
 
     def draw(self, text: str, site: int, size: int, shape: tuple[int, int, int]) -> Tensor:
         """``(size,)``, or ``(count, size)``."""
+        if self.ready:
+            return self.ready.pop(0)
+        numbers = self._drawn(self.count, (size,), shape, site, f"[[{text},[]]]")
+        return numbers[0] if self.count is None else numbers
+
+    def prepare(self, plan: Plan, site: int) -> None:
+        """Draw what was planned."""
+        count = plan.batch if plan.each else None
+        program = f"[{','.join(plan.steps)}]"
+        numbers = self._drawn(count, plan.sizes, plan.shapes, site, program)
+        each = numbers.split(list(plan.sizes), -1)
+        self.ready = [n[0] for n in each] if count is None else list(each)
+
+    def _drawn(
+        self, count: int | None, sizes: Sequence[int], shapes: Sequence[int], site: int, program: str
+    ) -> Tensor:
         gate = torch.ones((), dtype=torch.bool, device="cpu") if self.gate is None else self.gate
         last = torch.zeros((), dtype=torch.float64, device="cpu") if self.last is None else self.last
-        numbers = _draw(gate, last, 1 if self.count is None else self.count, size, *shape, site, text)
-        self.last = numbers
-        return numbers[0] if self.count is None else numbers
+        self.last = _draw(gate, last, 1 if count is None else count, sizes, shapes, site, program)
+        return self.last
 
     def narrowed(self, gate: Tensor) -> Tensor | None:
         """Open ``gate`` only where this stream is open; returns the gate to go back to."""
@@ -164,8 +228,8 @@ def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Non
         out.copy_(image.flip(dim) if chosen.item() else image)
         return
     each = chosen.expand(image.shape[:-3])
-    out.copy_(image)
-    out[each] = image[each].flip(dim)
+    for i in np.ndindex(*each.shape):
+        out[i].copy_(image[i].flip(dim) if each[i] else image[i])
 
 
 @imgops.operator(

@@ -13,36 +13,42 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms import _torchvision
 from imgops.transforms._base import ANNOTATIONS, Drawn, Ours, fill_of, moved, shape_of
-from imgops.transforms._draw import flipped
+from imgops.transforms._draw import Plan, flipped
 from imgops.transforms.functional import _kernels, _matrices
 
 
-class Resize(Ours, v2.Resize):
+class _Fixed(Ours):
+    """A transform that draws nothing and gives images another size."""
+
+    _moves = True
+
+    def _after(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        return (channels, *self._canvas(height, width))
+
+
+class Resize(_Fixed, v2.Resize):
     """As torchvision's, with PIL's and OpenCV's pixels."""
 
     _drawing = ("size", "max_size")
-    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         high, wide = _torchvision.resized_size((height, width), self.size, self.max_size)
         return high, wide
 
 
-class CenterCrop(Ours, v2.CenterCrop):
+class CenterCrop(_Fixed, v2.CenterCrop):
     """As torchvision's."""
 
     _drawing = ("size",)
-    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
 
 
-class Pad(Ours, v2.Pad):
+class Pad(_Fixed, v2.Pad):
     """As torchvision's; a border may be wider than the image."""
 
     _drawing = ("padding", "padding_mode")
-    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         left, top, right, bottom = sides([self.padding] if isinstance(self.padding, int) else self.padding)
@@ -144,6 +150,14 @@ class RandomCrop(Drawn, v2.RandomCrop):
                 bottom + more_rows,
             )
         return [left, top, right, bottom]
+
+    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
+        channels, height, width = shape
+        padding = self._padding(height, width)
+        padded = height + padding[1] + padding[3], width + padding[0] + padding[2]
+        if padded == tuple(self.size):
+            return (channels, *padded)  # there is nothing to draw
+        return super()._plan((channels, *padded), plan)
 
     def _run(self, inputs: tuple[Any, ...], stream: Any) -> Any:
         """What is padded is the same for all draws, so it comes first."""

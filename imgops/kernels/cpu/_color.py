@@ -82,10 +82,87 @@ def gray(out: Tensor, image: Tensor) -> None:
     _threads.split(image.shape[:-3].numel(), image.numel(), work)
 
 
+def values(name: str, out: Tensor, image: Tensor, amounts: list[float], constants: list[float]) -> None:
+    """A float function of single values; equal parts of memory have an amount and a constant each."""
+    step, size = image.numel() // len(amounts), image.element_size()
+    source, target = image.data_ptr(), out.data_ptr()
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            at = i * step * size
+            native(name, "f", target + at, source + at, 0, step, 1, 0, amounts[i], constants[i], _LEVEL)
+
+    _threads.split(len(amounts), image.numel(), work)
+
+
+def table(out: Tensor, image: Tensor, tables: np.ndarray, period: int) -> None:
+    """Levels through ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
+    tables = np.ascontiguousarray(tables)
+    parts = len(tables)
+    step, source, target, first = image.numel() // parts, image.data_ptr(), out.data_ptr(), tables.ctypes.data
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            pointers = target + i * step, source + i * step, first + i * 256 * period
+            native("lut", "B", *pointers, step, 1, period, 0.0, 0.0, _LEVEL)
+
+    _threads.split(parts, image.numel(), work)
+
+
+def of_planes(name: str, image: Tensor, size: int, dtype: Any) -> np.ndarray:
+    """``size`` numbers about each plane of a planar or interleaved image, in the order of its dimensions."""
+    count, (pixel_step, _) = _pixels(image)
+    channels, length, kind = image.shape[-3], image.element_size(), _KIND[image.dtype]
+    planes = image.shape[:-2].numel()
+    found = np.empty((planes, size), dtype)
+    source, target = image.data_ptr(), found.ctypes.data
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            frame, channel = divmod(i, channels)
+            at = frame * channels * count + channel if pixel_step > 1 else i * count
+            pointers = target + i * found.strides[0], source + at * length, 0
+            native(name, kind, *pointers, count, pixel_step, 0, 0.0, 0.0, _LEVEL)
+
+    _threads.split(planes, image.numel(), work)
+    return found
+
+
+def matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
+    """Three channels of float32 by ``(..., 3, 3 or 4)``, one for all or one for each image."""
+    flat = samples(matrix, image, 2)
+    each = np.zeros((len(flat), 3, 4), np.float32)
+    each[..., : flat.shape[-1]] = flat
+    count, steps = _pixels(image)
+    size = 3 * count * image.element_size()
+    source, target, first = image.data_ptr(), out.data_ptr(), each.ctypes.data
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            own = first + (each.strides[0] * i if len(each) > 1 else 0)
+            native("matrix", "f", target + i * size, source + i * size, own, count, *steps, 0.0, 0.0, _LEVEL)
+
+    _threads.split(image.shape[:-3].numel(), image.numel(), work)
+
+
+def luma_means(image: Tensor) -> list[float]:
+    """The mean luma of each float32 image."""
+    count, steps = _pixels(image)
+    found = np.empty(image.shape[:-3].numel())
+    source, target, size = image.data_ptr(), found.ctypes.data, 3 * count * image.element_size()
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            native("mean", "f", target + 8 * i, source + i * size, 0, count, *steps, 0.0, 0.0, _LEVEL)
+
+    _threads.split(len(found), image.numel(), work)
+    return found.tolist()
+
+
 def _pixels(image: Tensor) -> tuple[int, tuple[int, int]]:
     """How many pixels each image has, and the steps between pixels and between channels."""
     count = image.shape[-2] * image.shape[-1]
-    return count, (3, 1) if _layout.is_interleaved(image) else (1, count)
+    return count, (image.shape[-3], 1) if _layout.is_interleaved(image) else (1, count)
 
 
 def together(out: Tensor, image: Tensor, steps: list[tuple[int, float]]) -> None:

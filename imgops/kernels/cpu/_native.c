@@ -1,5 +1,5 @@
 /* Separable resampling by banded tables, PIL's antialiased resize and the adjoint of every resize; and colour
- * (_native_color.h); Gaussians (_native_blur.h).
+ * (_native_color.h, _native_levels.h); Gaussians (_native_blur.h); PIL's tables (_native_tables.h).
  *
  * PIL's own arithmetic on uint8 (22-bit integer weights; a horizontal and a vertical pass, in the order that
  * the caller names; each rounded to 8 bits), arranged for vector units: both passes are sums of whole rows,
@@ -23,6 +23,11 @@
 #define AVX2 __attribute__((target("avx2,fma")))
 #define VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")))
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#else
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,prefer-vector-width=512")))
+#endif
 #else
 #define X86 0
 #if defined(_MSC_VER)
@@ -38,8 +43,10 @@ typedef struct {
     Py_ssize_t out, taps;
 } Table;
 
+#include "_native_tables.h"
 #include "_native_uint8.h"
 #include "_native_color.h"
+#include "_native_levels.h"
 #include "_native_blur.h"
 
 /* ---- float32 and float64 ----------------------------------------------------------------------- */
@@ -194,12 +201,31 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     return PyBool_FromLong(done);
 }
 
+static PyObject *table(PyObject *self, PyObject *args) {
+    const char *name;
+    unsigned long long start, length, weight;
+    Py_ssize_t size, out, taps;
+    double low, extent;
+    size_t i;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "snddKKKnn", &name, &size, &low, &extent, &start, &length, &weight, &out, &taps))
+        return NULL;
+    for (i = 0; i < sizeof filters / sizeof *filters; i++)
+        if (!strcmp(filters[i].name, name)) {
+            pil_table(filters[i].weight, filters[i].support, size, low, extent, out, taps, (int32_t *)(uintptr_t)start,
+                      (int32_t *)(uintptr_t)length, (double *)(uintptr_t)weight);
+            Py_RETURN_NONE;
+        }
+    PyErr_Format(PyExc_ValueError, "no such filter: %s", name);
+    return NULL;
+}
+
 static PyObject *color(PyObject *self, PyObject *args) {
     const char *kind, *name;
     unsigned long long out, in, other;
     Color job;
     size_t i;
-    int level, wide;
+    int level;
     (void)self;
     if (!PyArg_ParseTuple(args, "ssKKKnnnffi", &name, &kind, &out, &in, &other, &job.pixels, &job.pixel_step,
                           &job.channel_step, &job.amount, &job.constant, &level))
@@ -207,14 +233,13 @@ static PyObject *color(PyObject *self, PyObject *args) {
     job.out = (void *)(uintptr_t)out;
     job.in = (const void *)(uintptr_t)in;
     job.other = (const void *)(uintptr_t)other;
-    wide = level && machine_level();
+    if (level > machine_level()) level = machine_level();
     for (i = 0; i < sizeof colors / sizeof *colors; i++)
         if (!strcmp(colors[i].name, name)) {
+            void (*pass)(const Color *) = (*kind == 'B' ? colors[i].u8 : colors[i].f32)[level];
+            if (!pass) break;
             Py_BEGIN_ALLOW_THREADS
-            if (*kind == 'B')
-                (wide ? colors[i].wide_u8 : colors[i].plain_u8)(&job);
-            else
-                (wide ? colors[i].wide_f32 : colors[i].plain_f32)(&job);
+            pass(&job);
             Py_END_ALLOW_THREADS
             Py_RETURN_NONE;
         }
@@ -231,24 +256,16 @@ static PyObject *sequence(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "sKKnnnKKii", &kind, &out, &in, &pixels, &pixel_step, &channel_step, &kinds, &amounts,
                           &count, &level))
         return NULL;
+    if (level > machine_level()) level = machine_level();
 #define RUN(call, type)                                                                                              \
     call((type *)(uintptr_t)out, (const type *)(uintptr_t)in, pixels, pixel_step, channel_step,                       \
          (const int32_t *)(uintptr_t)kinds, (const float *)(uintptr_t)amounts, count)
     Py_BEGIN_ALLOW_THREADS
-#if X86
-    if (level && machine_level()) {
-        if (*kind == 'B')
-            RUN(wide_sequence_u8, uint8_t);
-        else
-            RUN(wide_sequence_f32, float);
-    } else
-#endif
-        if (*kind == 'B')
-        RUN(plain_sequence_u8, uint8_t);
+    if (*kind == 'B')
+        RUN(sequences_u8[level], uint8_t);
     else
-        RUN(plain_sequence_f32, float);
+        RUN(sequences_f32[level], float);
     Py_END_ALLOW_THREADS
-    (void)level;
     Py_RETURN_NONE;
 }
 
@@ -277,6 +294,8 @@ static PyMethodDef methods[] = {
      "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, level)"
      " -> bool\n\nApply a banded table to each axis; False when it was not done and nothing useful was written.\n"
      "level: the vector instructions to use at most; 0 none, 1 AVX2, 2 AVX-512 with VNNI."},
+    {"table", table, METH_VARARGS,
+     "table(filter, size, low, extent, start, length, weight, out, taps)\n\nPIL's weights; see Table in _tables.py."},
     {"color", color, METH_VARARGS,
      "color(name, kind, out, in, other, pixels, pixel_step, channel_step, amount, constant, level)\n\n"
      "One pass over an image, whose steps are counted in values; in and out may be the same memory."},

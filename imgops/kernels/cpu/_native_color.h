@@ -5,7 +5,7 @@
  * expressions are those of the decompositions, operation by operation, and no multiplication is fused with an
  * addition: the bits are the same on every machine.
  */
-#define STRIP 256
+#define STRIP 512
 
 /* The two usual steps are written out, so that compilers make shuffles of them instead of single loads. */
 #define LOAD(type, to, in, at, n, c)                                     \
@@ -102,6 +102,50 @@ INLINE void gray_f32(const Color *job) {
     }
 }
 
+/* out (one double) = the mean luma; sums that do not wait for each other */
+INLINE void mean_f32(const Color *job) {
+    double total = 0;
+    double *out = (double *)job->out;
+    const float *in = job->in;
+    Py_ssize_t pixel_step = job->pixel_step, channel_step = job->channel_step, pixels = job->pixels, at, i, k, n;
+    float x[STRIP], y[STRIP], z[STRIP];
+    for (at = 0; at < pixels; at += STRIP) {
+        const float *r = in + at, *g = r + channel_step, *b = g + channel_step;
+        float part[64] = {0};
+        n = pixels - at < STRIP ? pixels - at : STRIP;
+        if (pixel_step != 1) {
+            LOAD(float, x, in, at, n, 0);
+            LOAD(float, y, in, at, n, 1);
+            LOAD(float, z, in, at, n, 2);
+            r = x, g = y, b = z;
+        }
+        for (i = 0; i + 64 <= n; i += 64)
+            for (k = 0; k < 64; k++) part[k] += luma_f32(r[i + k], g[i + k], b[i + k]);
+        for (; i < n; i++) part[i % 64] += luma_f32(r[i], g[i], b[i]);
+        for (k = 0; k < 64; k++) total += part[k];
+    }
+    *out = total / (double)pixels;
+}
+
+/* out = a 3 x 4 matrix (other) of the channels and 1 */
+INLINE void matrix_f32(const Color *job) {
+    float *out = job->out, r[STRIP], g[STRIP], b[STRIP], sum[STRIP];
+    const float *in = job->in, *m = job->other;
+    Py_ssize_t pixel_step = job->pixel_step, channel_step = job->channel_step, pixels = job->pixels, at, i, n;
+    int d;
+    for (at = 0; at < pixels; at += STRIP) {
+        n = pixels - at < STRIP ? pixels - at : STRIP;
+        LOAD(float, r, in, at, n, 0);
+        LOAD(float, g, in, at, n, 1);
+        LOAD(float, b, in, at, n, 2);
+        for (d = 0; d < 3; d++) {
+            float x = m[4 * d], y = m[4 * d + 1], z = m[4 * d + 2], c = m[4 * d + 3];
+            for (i = 0; i < n; i++) sum[i] = x * r[i] + y * g[i] + z * b[i] + c;
+            STORE(float, out, at, n, d, sum);
+        }
+    }
+}
+
 /* A channel of the colour whose hue is `turn` sixths round, of the given value and chroma; n: 5, 3, 1 for r, g, b. */
 INLINE float channel(float turn, float value, float chroma, float n) {
     float k = n + turn, ramp;
@@ -109,30 +153,6 @@ INLINE float channel(float turn, float value, float chroma, float n) {
     ramp = k < 4.0f - k ? k : 4.0f - k;
     return value - chroma * hold(ramp);
 }
-#define COLORS(MODE)                                     \
-    MODE(constant)                                       \
-    MODE(images)                                         \
-    MODE(gray)
-#define PLAIN(name)                                                     \
-    static void plain_##name##_u8(const Color *job) { name##_u8(job); } \
-    static void plain_##name##_f32(const Color *job) { name##_f32(job); }
-COLORS(PLAIN)
-#if X86
-/* Without FMA: see above. */
-#define WIDE(name)                                                                             \
-    static __attribute__((target("avx2"))) void wide_##name##_u8(const Color *job) { name##_u8(job); } \
-    static __attribute__((target("avx2"))) void wide_##name##_f32(const Color *job) { name##_f32(job); }
-COLORS(WIDE)
-#define ENTRY(name) {#name, plain_##name##_u8, plain_##name##_f32, wide_##name##_u8, wide_##name##_f32},
-#else
-#define ENTRY(name) {#name, plain_##name##_u8, plain_##name##_f32, plain_##name##_u8, plain_##name##_f32},
-#endif
-
-static const struct {
-    const char *name;
-    void (*plain_u8)(const Color *), (*plain_f32)(const Color *), (*wide_u8)(const Color *), (*wide_f32)(const Color *);
-} colors[] = {COLORS(ENTRY)};
-
 /* ---- several steps in one pass ------------------------------------------------------------------
  *
  * A strip of pixels stays in the first cache while brightness, saturation and hue go over it, as floats: levels
@@ -235,4 +255,11 @@ static void plain_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL
 #if X86
 static __attribute__((target("avx2"))) void wide_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
 static __attribute__((target("avx2"))) void wide_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+static AVX512 void widest_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
+static AVX512 void widest_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {plain_sequence_u8, wide_sequence_u8, widest_sequence_u8};
+static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {plain_sequence_f32, wide_sequence_f32, widest_sequence_f32};
+#else
+static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {plain_sequence_u8};
+static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {plain_sequence_f32};
 #endif

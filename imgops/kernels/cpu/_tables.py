@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import ceil
 
 import cv2
 import numpy as np
 from PIL import Image
+
+try:
+    from imgops.kernels.cpu._native import table as native
+except ImportError:  # built without a C compiler
+    native = None
 
 #: Tables above this size are made anew for each call, so the cache stays below 16 MB.
 _CACHED_VALUES = 1 << 15
@@ -106,6 +112,16 @@ def pil(name: str, size: int, low: float, high: float, out: int, *, single: bool
     return make(name, size, low, high, out, single)
 
 
+def _empty(out: int, taps: int) -> Table:
+    """For the native kernel to fill: three arrays in one piece of memory, whose address is asked once."""
+    memory = np.empty(out * (taps + 1))
+    whole = memory[:out].view(np.int32)
+    table = Table(whole[:out], whole[out:], memory[out:].reshape(out, taps))
+    at = memory.ctypes.data
+    table.__dict__["pointers"] = (at, at + 4 * out, at + 8 * out, out, taps)
+    return table
+
+
 def _pil(name: str, size: int, low: float, high: float, out: int, single: bool) -> Table:
     function, support = _FILTERS[name]
     if single:
@@ -113,15 +129,20 @@ def _pil(name: str, size: int, low: float, high: float, out: int, single: bool) 
         low, extent = float(low_32), float(high_32 - low_32)
     else:
         extent = high - low
+    taps = ceil(support * max(extent / out, 1.0)) * 2 + 1
+    if native is not None:
+        table = _empty(out, taps)
+        native(name, size, low, extent, *table.pointers)
+        return table
     scale = extent / out
     stretch = max(scale, 1.0)
     support *= stretch
     center = low + (np.arange(out) + 0.5) * scale
     start = np.maximum((center - support + 0.5).astype(np.int64), 0)
     count = np.minimum((center + support + 0.5).astype(np.int64), size) - start
-    taps = np.arange(int(np.ceil(support)) * 2 + 1)
-    weight = function((taps + start[:, None] - center[:, None] + 0.5) * (1 / stretch))
-    weight[taps >= count[:, None]] = 0
+    tap = np.arange(taps)
+    weight = function((tap + start[:, None] - center[:, None] + 0.5) * (1 / stretch))
+    weight[tap >= count[:, None]] = 0
     total = np.add.accumulate(weight, axis=1)[:, -1:]  # PIL adds in this order
     weight /= np.where(total != 0, total, 1)
     return Table(start.astype(np.int32), count.astype(np.int32), weight)

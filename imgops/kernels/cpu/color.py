@@ -33,10 +33,14 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
 
 
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if not _color.knows(image) or image.shape[-3] == _RGB or image.numel() == 0:
+    colors = image.shape[-3] == _RGB
+    if not _color.knows(image) or image.numel() == 0 or (colors and image.dtype == torch.uint8):
         _one_step("contrast", formula.adjust_contrast, out, image, factor)
         return
     image, factors = _color.readable(image, out), _color.each(factor, image)
+    if colors:
+        _color.constant(out, image, factors, _color.luma_means(image))
+        return
     total = image.reshape(len(factors), -1).sum(1, dtype=torch.float64)
     means = [value / (image.numel() // len(factors)) for value in total.tolist()]
     if image.dtype == torch.uint8:  # PIL rounds it
@@ -97,6 +101,10 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         or max(out.shape[-3], image.shape[-3]) > 4
     ):
         _color.computed(out, formula.color_matrix, image, matrix)
+        return
+    planar = image.dtype == torch.float32 and not _layout.writes_interleaved(out)
+    if planar and _together(image) and out.shape[-3] == _RGB:  # frames are OpenCV's own
+        _color.matrix(out, _color.readable(image, out), matrix.detach())
         return
     _threads.follow_torch()
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])

@@ -10,13 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
 from imgops.decomposition import filter as formula
-from imgops.kernels.cpu import _blur, _border, _color, _threads
+from imgops.kernels.cpu import _blur, _border, _color, _opencv
 
 #: PIL's SMOOTH, without its divisor.
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
-_HALF = (torch.float16, torch.bfloat16)
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
@@ -78,29 +76,13 @@ def _each(
     work: Callable[[np.ndarray, np.ndarray, Any], None],
 ) -> bool:
     """``work(source, target, parameter)`` of every plane or frame; False where OpenCV cannot."""
-    if out.numel() == 0:
-        return True
-    if image.dtype in _HALF:
-        single = torch.empty_like(out, dtype=torch.float32)
-        _each(single, image.detach().float(), parameter, core, work)
-        out.copy_(single)
-        return True
-    if image.dtype not in (torch.uint8, torch.float32):
-        return False
-    _threads.follow_torch()
-    interleaved = _layout.writes_interleaved(out)
-    if interleaved and out.shape[-3] > 4:
-        planar = torch.empty(out.shape, dtype=out.dtype)
-        _each(planar, image, parameter, core, work)
-        out.copy_(planar)
-        return True
-    view = _layout.frames if interleaved else _layout.planes
-    sources, targets = view(_layout.in_format(image.detach(), interleaved)), view(out)
-    numbers = _color.samples(parameter, image, core)
-    repeat = 1 if interleaved else image.shape[-3]
-    for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        work(source, target, numbers[i // repeat % len(numbers)])
-    return True
+
+    def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
+        numbers = _color.samples(parameter, image, core)
+        for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            work(source, target, numbers[i // repeat % len(numbers)])
+
+    return _opencv.each(out, image, (torch.uint8, torch.float32), in_turn)
 
 
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:

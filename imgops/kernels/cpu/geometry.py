@@ -16,13 +16,12 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import geometry as formula
-from imgops.kernels.cpu import _border, _color, _threads
+from imgops.kernels.cpu import _border, _color, _opencv
 from imgops.kernels.cpu.compose import saturate
 
 _FLAGS = {"nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
 _LONGEST = 32766
 _SMALL = 1 << 18
-_HALF = (torch.float16, torch.bfloat16)
 _OPENCV_TYPES = (torch.uint8, torch.float32)
 
 #: ``warp(source, sample, size, target, flags, border, fill)`` of one plane or frame.
@@ -39,7 +38,7 @@ def warp_affine(
     interpolation: str,
     border: str,
 ) -> None:
-    if matrix.numel() == 6 and _is_identity(matrix, out, image):
+    if matrix.numel() == 6 and _is_identity(_layout.array(matrix).reshape(2, 3), out, image):
         out.copy_(image.detach())
     elif not _by_opencv("warp_affine", out, image, matrix, fill, interpolation, border, _affine):
         _color.computed(out, formula.warp_affine, image, matrix, fill, height, width, interpolation, border)
@@ -55,7 +54,7 @@ def warp_perspective(
     interpolation: str,
     border: str,
 ) -> None:
-    if matrix.numel() == 9 and _is_identity(matrix, out, image):
+    if matrix.numel() == 9 and _is_identity(_layout.array(matrix).reshape(3, 3), out, image):
         out.copy_(image.detach())
     elif not _by_opencv("warp_perspective", out, image, matrix, fill, interpolation, border, _perspective):
         _color.computed(
@@ -63,11 +62,8 @@ def warp_perspective(
         )
 
 
-def _is_identity(matrix: Tensor, out: Tensor, image: Tensor) -> bool:
-    return (
-        out.shape == image.shape
-        and matrix.flatten().tolist() == torch.eye(*matrix.shape[-2:]).flatten().tolist()
-    )
+def _is_identity(matrix: np.ndarray, out: Tensor, image: Tensor) -> bool:
+    return out.shape == image.shape and np.array_equal(matrix, np.eye(*matrix.shape))
 
 
 def remap(
@@ -103,59 +99,38 @@ def _by_opencv(
     warp: Warp,
 ) -> bool:
     """Each plane of a planar image, each frame of an interleaved one; False where OpenCV cannot."""
-    if out.numel() == 0:
-        return True
-    if max(*image.shape[-2:], *out.shape[-2:]) > _LONGEST:
+    if out.numel() and max(*image.shape[-2:], *out.shape[-2:]) > _LONGEST:
         return False
-    if image.dtype in _HALF:
-        single = torch.empty_like(out, dtype=torch.float32)
-        _by_opencv(op, single, image.detach().float(), where, fill, interpolation, border, warp)
-        out.copy_(single)
-        return True
     if image.dtype == torch.bool and interpolation == "nearest":
         fill = None if fill is None else (fill != 0).to(torch.uint8)
-        return _by_opencv(
-            op, out.view(torch.uint8), image.view(torch.uint8), where, fill, interpolation, border, warp
-        )
-    if image.dtype not in _OPENCV_TYPES:
-        return False
-    _threads.follow_torch()
-    interleaved = _layout.writes_interleaved(out) and out.shape[-3] <= 4
-    if _layout.writes_interleaved(out) and not interleaved:
-        planar = torch.empty(out.shape, dtype=out.dtype)
-        _by_opencv(op, planar, image, where, fill, interpolation, border, warp)
-        out.copy_(planar)
-        return True
-    source = _layout.in_format(image.detach(), interleaved)
-    view = _layout.frames if interleaved else _layout.planes
-    sources, targets = view(source), view(out)
-    repeat = 1 if interleaved else image.shape[-3]
+        out, image = out.view(torch.uint8), image.view(torch.uint8)
     where = where if where.is_floating_point() else where.double()
-    samples = _color.samples(where, image, 3 if op == "remap" else 2)
-    colours = _colours(op, fill, image, interleaved)
     size = (out.shape[-1], out.shape[-2])
     how = {"flags": _FLAGS[interpolation], "borderMode": _border.OPENCV[border]}
-    size_of_frame = max(source.shape[-3:].numel(), out.shape[-3:].numel())
-    together = not interleaved and repeat in (3, 4) and size_of_frame <= _SMALL
-    if together and interpolation == "nearest" and image.dtype == torch.uint8:
-        # Positions cost more than pixels here: one frame's are found once. (Large buffers cost more still.)
+
+    def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
+        samples = _color.samples(where, image, 3 if op == "remap" else 2)
+        colours = _colours(op, fill, image, repeat == 1 and sources.ndim == 4)
+        together = interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4)
+        together = together and repeat * max(sources[0].size, targets[0].size) <= _SMALL
+        still = [op != "remap" and _is_identity(s, out, image) for s in samples]
         for i in range(len(sources) // repeat):
-            frame = cv2.merge(list(sources[i * repeat : (i + 1) * repeat]))
-            fills = [colours[(i * repeat + c) % len(colours)][0] for c in range(repeat)]
-            moved = np.empty((size[1], size[0], repeat), np.uint8)
-            warp(frame, samples[i % len(samples)], size, dst=moved, borderValue=(*fills, 0.0)[:4], **how)
-            cv2.split(moved, list(targets[i * repeat : (i + 1) * repeat]))
-        return True
-    for i, (plane, target) in enumerate(zip(sources, targets, strict=True)):
-        warp(
-            plane,
-            samples[i // repeat % len(samples)],
-            size,
-            dst=target,
-            borderValue=colours[i % len(colours)],
-            **how,
-        )
-    return True
+            planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
+            fills = [colours[j % len(colours)] for j in range(planes.start, planes.stop)]
+            if still[i % len(still)]:  # a sample that was not chosen
+                np.copyto(targets[planes], sources[planes])
+            elif together:
+                # Positions cost more than pixels: one frame's are found once. (Large buffers cost more.)
+                frame = cv2.merge(list(sources[planes]))
+                moved = np.empty((size[1], size[0], repeat), np.uint8)
+                colour = (*(f[0] for f in fills), 0.0)[:4]
+                warp(frame, sample, size, dst=moved, borderValue=colour, **how)
+                cv2.split(moved, list(targets[planes]))
+            else:
+                for plane, target, colour in zip(sources[planes], targets[planes], fills, strict=True):
+                    warp(plane, sample, size, dst=target, borderValue=colour, **how)
+
+    return _opencv.each(out, image, _OPENCV_TYPES, in_turn)
 
 
 def _colours(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:

@@ -1,6 +1,7 @@
-"""CPU kernels of the operators that map single values: on uint8 a table of 256, applied by ``cv2.LUT``.
+"""CPU kernels of the operators that map single values: on uint8 a table of 256.
 
-Floats have no table: there the kernel is the decomposition, run by ATen.
+Tables of levels are applied by a native pass, others by ``cv2.LUT``. float32 has passes of its own; what is
+left, and all where the native module was not built, is the decomposition, run by ATen.
 """
 
 from __future__ import annotations
@@ -16,9 +17,22 @@ from imgops import _layout, _torch_private
 from imgops.decomposition import levels as formula
 from imgops.kernels.cpu import _color, _threads
 
+_LEVEL = np.arange(256, dtype=np.float64)
+_PARTS = _LEVEL / 255
+
 
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> None:
-    _by_table(out, formula.adjust_gamma, image, gamma, gain)
+    single = gamma.numel() == gain.numel() == 1
+    if single and image.dtype == torch.uint8:
+        table = 255.999 * gain.item() * _PARTS ** gamma.item()
+        lut(out, image, torch.from_numpy(table.clip(0, 255).astype(np.uint8))[None])
+    elif single and image.dtype in (torch.float32, torch.float64):
+        torch.pow(image.detach(), gamma.item(), out=out)
+        if gain.item() != 1:
+            out.mul_(gain.item())
+        out.clamp_(0, 1)
+    else:
+        _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
@@ -27,18 +41,22 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
         return
     levels = 1 << min(max(int(bits), 1), 8)
     if image.dtype == torch.uint8:
-        torch.bitwise_and(image.detach(), 256 - 256 // levels, out=out)
+        np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
+    elif _color.knows(image):
+        _color.values("posterize", out, _color.readable(image, out), [levels], [1 / levels])
     else:
         torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
 
 
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
-        level = np.arange(256)
-        table = np.where(level >= threshold.item(), 255 - level, level).astype(np.uint8)
+        table = np.where(threshold.item() <= _LEVEL, 255 - _LEVEL, _LEVEL).astype(np.uint8)
         lut(out, image, torch.from_numpy(table)[None])
-        return
-    _by_table(out, formula.solarize, image, threshold)
+    elif _color.knows(image) and image.dtype != torch.uint8 and image.numel():
+        thresholds = _color.each(threshold, image)
+        _color.values("solarize", out, _color.readable(image, out), thresholds, [0.0] * len(thresholds))
+    else:
+        _by_table(out, formula.solarize, image, threshold)
 
 
 def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
@@ -53,55 +71,53 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
 
 
 def autocontrast(out: Tensor, image: Tensor) -> None:
-    if image.dtype != torch.uint8 or image.numel() == 0 or _layout.writes_interleaved(out):
-        _by_planes(
-            out, formula.autocontrast, image, lambda counts: _stretched(*np.nonzero(counts)[0][[0, -1]])
-        )
+    """``ImageOps.autocontrast`` of each plane."""
+    if not _color.knows(image) or image.numel() == 0:
+        _color.computed(out, formula.autocontrast, image)
         return
     image = _color.readable(image, out)
-    flat = _layout.planes(image).reshape(image.shape[:-2].numel(), -1)
-    tables = [_stretched(low, high) for low, high in zip(flat.min(1), flat.max(1), strict=True)]
-    lut(out, image, torch.from_numpy(np.stack(tables)).reshape(*image.shape[:-2], 256))
+    if image.dtype == torch.uint8:
+        low, high = _color.of_planes("extremes", image, 2, np.uint8).astype(np.float64).T[..., None]
+        flat = high <= low
+        scale = 255.0 / np.where(flat, 1, high - low)
+        tables = np.where(flat, _LEVEL, (_LEVEL * scale + -low * scale).clip(0, 255))
+        lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
+        return
+    low, high = _color.of_planes("extremes", image, 2, np.float32).T
+    flat = high <= low  # stays as it is
+    low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
+    if not flat.any() and not _layout.writes_interleaved(out):
+        _color.values("stretch", out, image, scale.tolist(), low.tolist())
+        return
+    shape = (*image.shape[:-2], 1, 1)
+    torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
+    out.mul_(torch.from_numpy(scale).reshape(shape))
+    if flat.any():  # values beyond [0, 1] too
+        stretched = out.clamp(0, 1)
+        torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
+    else:
+        out.clamp_(0, 1)
 
 
 def equalize(out: Tensor, image: Tensor) -> None:
-    _by_planes(out, formula.equalize, image, _equalized)
-
-
-def _by_planes(
-    out: Tensor,
-    function: Callable[..., Tensor],
-    image: Tensor,
-    table_of: Callable[[np.ndarray], np.ndarray],
-) -> None:
-    """A function of the levels that each plane has."""
-    if image.dtype != torch.uint8 or image.numel() == 0:
-        _color.computed(out, function, image)
+    """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
+    if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
+        _color.computed(out, formula.equalize, image)
         return
     image = _color.readable(image, out)
-    tables = np.stack([table_of(counts) for counts in _histograms(image)])
-    lut(out, image, torch.from_numpy(tables).reshape(*image.shape[:-2], 256))
+    if image.dtype == torch.float32:
+        image = (image * 255.999).nan_to_num_().clamp_(0, 255).to(torch.uint8)
+    tables = torch.from_numpy(np.stack([_equalized(counts) for counts in _histograms(image)]))
+    tables = tables.reshape(*image.shape[:-2], 256)
+    lut(out, image, tables if out.dtype == torch.uint8 else tables.float() / 255)
 
 
-def _histograms(image: Tensor) -> list[np.ndarray]:
+def _histograms(image: Tensor) -> np.ndarray:
     """How often each level occurs in each plane."""
-    _threads.follow_torch()
-    if _layout.is_interleaved(image):
-        frames, channels = _layout.frames(image), range(image.shape[-3])
-        pairs = [(frame, channel) for frame in frames for channel in channels]
-    else:
-        pairs = [(plane, 0) for plane in _layout.planes(image)]
-    return [cv2.calcHist([a], [c], None, [256], [0, 256]).ravel().astype(np.int64) for a, c in pairs]
-
-
-def _stretched(darkest: int, brightest: int) -> np.ndarray:
-    """``ImageOps.autocontrast`` of one channel."""
-    low, high = int(darkest), int(brightest)
-    level = np.arange(256, dtype=np.float64)
-    if high <= low:
-        return level.astype(np.uint8)
-    scale = 255.0 / (high - low)
-    return np.clip(level * scale + -low * scale, 0, 255).astype(np.uint8)
+    if _color.knows(image):
+        return _color.of_planes("histogram", image, 256, np.int64)
+    planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
+    return np.stack([np.bincount(plane, minlength=256) for plane in planes])
 
 
 def _equalized(counts: np.ndarray) -> np.ndarray:
@@ -111,7 +127,7 @@ def _equalized(counts: np.ndarray) -> np.ndarray:
     if step == 0:
         return np.arange(256, dtype=np.uint8)
     before = np.cumsum(counts) - counts
-    return np.clip((before + step // 2) // step, 0, 255).astype(np.uint8)
+    return ((before + step // 2) // step).clip(0, 255).astype(np.uint8)
 
 
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
@@ -126,7 +142,11 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     channels = image.shape[-3]
     rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256).contiguous().numpy()
     rows = rows.reshape(-1, table.shape[-2], 256)
-    if table.shape[-2] == 1 or not _layout.writes_interleaved(out):
+    whole = table.shape[-2] == 1 or not _layout.writes_interleaved(out)
+    if table.dtype == torch.uint8 and _color.knows(image):
+        _color.table(out, image, rows.reshape(-1, 1, 256) if whole else rows, 1 if whole else channels)
+        return
+    if whole:
         # One table for a whole frame, whatever lies where in it; else one for each plane.
         rows = rows.reshape(-1, 256)
         flat, target = _rows(image, len(rows)), _rows(out, len(rows))

@@ -5,27 +5,34 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
+from imgops import _layout
 from imgops.decomposition import mix as formula
 from imgops.kernels.cpu import _color
 from imgops.kernels.cpu.compose import clip
 
 
 def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
-    out.copy_(image.detach())
-    value = value.detach().expand(out.shape)
+    """By NumPy, whose slices cost a tenth of a tensor's."""
+    target, pixels = _layout.array(out), _layout.array(value)
+    np.copyto(target, _layout.array(image))
+    if boxes.numel() == 4:
+        _put(target, pixels, boxes.flatten().tolist())
+        return
     batch = image.shape[:-3]
-    every = (
-        boxes.reshape(-1, 4).tolist()
-        if boxes.numel() == 4
-        else boxes.expand(*batch, 4).reshape(-1, 4).tolist()
-    )
-    places = [()] if len(every) == 1 else list(np.ndindex(*batch))
-    for place, (left, top, right, bottom) in zip(places, every, strict=True):
-        x0, x1 = clip(left, right, image.shape[-1])
-        y0, y1 = clip(top, bottom, image.shape[-2])
-        if x0 < x1 and y0 < y1:
-            window = (*place, ..., slice(y0, y1), slice(x0, x1))
-            out[window] = value[window]
+    pixels = np.broadcast_to(pixels, (*batch, *pixels.shape[-3:]))
+    for place, box in zip(np.ndindex(*batch), boxes.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True):
+        _put(target[place], pixels[place], box)
+
+
+def _put(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
+    """``pixels`` may have one pixel, for all of the box."""
+    x0, x1 = clip(box[0], box[2], target.shape[-1])
+    y0, y1 = clip(box[1], box[3], target.shape[-2])
+    if x0 >= x1 or y0 >= y1:
+        return
+    columns = slice(x0, x1) if pixels.shape[-1] == target.shape[-1] else slice(None)
+    rows = slice(y0, y1) if pixels.shape[-2] == target.shape[-2] else slice(None)
+    target[..., y0:y1, x0:x1] = pixels[..., rows, columns]
 
 
 def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> None:

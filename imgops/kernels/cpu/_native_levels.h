@@ -1,0 +1,161 @@
+/* Levels: tables of 256 bytes, how often each level occurs, extremes, and float functions of single values.
+ * Included by _native.c alone.
+ */
+
+/* out = table[in]; `channel_step` tables take turns, one for each channel of an interleaved frame. */
+INLINE void lut_from(const Color *job, Py_ssize_t at) {
+    uint8_t *out = job->out;
+    const uint8_t *in = job->in, *table = job->other;
+    Py_ssize_t i, c, period = job->channel_step, pixels = job->pixels;
+    if (period == 1) {
+        for (i = at; i < pixels; i++) out[i] = table[in[i]];
+        return;
+    }
+    for (i = at, c = at % period; i < pixels; i++) {
+        out[i] = table[256 * c + in[i]];
+        if (++c == period) c = 0;
+    }
+}
+static void plain_lut_u8(const Color *job) { lut_from(job, 0); }
+
+#if X86
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
+#define TABLES 4
+
+static VBMI void widest_lut_u8(const Color *job) {
+    uint8_t *out = job->out;
+    const uint8_t *in = job->in, *table = job->other;
+    Py_ssize_t at, period = job->channel_step, phase = 0;
+    __m512i part[TABLES][4];
+    __mmask64 turn[TABLES][TABLES]; /* by the channel that a block begins with: where the table of each is meant */
+    int t, k, j;
+    if (!__builtin_cpu_supports("avx512vbmi") || period > TABLES) {
+        lut_from(job, 0);
+        return;
+    }
+    for (t = 0; t < period; t++) {
+        for (k = 0; k < 4; k++) part[t][k] = _mm512_loadu_si512(table + 256 * t + 64 * k);
+        for (k = 0; k < period; k++) {
+            turn[k][t] = 0;
+            for (j = 0; j < 64; j++)
+                if ((k + j) % period == t) turn[k][t] |= (__mmask64)1 << j;
+        }
+    }
+    for (at = 0; at + 64 <= job->pixels; at += 64) {
+        __m512i x = _mm512_loadu_si512(in + at), found = x;
+        __mmask64 upper = _mm512_movepi8_mask(x);
+        for (t = 0; t < period; t++) {
+            __m512i low = _mm512_permutex2var_epi8(part[t][0], x, part[t][1]);
+            __m512i high = _mm512_permutex2var_epi8(part[t][2], x, part[t][3]);
+            found = _mm512_mask_blend_epi8(turn[phase][t], found, _mm512_mask_blend_epi8(upper, low, high));
+        }
+        _mm512_storeu_si512(out + at, found);
+        phase = (phase + 64) % period;
+    }
+    lut_from(job, at);
+}
+#endif
+
+/* out (256 of int64) = how often each level occurs; four counts, for a level often follows itself. */
+static void plain_histogram_u8(const Color *job) {
+    int64_t *out = job->out;
+    const uint8_t *in = job->in;
+    Py_ssize_t i, k, step = job->pixel_step, pixels = job->pixels;
+    uint32_t count[4][256];
+    for (k = 0; k < 256; k++) out[k] = 0;
+    while (pixels > 0) {
+        Py_ssize_t n = pixels < (1 << 30) ? pixels : 1 << 30;
+        memset(count, 0, sizeof count);
+        for (i = 0; i + 4 <= n; i += 4)
+            for (k = 0; k < 4; k++) count[k][in[(i + k) * step]]++;
+        for (; i < n; i++) count[0][in[i * step]]++;
+        for (k = 0; k < 256; k++) out[k] += (int64_t)count[0][k] + count[1][k] + count[2][k] + count[3][k];
+        in += n * step;
+        pixels -= n;
+    }
+}
+
+/* out[0], out[1] = the least and the greatest value; NaN where there is one. At least one value. */
+#define EXTREMES(type, suffix)                                                                   \
+    INLINE void extremes_##suffix(const Color *job) {                                            \
+        type *out = job->out, x[STRIP], low[STRIP], high[STRIP];                                 \
+        const type *in = job->in;                                                                \
+        Py_ssize_t pixel_step = job->pixel_step, channel_step = 0, pixels = job->pixels, at, i, n; \
+        int32_t odd[STRIP] = {0};                                                                \
+        for (i = 0; i < STRIP; i++) low[i] = high[i] = in[0];                                    \
+        for (at = 0; at < pixels; at += STRIP) {                                                 \
+            n = pixels - at < STRIP ? pixels - at : STRIP;                                       \
+            LOAD(type, x, in, at, n, 0);                                                         \
+            for (i = n; i < STRIP; i++) x[i] = x[0];                                             \
+            for (i = 0; i < STRIP; i++) low[i] = x[i] < low[i] ? x[i] : low[i];                  \
+            for (i = 0; i < STRIP; i++) high[i] = x[i] > high[i] ? x[i] : high[i];               \
+            for (i = 0; i < STRIP; i++) odd[i] |= x[i] != x[i];                                  \
+        }                                                                                        \
+        for (i = 1; i < STRIP; i++) {                                                            \
+            low[0] = low[i] < low[0] ? low[i] : low[0];                                          \
+            high[0] = high[i] > high[0] ? high[i] : high[0];                                     \
+            odd[0] |= odd[i];                                                                    \
+        }                                                                                        \
+        out[0] = odd[0] ? (type)NAN : low[0];                                                    \
+        out[1] = odd[0] ? (type)NAN : high[0];                                                   \
+    }
+EXTREMES(uint8_t, u8)
+EXTREMES(float, f32)
+
+#define VALUES(name, expression)                              \
+    INLINE void name##_f32(const Color *job) {                \
+        float *out = job->out;                                \
+        const float *in = job->in;                            \
+        float amount = job->amount, constant = job->constant; \
+        Py_ssize_t i, pixels = job->pixels;                   \
+        (void)constant;                                       \
+        for (i = 0; i < pixels; i++) {                        \
+            float x = in[i];                                  \
+            out[i] = expression;                              \
+        }                                                     \
+    }
+INLINE float step_of(float value, float most) { return value < 0.0f ? 0.0f : value > most ? most : value; }
+VALUES(solarize, x >= amount ? 1.0f - x : x)
+/* amount: the number of levels, a power of two, and constant its inverse */
+VALUES(posterize, step_of(floorf(x * amount), amount - 1.0f) * constant)
+VALUES(stretch, hold((x - constant) * amount))
+
+/* ---- all passes of the header above and of this one, by the vector instructions of the machine ---- */
+
+#define PASSES(BOTH, REAL) \
+    BOTH(constant)         \
+    BOTH(images)           \
+    BOTH(gray)             \
+    BOTH(extremes)         \
+    REAL(mean)             \
+    REAL(matrix)           \
+    REAL(solarize)         \
+    REAL(posterize)        \
+    REAL(stretch)
+#define MADE(prefix, attribute, name, suffix) \
+    static attribute void prefix##_##name##_##suffix(const Color *job) { name##_##suffix(job); }
+#define PLAIN_REAL(name) MADE(plain, , name, f32)
+#define PLAIN(name) MADE(plain, , name, u8) PLAIN_REAL(name)
+PASSES(PLAIN, PLAIN_REAL)
+#if X86
+#define WIDE_REAL(name) MADE(wide, __attribute__((target("avx2"))), name, f32)
+#define WIDE(name) MADE(wide, __attribute__((target("avx2"))), name, u8) WIDE_REAL(name)
+PASSES(WIDE, WIDE_REAL)
+#define WIDEST_REAL(name) MADE(widest, AVX512, name, f32)
+#define WIDEST(name) MADE(widest, AVX512, name, u8) WIDEST_REAL(name)
+PASSES(WIDEST, WIDEST_REAL)
+#define THREE(name, suffix) {plain_##name##_##suffix, wide_##name##_##suffix, widest_##name##_##suffix}
+#define LUT {plain_lut_u8, plain_lut_u8, widest_lut_u8}
+#define HISTOGRAM {plain_histogram_u8, plain_histogram_u8, plain_histogram_u8}
+#else
+#define THREE(name, suffix) {plain_##name##_##suffix}
+#define LUT {plain_lut_u8}
+#define HISTOGRAM {plain_histogram_u8}
+#endif
+#define ENTRY(name) {#name, THREE(name, u8), THREE(name, f32)},
+#define ENTRY_REAL(name) {#name, {0}, THREE(name, f32)},
+
+static const struct {
+    const char *name;
+    void (*u8[3])(const Color *), (*f32[3])(const Color *);
+} colors[] = {PASSES(ENTRY, ENTRY_REAL){"lut", LUT, {0}}, {"histogram", HISTOGRAM, {0}}};

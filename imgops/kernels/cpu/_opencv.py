@@ -1,0 +1,45 @@
+"""Images as OpenCV takes them: planes, or HWC frames of at most 4 channels, of a type that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout
+from imgops.kernels.cpu import _threads
+
+_HALF = (torch.float16, torch.bfloat16)
+_MOST_CHANNELS = 4
+
+#: ``work(sources, targets, image, repeat)``: each plane or frame, and how many in turn belong to one image
+Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
+
+
+def each(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: Work) -> bool:
+    """Do ``work`` on the planes or frames of an image; False where its type is none of ``types``.
+
+    Half precision is computed in float32 and rounded once; more channels than OpenCV takes go as planes.
+    """
+    if out.numel() == 0:
+        return True
+    if image.dtype in _HALF:
+        single = torch.empty_like(out, dtype=torch.float32)
+        each(single, image.detach().float(), types, work)
+        out.copy_(single)
+        return True
+    if image.dtype not in types:
+        return False
+    _threads.follow_torch()
+    interleaved = _layout.writes_interleaved(out)
+    if interleaved and out.shape[-3] > _MOST_CHANNELS:
+        planar = torch.empty(out.shape, dtype=out.dtype)
+        each(planar, image, types, work)
+        out.copy_(planar)
+        return True
+    view = _layout.frames if interleaved else _layout.planes
+    source = _layout.in_format(image.detach(), interleaved)
+    work(view(source), view(out), source, 1 if interleaved else image.shape[-3])
+    return True
