@@ -63,6 +63,24 @@ def _kind(case: Case) -> tuple[object, ...]:
     return case.operator, case.dtype, case.layout, case.batch
 
 
+#: What is known of a loss: (operator, peer, whether uint8).
+KNOWN = {
+    (
+        "contrast",
+        "kornia",
+        False,
+    ): "a product with the values; PIL's contrast needs the mean of the image first",
+    (
+        "gamma",
+        "torchvision",
+        False,
+    ): "leaves values beyond 1 as they are; ours are held in [0, 1], one more pass",
+    ("matrix", "raw", True): "an HWC frame; planes are merged and split around it",
+    ("matrix", "raw", False): "an HWC frame; planes go through another pass",
+    ("blur", "raw", False): "arrays that are reused; OpenCV works plane by plane either way",
+}
+
+
 def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
     """The reason of each loss, from what was measured and what the code does."""
     operator, uint8 = row.case.operator, str(row.case.dtype) == "torch.uint8"
@@ -70,7 +88,9 @@ def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
     reasons = []
     for peer in row.losses():
         gap = row.gap(peer)
-        if gap <= 1.3 * calls + 5:
+        if (operator, peer, uint8) in KNOWN and gap > calls:
+            reasons.append(f"{peer}: {KNOWN[operator, peer, uint8]}")
+        elif gap <= 1.3 * calls + 5:
             reasons.append(f"{peer}: {gap:.0f} us of checks and Python calls around the kernel")
         elif peer == "torchvision" and operator.startswith("resize b") and uint8:
             reasons.append("torchvision: 16-bit weights, which are not PIL's pixels; ours have PIL's 22 bits")
