@@ -5,11 +5,11 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml $(wildcard imgops/kernels/cpu/_native*.[ch])
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
 help: ## Show the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.base ## Show the operators on a photograph; PHOTO=path takes yours
 	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
@@ -31,8 +31,16 @@ bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and k
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.pipelines
 
+docs: $(VENV)/.docs ## Build the pages, run the gallery, look at every page in a browser
+	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(PY) -m pytest docs/test_pages.py
+	@echo "Open docs/_build/html/index.html"
+
+docs-noplot: $(VENV)/.docs ## Build the pages without running the gallery
+	$(PY) -m sphinx -W --keep-going -b html -D plot_gallery=0 docs docs/_build/html
+
 clean: ## Remove the virtual environment and what was built
-	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so
+	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so docs/_build docs/api docs/api.rst docs/gallery
 
 # A machine without a display often has no libGL: the headless build of OpenCV does not need it.
 define install
@@ -49,5 +57,5 @@ $(VENV)/.base: $(SOURCES)
 	@echo "Installing imgops and what it needs into $(VENV) (PyTorch is several gigabytes)"
 	$(call install,)
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(VENV)/.base
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.base
 	$(call install,[$*])

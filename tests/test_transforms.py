@@ -49,6 +49,8 @@ def test_same_seed_same_augmentation(case: Case, dtype: torch.dtype) -> None:
     image = picture(dtype)
     if case.name == "RandomErasing" and dtype == torch.uint8 and case.id == "random":
         pytest.skip("torchvision casts normal noise to uint8, which no machine is bound to do alike")
+    if case.edges and dtype == torch.float32 and not EXACT:
+        pytest.skip("before OpenCV 5 a bilinear warp rounds positions to 1/32 pixel")
     options = case
     if case.name == "RandomSolarize" and dtype == torch.uint8:
         options = Case(case.name, {"threshold": 128.0})

@@ -1,0 +1,308 @@
+"""What the pages are made of besides text: facts of operators, tables, plots of benchmarks, inventories."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import latex2mathml.converter
+import numpy as np
+import torch
+from benchmark_plots import draw
+from docutils import nodes
+from docutils.statemachine import StringList
+from formulas import FORMULAS
+from measured import difference
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import imgops
+from imgops import transforms
+from imgops._rows import operators
+from imgops.transforms import functional
+from tests import operator_table
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+FAMILIES = {
+    "Movement": ("crop", "paste", "pad", "flip", "rotate90", "erase"),
+    "Resizing": ("resize", "resized_crop"),
+    "Warps": ("warp_affine", "warp_perspective", "remap"),
+    "Colour": (
+        "adjust_brightness",
+        "adjust_contrast",
+        "adjust_saturation",
+        "adjust_hue",
+        "grayscale",
+        "color_matrix",
+        "color_sequence",
+        "blend",
+    ),
+    "Levels": ("adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posterize", "solarize"),
+    "Filters": ("gaussian_blur", "filter2d", "adjust_sharpness"),
+    "Into memory that exists": ("paste_", "paste_out", "resize_out", "accumulate"),
+    "Files": ("encode_image", "decode_image"),
+    "There and back": ("adjoint", "inverse"),
+    "Operators of your own": ("operator", "Gradient", "decompositions"),
+}
+MODULES = ("config", "vmap", "sharding", "autocast", "testing")
+
+
+def public_of(module: Any) -> list[str]:
+    """The names of a small module that a user may call."""
+    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+    return [n for n in own if not n.startswith("_")]
+
+
+class Parsed(SphinxDirective):
+    """A directive that writes reStructuredText."""
+
+    has_content = False
+
+    def lines(self) -> list[str]:
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        holder = nodes.Element()
+        self.state.nested_parse(StringList(self.lines(), source="imgops_docs"), 0, holder, match_titles=True)
+        return holder.children
+
+
+class Facts(Parsed):
+    """``.. facts:: imgops.crop``: formula, reference, tolerance, measured difference, border, gradient."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        name = self.arguments[0].removeprefix("imgops.")
+        if name not in FORMULAS:
+            return _transform_facts(name.rpartition(".")[2]) if "transforms" in name else []
+        formula, border = FORMULAS[name]
+        facts = [("Reference", "PyTorch's own operators"), ("Tolerance", "0"), ("dtypes", "all")]
+        gradient, batching = "PyTorch's own", "yes"
+        if name in operators():
+            row = operators()[name]
+            reference, tolerance, dtypes, _ = operator_table._FACTS[name]
+            facts = [("Reference", _double(reference)), ("Tolerance", tolerance), ("dtypes", dtypes)]
+            gradient = _double(operator_table._gradient(row))
+            batching = "yes" if row.vmap else "none"
+        facts += [
+            ("Measured", f"{difference(name)} (a photograph, uint8, on the machine that built this page)"),
+            ("Border", border),
+            ("Gradient", _GRADIENTS.get(gradient, gradient)),
+            ("vmap", batching),
+        ]
+        table = [".. container:: facts", "", "   .. math:: " + formula, ""]
+        for title, text in facts:
+            table.append(f"   :{title}: {text}")
+        return [*table, ""]
+
+
+_GRADIENTS = {
+    "derived": "of the formula, derived; inside an operator (beyond the first order reverse mode only)",
+    "–": "none: the data are files",
+}
+
+
+def _double(text: str) -> str:
+    return re.sub(r"`+([^`]+)`+", r"``\1``", text)
+
+
+def _readme(mark: str) -> list[list[str]]:
+    text = (ROOT / "README.md").read_text()
+    table = re.search(rf"<!-- {mark}.*?-->\n(.*?)<!-- /{mark} -->", text, re.S)
+    assert table, mark
+    rows = [line.strip("| \n").split(" | ") for line in table.group(1).strip().splitlines()]
+    return [rows[0], *rows[2:]]
+
+
+def _rest(cell: str) -> str:
+    """Markdown's links and code as reStructuredText's."""
+    cell = re.sub(r"\[([^]]+)\]\(([^)]+)\)", r"`\1 <\2>`__", cell)
+    return re.sub(r"(?<!`)`(imgops\.\w+)`(?!_)", r":func:`\1`", cell)
+
+
+def _transform_facts(name: str) -> list[str]:
+    for names, near, each in _readme("transforms")[1:]:
+        if name in names.split(", "):
+            return [
+                ".. container:: facts",
+                "",
+                f"   :torchvision: :class:`torchvision.transforms.v2.{name}`: the same arguments and draws",
+                f"   :Same seed: {_rest(near)}",
+                f"   :per_sample: {each}",
+                "",
+            ]
+    return []
+
+
+def _table(rows: list[list[str]], widths: str = "auto", kind: str = "wide") -> list[str]:
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {kind}", ""]
+    for row in rows:
+        lines += [f"   {'* -' if i == 0 else '  -'} {cell}" for i, cell in enumerate(row)]
+    return [*lines, ""]
+
+
+class OperatorTable(Parsed):
+    """Every operator with its facets."""
+
+    def lines(self) -> list[str]:
+        head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "devices", "gradient"]
+        rows = [[*head, "adjoint", "vmap", "DTensor", "autocast", "in core ATen"]]
+        for name, row in operators().items():
+            reference, tolerance, dtypes, decomposed = operator_table._FACTS[name]
+            public = name in imgops.__all__
+            adjoint = f"``{row.adjoint}``" if row.adjoint else "–"
+            codec = name in ("encode_image", "decode_image")
+            rows.append(
+                [
+                    f":func:`imgops.{name}`" if public else f"``torch.ops.imgops.{name}``",
+                    _double(reference),
+                    tolerance,
+                    difference(name),
+                    dtypes,
+                    "planar" if codec else "planar, interleaved",
+                    "all, through the host" if row.cuda is None else "CPU, CUDA",
+                    _double(operator_table._gradient(row)),
+                    adjoint,
+                    "yes" if row.vmap else "–",
+                    "batch" if row.sharding else "–",
+                    row.autocast.__name__ if row.autocast else "as given",
+                    operator_table._decomposition(row, decomposed),
+                ]
+            )
+        return _table(rows, kind="wide operators")
+
+
+class TransformTable(Parsed):
+    """The classes that are imgops' own, and how near to torchvision's."""
+
+    def lines(self) -> list[str]:
+        rows = []
+        for i, (names, near, each) in enumerate(_readme("transforms")):
+            if i:
+                names = ", ".join(f":class:`~imgops.transforms.{n}`" for n in names.split(", "))
+            rows.append([names, _rest(near), each])
+        return _table(rows, "40 45 15")
+
+
+_FUNCTIONALS = (
+    "torchvision's functions, made of imgops' operators: the same names, arguments and defaults. Where torchvision "
+    "takes a number, a tensor of one number a sample is taken too, with a gradient."
+)
+
+
+def _title(text: str) -> list[str]:
+    return [text, "-" * len(text), ""]
+
+
+def _summary(names: list[str]) -> list[str]:
+    lines = [".. autosummary::", "   :toctree: api", "   :nosignatures:", ""]
+    return [*lines, *(f"   {n}" for n in names), ""]
+
+
+def api_page() -> str:
+    """The tables of the API, family by family, from the names that are public."""
+    lines = [".. Made by docs/_ext/imgops_docs.py from the names that are public.", "", "API", "===", ""]
+    for family, names in FAMILIES.items():
+        lines += [*_title(family), *_summary([f"imgops.{n}" for n in names])]
+    for name in MODULES:
+        names = [f"imgops.{name}.{n}" for n in public_of(getattr(imgops, name))]
+        lines += [*_title(f"imgops.{name}"), *_summary(names)]
+    own = [f"imgops.transforms.{n}" for n in transforms.OURS]
+    lines += [*_title("Transforms"), *_summary(own)]
+    lines += [*_title("Functionals of transforms"), _FUNCTIONALS, ""]
+    lines += _summary([f"imgops.transforms.functional.{n}" for n in functional.OURS if n in dir(functional)])
+    return "\n".join(lines)
+
+
+def reset(conf: Any, where: str) -> None:
+    """Each example begins with the same seeds, and with nothing compiled."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    torch.set_grad_enabled(True)
+    torch._logging.set_logs(all=logging.ERROR)
+
+
+#: Stand-ins for other projects' inventories: (domain:role, name, page)
+_NAMES: dict[str, list[tuple[str, str, str]]] = {
+    "python": [("py:module", "io", "library/io.html#module-$")],
+    "numpy": [("py:class", "numpy.ndarray", "reference/generated/numpy.ndarray.html#$")],
+    "torch": [
+        ("py:class", "torch.Tensor", "tensors.html#$"),
+        ("py:module", "torch", "torch.html#module-$"),
+        *(
+            ("py:function", f"torch.{n}", f"generated/torch.{n}.html#$")
+            for n in ("compile", "vmap", "func.grad", "func.jvp", "func.vmap", "autograd.gradcheck")
+        ),
+        *(
+            ("py:function", f"torch.library.{n}", "library.html#$")
+            for n in ("custom_op", "opcheck", "register_vmap", "register_fake", "register_autograd")
+        ),
+        (
+            "py:function",
+            "torch.distributed.tensor.experimental.register_sharding",
+            "distributed.tensor.html#$",
+        ),
+    ],
+    "torchvision": [
+        ("py:class", f"torchvision.transforms.v2.{n}", "generated/$.html#$") for n in transforms.OURS
+    ],
+    "PIL": [
+        *(
+            ("py:method", f"PIL.Image.Image.{n}", "reference/Image.html#$")
+            for n in ("crop", "paste", "resize", "convert", "save", "point")
+        ),
+        *(("py:function", f"PIL.Image.{n}", "reference/Image.html#$") for n in ("open", "blend")),
+        *(
+            ("py:class", f"PIL.ImageEnhance.{n}", "reference/ImageEnhance.html#$")
+            for n in ("Brightness", "Color", "Contrast", "Sharpness")
+        ),
+        *(
+            ("py:function", f"PIL.ImageOps.{n}", "reference/ImageOps.html#$")
+            for n in ("autocontrast", "equalize", "invert", "posterize", "solarize")
+        ),
+    ],
+}
+
+
+def _inline_math(self: Any, node: Any) -> None:
+    self.body.append(latex2mathml.converter.convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _block_math(self: Any, node: Any) -> None:
+    formula = latex2mathml.converter.convert(node.astext(), display="block")
+    self.body.append(f'<div class="math">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def _write_inventories() -> None:
+    folder = DOCS / "_build" / "inventories"
+    folder.mkdir(parents=True, exist_ok=True)
+    for project, names in _NAMES.items():
+        head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n"
+        head += "# The remainder of this file is compressed using zlib.\n"
+        body = "".join(f"{name} {kind} 1 {page} -\n" for kind, name, page in names)
+        (folder / f"{project}.inv").write_bytes(head.encode() + zlib.compress(body.encode()))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    _write_inventories()
+    draw(ROOT / "benchmarks" / "results", DOCS / "_build" / "plots")
+    page = DOCS / "api.rst"
+    if not page.exists() or page.read_text() != api_page():
+        page.write_text(api_page())
+    # MathML: every browser draws it by itself, without a script from the network.
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
+    app.add_directive("facts", Facts)
+    app.add_directive("operator-table", OperatorTable)
+    app.add_directive("transform-table", TransformTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

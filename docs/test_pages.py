@@ -1,0 +1,165 @@
+"""What `make docs` built: every public name, every link, every page in a real browser, every notebook.
+
+``python -m pytest docs/test_pages.py`` after a build. Without Chromium the browser's tests are skipped, unless
+``IMGOPS_BROWSER=required``.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+import imgops
+from imgops import transforms
+from imgops.transforms import functional
+
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
+
+from formulas import FORMULAS
+from imgops_docs import MODULES, public_of
+
+HTML = DOCS / "_build" / "html"
+PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts)
+NOTEBOOKS = sorted(HTML.glob("_downloads/*/*.ipynb"))
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def test_something_was_built() -> None:
+    assert len(PAGES) > 100, "run make docs first"
+    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 9
+
+
+def public_names() -> list[str]:
+    names = [f"imgops.{n}" for n in imgops.__all__ if n not in MODULES]
+    names += [f"imgops.{m}.{n}" for m in MODULES for n in public_of(getattr(imgops, m))]
+    names += [f"imgops.transforms.{n}" for n in transforms.OURS]
+    return names + [f"imgops.transforms.functional.{n}" for n in functional.OURS if n in functional.__all__]
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_every_public_name_has_a_page(name: str) -> None:
+    page = (HTML / "api" / f"{name}.html").read_text()
+    assert f'id="{name}"' in page, "no documentation was found"
+    operator = name.removeprefix("imgops.")
+    if operator in imgops.__all__ and operator in FORMULAS:
+        for fact in ("<math", "Reference", "Tolerance", "Measured", "Border", "Gradient"):
+            assert fact in page, f"the page does not show: {fact}"
+
+
+def test_every_operator_has_its_facts() -> None:
+    functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
+    assert functions - set(FORMULAS) == {"Gradient", "adjoint", "decompositions", "inverse", "operator"}
+
+
+def test_operators_of_the_gallery_know_their_pages() -> None:
+    for name in ("crop", "paste_", "resize", "warp_perspective", "operator", "accumulate"):
+        assert "In the gallery" in (HTML / "api" / f"imgops.{name}.html").read_text(), name
+
+
+class _Page(html.parser.HTMLParser):
+    """The anchors and the addresses of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if found.get("id"):
+            self.anchors.add(str(found["id"]))
+        if tag == "a" and found.get("name"):
+            self.anchors.add(str(found["name"]))
+        for key in ("href", "src"):
+            if found.get(key) and tag in ("a", "img", "script", "link"):
+                self.addresses.append(str(found[key]))
+
+
+@cache
+def parsed(page: Path) -> _Page:
+    parser = _Page()
+    parser.feed(page.read_text())
+    return parser
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_inside(page: str) -> None:
+    dead = []
+    for address in parsed(HTML / page).addresses:
+        if ":" in address.split("/")[0] or address.startswith("//"):
+            continue  # another site
+        path, _, anchor = address.partition("#")
+        path = path.partition("?")[0]
+        target = (HTML / page).parent / unquote(path) if path else HTML / page
+        if not target.exists() or (
+            anchor and target.suffix == ".html" and unquote(anchor) not in parsed(target.resolve()).anchors
+        ):
+            dead.append(address)
+    assert not dead
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None and os.environ.get("IMGOPS_BROWSER") != "required":
+        pytest.skip("no Chromium on this machine")
+    assert CHROMIUM, "no Chromium on this machine"
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+_BROKEN = "() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
+_TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+)
+def test_every_page_in_a_browser(browser: Any, width: int, scheme: str) -> None:
+    """No error in the console, no request that fails, no broken picture, nothing wider than the window."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    tab, wrong, now = context.new_page(), [], [""]
+    tab.on("console", lambda m: wrong.append((now[0], m.text)) if m.type == "error" else None)
+    tab.on("pageerror", lambda e: wrong.append((now[0], str(e))))
+    tab.on("requestfailed", lambda r: wrong.append((now[0], r.url)))
+    for page in PAGES:
+        now[0] = page
+        tab.goto((HTML / page).as_uri())
+        tab.wait_for_load_state("load")
+        for picture in tab.evaluate(_BROKEN):
+            wrong.append((page, picture))
+        if tab.evaluate(_TOO_WIDE) > 0:
+            wrong.append((page, "wider than the window"))
+        if tab.evaluate("() => document.documentElement.dataset.theme") != scheme:
+            wrong.append((page, f"not {scheme}"))
+    context.close()
+    assert not wrong
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_runs_by_itself(notebook: Path, tmp_path: Path) -> None:
+    cells = json.loads(notebook.read_text())["cells"]
+    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    assert any("import imgops" in c or "from imgops" in c for c in code)
+    lines = "\n\n".join(code).splitlines()
+    script = tmp_path / "notebook.py"
+    script.write_text("\n".join("" if line.startswith("%") else line for line in lines))
+    environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(DOCS.parent)}
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

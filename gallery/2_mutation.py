@@ -1,0 +1,126 @@
+"""
+Mutable, in-place and out=
+==========================
+
+An operator may write into memory that exists. There are three contracts for that, and each is a promise to autograd and
+to the compiler. The stock tools keep the promise to the compiler only: the gradient goes wrong without a word.
+"""
+
+# %%
+# A stock mutable operator
+# ------------------------
+# A stamp is put onto a canvas, in place. Autograd should know two things: the canvas no longer depends on what is under
+# the stamp, and it depends on the stamp.
+
+import matplotlib.pyplot as plt
+import torch
+from skimage import data
+from torch import Tensor
+
+import imgops
+
+photo = torch.from_numpy(data.coffee()).permute(2, 0, 1)[:, :400, 100:500] / 255
+stamp = torch.from_numpy(data.chelsea()).permute(2, 0, 1)[:, 60:210, 150:320] / 255
+place = (30, 40)
+
+
+@torch.library.custom_op("page2::stamp_", mutates_args=("canvas",))
+def stamp_(canvas: Tensor, stamp: Tensor, left: int, top: int) -> None:
+    height, width = stamp.shape[-2:]
+    canvas[:, top : top + height, left : left + width] = stamp
+
+
+def gradients(put) -> tuple[Tensor, Tensor | None]:
+    image, patch = (photo.clone().requires_grad_(), stamp.clone().requires_grad_())
+    canvas = image * 1
+    put(canvas, patch)
+    canvas.sum().backward()
+    return image.grad, patch.grad
+
+
+stock = gradients(lambda canvas, patch: stamp_(canvas, patch, *place))
+ours = gradients(lambda canvas, patch: imgops.paste_(canvas, patch, place))
+print("stock:  stamp.grad is", stock[1])
+print("paste_: stamp.grad is 1 everywhere:", bool((ours[1] == 1).all()))
+
+# %%
+# No error, no warning. The gradient of the photograph is 1 even where nothing of it is left:
+
+result = imgops.paste(photo, stamp, place)
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
+axes[0].imshow(result.permute(1, 2, 0))
+axes[0].set_title("the canvas after the stamp")
+for ax, (grad, _), title in zip(
+    axes[1:],
+    (stock, ours),
+    ("d canvas / d photograph: stock", "imgops.paste_"),
+    strict=True,
+):
+    shown = ax.imshow(grad[0], cmap="gray", vmin=0, vmax=1)
+    ax.set_title(title)
+for ax in axes:
+    ax.set(xticks=[], yticks=[])
+figure.colorbar(shown, ax=axes, shrink=0.8)
+
+# %%
+# Three contracts
+# ---------------
+# **In place.** The first argument is written to and returned; the name ends with an underscore. A gradient is recorded as
+# if the functional operator had been called, and a leaf that wants a gradient is refused, as in PyTorch's own operators:
+
+leaf = torch.zeros(3, 8, 8, requires_grad=True)
+try:
+    imgops.paste_(leaf, torch.ones(3, 2, 2), (1, 1))
+except RuntimeError as error:
+    print(error)
+
+# %%
+# **out=.** The result goes into memory of the caller: a slot of a batch, say. It has no gradient, which is said aloud:
+
+batch = torch.empty(4, 3, 100, 100)
+for i in range(4):
+    imgops.resize_out(
+        imgops.crop(photo, (i * 60, 0, i * 60 + 200, 400)), (100, 100), out=batch[i]
+    )
+try:
+    imgops.resize_out(photo.clone().requires_grad_(), (100, 100), out=batch[0])
+except RuntimeError as error:
+    print(error)
+
+# %%
+# **Buffers.** Several arguments are written to and nothing is returned. :func:`imgops.accumulate` adds tiles to a sum and a
+# count: a sliding window whose seams are blended. Here each tile is sharpened by itself, with a soft edge:
+
+total, count = torch.zeros(3, 400, 400), torch.zeros(1, 400, 400)
+ramp = torch.hann_window(160, periodic=False).clamp(min=0.01)
+weight = (ramp[:, None] * ramp[None, :])[None]
+for top in range(0, 241, 80):
+    for left in range(0, 241, 80):
+        tile = imgops.adjust_sharpness(
+            imgops.crop(photo, (left, top, left + 160, top + 160)), 6.0
+        )
+        imgops.accumulate(total, count, tile, (left, top), weight)
+
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
+images = (
+    total.permute(1, 2, 0),
+    count[0],
+    (total / count).permute(1, 2, 0).clamp(0, 1),
+)
+for ax, image, title in zip(
+    axes, images, ("the sum", "the count", "sum / count"), strict=True
+):
+    ax.imshow(image / image.max(), cmap="gray")
+    ax.set_title(title)
+    ax.axis("off")
+
+# %%
+# All of them validate before the first byte is written: after an error the memory is what it was. In a compiled graph the
+# compiler reuses the memory that was given to it, without a copy.
+
+before = batch.clone()
+try:
+    imgops.paste_(batch, torch.ones(4, 1, 9, 9), (0, 0))
+except ValueError as error:
+    print(error)
+print("untouched:", torch.equal(batch, before))
