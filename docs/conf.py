@@ -82,6 +82,7 @@ html_sidebars = {
     "operators": [],
     "migrating": [],
     "architecture": [],
+    "transforms": [],
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

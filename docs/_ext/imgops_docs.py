@@ -135,6 +135,7 @@ def _transform_facts(name: str) -> list[str]:
                 "",
                 f"   :torchvision: :class:`torchvision.transforms.v2.{name}`: the same arguments and draws",
                 f"   :Same seed: {_rest(near)}",
+                "   :In a graph: one graph, with the draws of eager mode; forward and backward",
                 f"   :per_sample: {each}",
                 "",
             ]
