@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 
 import imgops
 
+torch.manual_seed(0)
 photo = torch.from_numpy(data.coffee()).permute(2, 0, 1)[:, :400, 100:500].float() / 255
 truth = torch.tensor([[0.86, 0.19, 18.0], [-0.15, 0.93, 62.0], [-3e-4, 2e-4, 1.0]])
 first = imgops.resize(photo, (256, 256))

@@ -106,6 +106,7 @@ except Exception as error:
 # ------
 # Salt and pepper on a photograph; the filter in a compiled graph, between other operators, with a gradient.
 
+torch.manual_seed(0)
 photo = torch.from_numpy(data.chelsea()).permute(2, 0, 1)[:, :300, :300] / 255
 chance = torch.rand(1, 300, 300)
 noisy = torch.where(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -297,3 +299,16 @@ def test_a_hook_in_a_pipeline_sees_its_tensor() -> None:
     end.transforms[1].register_forward_hook(lambda module, args, out: seen.append(args[0].dtype))
     end(picture())
     assert seen == [torch.float32]
+
+
+def test_threads_draw_for_themselves() -> None:
+    """What a recipe made is shared by all threads."""
+    image = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
+    policy, before = ours.RandAugment(num_ops=4, per_sample=True), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for out in pool.map(lambda _: policy(image), range(100)):
+                assert out.shape == image.shape and out.dtype == image.dtype
+    finally:
+        sys.setswitchinterval(before)

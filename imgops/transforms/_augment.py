@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -203,12 +204,10 @@ class _Policy(Drawn):
 
     def _draw(self, channels: int, height: int, width: int) -> list[float]:
         """torchvision's own forward, whose steps are written down instead of taken."""
-        self._taken = []
-        try:
-            super(Drawn, self).forward(_image_like(channels, height, width))  # type: ignore[misc]
-            taken = self._taken or []
-        finally:
-            self._taken = None
+        scribe = copy(self)  # threads share what a recipe made
+        taken: list[tuple[str, float]] = []
+        scribe._taken = taken
+        super(Drawn, scribe).forward(_image_like(channels, height, width))  # type: ignore[misc]
         numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
         return numbers + _NOTHING * (self._steps() - len(taken))
 
