@@ -27,7 +27,7 @@ from imgops.transforms import functional
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
 
-from formulas import FORMULAS
+from formulas import FORMULAS, MADE_OF, NOT_MADE
 from imgops_docs import MODULES, public_of
 
 HTML = DOCS / "_build" / "html"
@@ -61,6 +61,8 @@ def test_every_public_name_has_a_page(name: str) -> None:
 def test_every_operator_has_its_facts() -> None:
     functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
     assert functions - set(FORMULAS) == {"Gradient", "adjoint", "decompositions", "inverse", "operator"}
+    assert {*transforms.OURS, *functional.OURS} == {*MADE_OF, *NOT_MADE}
+    assert {n for names in MADE_OF.values() for n in names} <= set(FORMULAS)
 
 
 def test_operators_of_the_gallery_know_their_pages() -> None:

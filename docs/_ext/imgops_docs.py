@@ -15,7 +15,7 @@ import torch
 from benchmark_plots import draw
 from docutils import nodes
 from docutils.statemachine import StringList
-from formulas import FORMULAS
+from formulas import FORMULAS, MADE_OF
 from measured import difference
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -80,8 +80,10 @@ class Facts(Parsed):
 
     def lines(self) -> list[str]:
         name = self.arguments[0].removeprefix("imgops.")
+        if name.startswith("transforms."):
+            return _transform_facts(name.rpartition(".")[2])
         if name not in FORMULAS:
-            return _transform_facts(name.rpartition(".")[2]) if "transforms" in name else []
+            return []
         formula, border = FORMULAS[name]
         facts = [("Reference", "PyTorch's own operators"), ("Tolerance", "0"), ("dtypes", "all")]
         gradient, batching = "PyTorch's own", "yes"
@@ -128,18 +130,21 @@ def _rest(cell: str) -> str:
 
 
 def _transform_facts(name: str) -> list[str]:
+    facts = []
     for names, near, each in _readme("transforms")[1:]:
         if name in names.split(", "):
-            return [
-                ".. container:: facts",
-                "",
-                f"   :torchvision: :class:`torchvision.transforms.v2.{name}`: the same arguments and draws",
-                f"   :Same seed: {_rest(near)}",
-                "   :In a graph: one graph, with the draws of eager mode; forward and backward",
-                f"   :per_sample: {each}",
-                "",
+            facts += [
+                ("torchvision", f":class:`torchvision.transforms.v2.{name}`: the same arguments and draws"),
+                ("Same seed", _rest(near)),
+                ("In a graph", "one graph, with the draws of eager mode; forward and backward"),
+                ("per_sample", each),
             ]
-    return []
+    if name in MADE_OF:
+        operators = ", ".join(f":func:`imgops.{n}`" for n in MADE_OF[name])
+        facts.append(("Made of", f"{operators}: the formula, border rule, tolerance and gradient"))
+    if not facts:
+        return []
+    return [".. container:: facts", "", *(f"   :{title}: {text}" for title, text in facts), ""]
 
 
 def _table(rows: list[list[str]], widths: str = "auto", kind: str = "wide") -> list[str]:
