@@ -68,6 +68,8 @@ class Parsed(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
+        for source in (*Path(__file__).parent.glob("*.py"), ROOT / "README.md"):
+            self.env.note_dependency(str(source))
         holder = nodes.Element()
         self.state.nested_parse(StringList(self.lines(), source="imgops_docs"), 0, holder, match_titles=True)
         return holder.children
