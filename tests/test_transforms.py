@@ -293,6 +293,16 @@ def test_the_end_of_a_pipeline_is_torchvisions_to_the_bit() -> None:
         ours.Compose([one.transforms[0], ours.Normalize(mean, [0.1, 0.0, 0.1])])(picture())
 
 
+def test_a_table_that_is_kept_belongs_to_no_mode() -> None:
+    """Neither to inference mode nor to a default device, under which it may have been made first."""
+    mean, std = (0.1, 0.2, 0.3), (0.4, 0.5, 0.7)
+    end = [[m.ToDtype(torch.float32, scale=True), m.Normalize(mean, std)] for m in (ours, v2)]
+    wanted = v2.Compose(end[1])(picture())
+    with torch.inference_mode(), torch.device("meta"):
+        assert bits_equal(ours.Compose(end[0])(picture()), wanted)
+    assert not ours.Compose(end[0])(picture()).is_inference()
+
+
 def test_a_hook_in_a_pipeline_sees_its_tensor() -> None:
     seen = []
     end = ours.Compose([ours.ToDtype(torch.float32, scale=True), ours.Normalize([0.5] * 3, [0.2] * 3)])

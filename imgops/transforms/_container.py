@@ -98,9 +98,10 @@ def _table_of(first: ToDtype, second: Any, image: Tensor) -> Tensor | None:
 
 @lru_cache(maxsize=64)
 def _levels(mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
-    levels = torch.arange(256, dtype=torch.uint8).expand(len(mean), 1, 256)
-    real = v2.functional.to_dtype(levels, torch.float32, scale=True)
-    return v2.functional.normalize(real, list(mean), list(std))[:, 0]
+    with torch.inference_mode(False):  # the next call may be outside
+        levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
+        real = v2.functional.to_dtype(levels, torch.float32, scale=True)
+        return v2.functional.normalize(real, list(mean), list(std))[:, 0]
 
 
 def _is_hooked(module: torch.nn.Module) -> bool:
