@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import copy
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -166,21 +165,7 @@ class CutMix(_Mix, v2.CutMix):
 
 # -- AutoAugment, RandAugment, TrivialAugmentWide ------------------------------------------------
 
-#: The colour kinds, and their steps of a sequence.
-_COLOR_KINDS = (
-    "Brightness",
-    "Color",
-    "Contrast",
-    "Sharpness",
-    "Posterize",
-    "Solarize",
-    "AutoContrast",
-    "Equalize",
-    "Invert",
-)
-_STEPS = "brightness,saturation,contrast,sharpness,posterize,solarize,autocontrast,equalize,invert"
-
-#: A step: a forward matrix, the place of a colour kind in ``_STEPS`` or -1, its amount on uint8, on floats.
+#: A step: a forward matrix, the place of a kind in ``_COLORS`` or -1, its amounts on uint8 and on floats.
 _WIDTH = 9
 _NOTHING = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
 
@@ -188,9 +173,7 @@ _NOTHING = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
 class _Policy(Drawn):
     """A draw has the numbers of each step: a warp, perhaps the identity, and a colour, perhaps none."""
 
-    def _of_tensor(self, image: Tensor) -> Any:
-        return super(Drawn, self).forward(image)
-
+    _usual = False
     _drawing: tuple[str, ...] = ()
 
     def _steps(self) -> int:
@@ -207,7 +190,7 @@ class _Policy(Drawn):
         scribe = copy(self)  # threads share what a recipe made
         taken: list[tuple[str, float]] = []
         scribe._taken = taken
-        super(Drawn, scribe).forward(_image_like(channels, height, width))  # type: ignore[misc]
+        super(Drawn, scribe).forward(like(channels, height, width))  # type: ignore[misc]
         numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
         return numbers + _NOTHING * (self._steps() - len(taken))
 
@@ -236,25 +219,17 @@ class _Policy(Drawn):
         matrix = step[..., :6].unflatten(-1, (2, 3))
         image = _kernels.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
         amount = step[..., 7:8] if image.dtype == torch.uint8 else step[..., 8:]
-        amounts = amount.expand(*amount.shape[:-1], len(_COLOR_KINDS))  # only that of one kind is read
+        amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
         return imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
-
-
-@lru_cache(maxsize=256)
-def _image_like(channels: int, height: int, width: int) -> Tensor:
-    return torch.empty((channels, height, width), dtype=torch.uint8, device="meta")
 
 
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
     if kind in _MOVES:
-        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
-        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
-        return [*matrix.flatten().tolist(), *_NOTHING[6:]]
+        return [*_matrix(kind, magnitude, height, width).flatten().tolist(), *_NOTHING[6:]]
     if kind == "Identity":
         return _NOTHING
-    amount = {"Posterize": float(int(magnitude)), "Solarize": magnitude}.get(kind, 1 + magnitude)
-    levels = 255 * amount if kind == "Solarize" else amount
-    return [*_NOTHING[:6], float(_COLOR_KINDS.index(kind)), levels, amount]
+    place = float(list(_COLORS).index(kind))
+    return [*_NOTHING[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0)]
 
 
 def _applied(image: Tensor, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Tensor:
@@ -262,11 +237,21 @@ def _applied(image: Tensor, kind: str, magnitude: float, interpolation: Any, fil
     if kind == "Identity":
         return image
     if kind in _MOVES:
-        height, width = image.shape[-2:]
-        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
-        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
-        return _kernels.warp(image, matrix, interpolation, fill)
-    return _COLORS[kind](image, magnitude)
+        return _kernels.warp(image, _matrix(kind, magnitude, *image.shape[-2:]), interpolation, fill)
+    _, function = _COLORS[kind]
+    return function(image, _amount(kind, magnitude, 255.0 if image.dtype == torch.uint8 else 1.0))
+
+
+def _matrix(kind: str, magnitude: float, height: int, width: int) -> Tensor:
+    angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+    return _matrices.affine(angle, translate, scale, shear, center, height, width)
+
+
+def _amount(kind: str, magnitude: float, most: float) -> float:
+    """The number that the operator of a colour kind takes; ``most`` is white."""
+    if kind == "Posterize":
+        return float(int(magnitude))
+    return most * magnitude if kind == "Solarize" else 1 + magnitude
 
 
 def _slanted(magnitude: float) -> float:
@@ -281,17 +266,19 @@ _MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
     "TranslateY": lambda m: (0.0, (0.0, float(int(m))), 1.0, (0.0, 0.0), None),
     "Rotate": lambda m: (-m, (0.0, 0.0), 1.0, (0.0, 0.0), None),
 }
-_COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
-    "Brightness": lambda x, m: imgops.adjust_brightness(x, 1 + m),
-    "Color": lambda x, m: imgops.adjust_saturation(x, 1 + m),
-    "Contrast": lambda x, m: imgops.adjust_contrast(x, 1 + m),
-    "Sharpness": lambda x, m: imgops.adjust_sharpness(x, 1 + m),
-    "Posterize": lambda x, m: imgops.posterize(x, int(m)),
-    "Solarize": lambda x, m: imgops.solarize(x, (255.0 if x.dtype == torch.uint8 else 1.0) * m),
-    "AutoContrast": lambda x, m: imgops.autocontrast(x),
-    "Equalize": lambda x, m: imgops.equalize(x),
-    "Invert": lambda x, m: imgops.invert(x),
+#: the step of a sequence, and the function of an image and an amount
+_COLORS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
+    "Brightness": ("brightness", imgops.adjust_brightness),
+    "Color": ("saturation", imgops.adjust_saturation),
+    "Contrast": ("contrast", imgops.adjust_contrast),
+    "Sharpness": ("sharpness", imgops.adjust_sharpness),
+    "Posterize": ("posterize", lambda x, bits: imgops.posterize(x, int(bits))),
+    "Solarize": ("solarize", imgops.solarize),
+    "AutoContrast": ("autocontrast", lambda x, _: imgops.autocontrast(x)),
+    "Equalize": ("equalize", lambda x, _: imgops.equalize(x)),
+    "Invert": ("invert", lambda x, _: imgops.invert(x)),
 }
+_STEPS = ",".join(step for step, _ in _COLORS.values())
 
 
 class AutoAugment(_Policy, v2.AutoAugment):

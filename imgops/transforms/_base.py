@@ -64,8 +64,8 @@ class Ours:
         """Add the draws to a plan; returns the shape of the image that comes out, None if nobody knows."""
         return self._after(*shape)
 
-    def _after(self, channels: int, height: int, width: int) -> Sequence[int] | None:
-        return None
+    def _after(self, channels: int, height: int, width: int) -> Sequence[int]:
+        return (channels, *self._canvas(height, width))
 
     def _annotations(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and numbers.ndim == 2:
@@ -102,11 +102,13 @@ class Drawn(Ours):
 
     _size = 1
     per_sample = False
+    #: Whether torchvision's forward is check_inputs, make_params and transform.
+    _usual = True
 
     def forward(self, *inputs: Any) -> Any:
         if torch.compiler.is_compiling() or self.per_sample:
             return self._run(inputs, Stream())
-        if len(inputs) == 1 and type(inputs[0]) is Tensor:
+        if self._usual and len(inputs) == 1 and type(inputs[0]) is Tensor:
             return self._of_tensor(inputs[0])
         return super().forward(*inputs)  # type: ignore[misc]
 
@@ -131,19 +133,21 @@ class Drawn(Ours):
             must = "make_params must be imgops' own in a graph and where samples draw for themselves"
             raise NotImplementedError(f"{type(self).__name__}: {must}, got a subclass's")
         channels, height, width = shape_of(inputs)
-        before = stream.count
-        if self.per_sample and before is None:
-            stream.count = batch_of(inputs)
+        before = self._counted(inputs, stream)
         size = self._count(channels, height, width)
         numbers = stream.draw(self._recipe, self._site, size, (channels, height, width))  # type: ignore[attr-defined]
         stream.count = before
         return numbers, (height, width)
 
+    def _counted(self, inputs: list[Any], stream: Stream) -> int | None:
+        """Let each sample draw for itself, if it is to; returns the count to go back to."""
+        before = stream.count
+        if self.per_sample and before is None:
+            stream.count = batch_of(inputs)
+        return before
+
     def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
         return self._after(*shape) if plan.add(self, self._count(*shape), shape) else None
-
-    def _after(self, channels: int, height: int, width: int) -> Sequence[int] | None:
-        return (channels, *self._canvas(height, width))
 
     def _one(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
         if _dispatch.is_image(inpt):

@@ -22,22 +22,15 @@ class Grayscale(Ours, v2.Grayscale):
         return self.num_output_channels, height, width
 
 
-class _Same(Ours):
-    """A transform that draws nothing and leaves the shape as it is."""
-
-    def _after(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
-        return channels, height, width
-
-
-class ToDtype(_Same, v2.ToDtype):
+class ToDtype(Ours, v2.ToDtype):
     """torchvision's own arithmetic; in a graph with tv_tensors too."""
 
 
-class Normalize(_Same, v2.Normalize):
+class Normalize(Ours, v2.Normalize):
     """torchvision's own arithmetic; in a graph with tv_tensors too."""
 
 
-class ToImage(_Same, v2.ToImage):
+class ToImage(Ours, v2.ToImage):
     """As torchvision's; in a graph with tensors too."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

@@ -31,19 +31,16 @@ class Compose(Ours, v2.Compose):
 
     def _of_one(self, inpt: Any) -> Any:
         """What torchvision's forward does with one input; of uint8, ToDtype and Normalize are one table."""
-        waiting = None
-        for transform in self.transforms:
-            if waiting is not None:
-                table = _table_of(waiting, transform, inpt)
-                if table is not None:
-                    inpt, waiting = imgops.lut(inpt, table), None
-                    continue
-                inpt, waiting = waiting(inpt), None
-            if type(transform) is ToDtype and type(inpt) is Tensor and inpt.dtype == torch.uint8:
-                waiting = transform
+        at = 0
+        while at < len(self.transforms):
+            table = _table_of(self.transforms[at : at + 2], inpt)
+            if table is None:
+                inpt = self.transforms[at](inpt)
+                at += 1
             else:
-                inpt = transform(inpt)
-        return inpt if waiting is None else waiting(inpt)
+                inpt = imgops.lut(inpt, table)
+                at += 2
+        return inpt
 
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         return _through(self.transforms, inputs, stream)
@@ -52,10 +49,12 @@ class Compose(Ours, v2.Compose):
         return _planned(self.transforms, shape, plan)
 
 
-def _planned(transforms: Any, shape: Sequence[int] | None, plan: Plan) -> Sequence[int] | None:
+def _planned(transforms: Any, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
     for transform in transforms:
-        if shape is not None:
-            shape = transform._plan(shape, plan) if isinstance(transform, Ours) else None
+        after = transform._plan(shape, plan) if isinstance(transform, Ours) else None
+        if after is None:
+            return None
+        shape = after
     return shape
 
 
@@ -69,22 +68,21 @@ def _prepare(transforms: Sequence[Any], inputs: tuple[Any, ...], stream: Stream)
     shape: Sequence[int] = shape_of(flat)
     for transform in transforms:
         before = len(plan.steps)
-        after = transform._plan(shape, plan) if isinstance(transform, Ours) else None
+        after = _planned([transform], shape, plan)
         if after is None:
             plan.forget(before)
             break
         shape = after
     if len(plan.steps) > 1:
-        stream.prepare(plan, _site_of(transforms))
+        stream.prepare(plan)
 
 
-def _site_of(transforms: Sequence[Any]) -> int:
-    return next((t._site for t in transforms if isinstance(t, Drawn)), -1)
-
-
-def _table_of(first: ToDtype, second: Any, image: Tensor) -> Tensor | None:
-    """What two transforms make of the 256 levels of each channel, by torchvision's own arithmetic."""
-    if type(second) is not Normalize or first.dtype != torch.float32 or not first.scale:
+def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
+    """What ToDtype and Normalize make of the 256 levels of each channel, by torchvision's own arithmetic."""
+    if type(image) is not Tensor or image.dtype != torch.uint8 or [type(t) for t in pair] != _END:
+        return None
+    first, second = pair
+    if first.dtype != torch.float32 or not first.scale:
         return None
     if _is_hooked(first) or _is_hooked(second) or image.ndim < 3 or not image.is_cpu:
         return None
@@ -94,6 +92,9 @@ def _table_of(first: ToDtype, second: Any, image: Tensor) -> Tensor | None:
     if len(mean) != image.shape[-3] or len(std) != len(mean) or not all(std):
         return None  # torchvision says what is wrong
     return _levels(tuple(mean), tuple(std))
+
+
+_END: list[type] = [ToDtype, Normalize]
 
 
 @lru_cache(maxsize=64)
@@ -148,14 +149,11 @@ def _either(gate: Tensor, changed: Any, unchanged: Any, transform: Any) -> Any:
 class _Container(Drawn):
     """A draw says which of the transforms are applied; those draw after it, and only where they are."""
 
-    def _of_tensor(self, image: Tensor) -> Any:
-        return super(Drawn, self).forward(image)
+    _usual = False
 
     def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-        count = stream.count
-        if self.per_sample and count is None:
-            stream.count = batch_of(flat)
+        count = self._counted(flat, stream)
         size = self._count(0, 0, 0)
         numbers = stream.draw(self._recipe, self._site, size, (0, 0, 0))  # type: ignore[attr-defined]
         out = self._steps(inputs, numbers, stream)

@@ -105,6 +105,7 @@ class Plan:
         self.batch = batch
         self.inside = inside  # a container that draws for each sample
         self.each: bool | None = None
+        self.site = -1
         self.gate = ""
         self.steps: list[str] = []
         self.sizes: list[int] = []
@@ -116,6 +117,8 @@ class Plan:
         if not transform._recipe or (self.each is not None and self.each != each):
             return False
         self.each = each
+        if not self.steps:
+            self.site = transform._site
         self.steps.append(f"[{transform._recipe},[{self.gate}]]")
         self.sizes.append(size)
         self.shapes.extend(shape)
@@ -154,11 +157,11 @@ class Stream:
         numbers = self._drawn(self.count, (size,), shape, site, f"[[{text},[]]]")
         return numbers[0] if self.count is None else numbers
 
-    def prepare(self, plan: Plan, site: int) -> None:
+    def prepare(self, plan: Plan) -> None:
         """Draw what was planned."""
         count = plan.batch if plan.each else None
         program = f"[{','.join(plan.steps)}]"
-        numbers = self._drawn(count, plan.sizes, plan.shapes, site, program)
+        numbers = self._drawn(count, plan.sizes, plan.shapes, plan.site, program)
         each = numbers.split(list(plan.sizes), -1)
         self.ready = [n[0] for n in each] if count is None else list(each)
 

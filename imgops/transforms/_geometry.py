@@ -17,47 +17,46 @@ from imgops.transforms._draw import Plan, flipped
 from imgops.transforms.functional import _kernels, _matrices
 
 
-class _Fixed(Ours):
-    """A transform that draws nothing and gives images another size."""
-
-    _moves = True
-
-    def _after(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
-        return (channels, *self._canvas(height, width))
-
-
-class Resize(_Fixed, v2.Resize):
+class Resize(Ours, v2.Resize):
     """As torchvision's, with PIL's and OpenCV's pixels."""
 
     _drawing = ("size", "max_size")
+    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         high, wide = _torchvision.resized_size((height, width), self.size, self.max_size)
         return high, wide
 
 
-class CenterCrop(_Fixed, v2.CenterCrop):
+class CenterCrop(Ours, v2.CenterCrop):
     """As torchvision's."""
 
     _drawing = ("size",)
+    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
 
 
-class Pad(_Fixed, v2.Pad):
+class Pad(Ours, v2.Pad):
     """As torchvision's; a border may be wider than the image."""
 
     _drawing = ("padding", "padding_mode")
+    _moves = True
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
-        left, top, right, bottom = sides([self.padding] if isinstance(self.padding, int) else self.padding)
-        return height + top + bottom, width + left + right
+        return grown(height, width, sides([self.padding] if isinstance(self.padding, int) else self.padding))
 
 
 def sides(padding: Sequence[int]) -> tuple[int, ...]:
     """left, top, right, bottom."""
     return tuple(padding) * (4 // len(padding))
+
+
+def grown(height: int, width: int, padding: Sequence[int]) -> tuple[int, int]:
+    """The size with a border of left, top, right, bottom."""
+    left, top, right, bottom = padding
+    return height + top + bottom, width + left + right
 
 
 class _Flip(Drawn):
@@ -153,8 +152,7 @@ class RandomCrop(Drawn, v2.RandomCrop):
 
     def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
         channels, height, width = shape
-        padding = self._padding(height, width)
-        padded = height + padding[1] + padding[3], width + padding[0] + padding[2]
+        padded = grown(height, width, self._padding(height, width))
         if padded == tuple(self.size):
             return (channels, *padded)  # there is nothing to draw
         return super()._plan((channels, *padded), plan)
@@ -165,7 +163,7 @@ class RandomCrop(Drawn, v2.RandomCrop):
         needs = self._needs_transform_list(flat)
         _, height, width = shape_of([x for x, n in zip(flat, needs, strict=True) if n])
         padding = self._padding(height, width)
-        high, wide = height + padding[1] + padding[3], width + padding[0] + padding[2]
+        high, wide = grown(height, width, padding)
         if high < self.size[0] or wide < self.size[1]:
             what = "padded " if self.padding is not None else ""
             wanted = tuple(self.size)
@@ -189,8 +187,7 @@ class RandomCrop(Drawn, v2.RandomCrop):
         left, top, right, bottom = padding
         config = f'"padding": [{left}, {top}, {right}, {bottom}], "padding_mode": "{self.padding_mode}"'
         recipe = f'["Pad", {{{config}}}]'
-        size = canvas[0] + top + bottom, canvas[1] + left + right
-        return moved(inpt, torch.zeros(0, dtype=torch.float64), canvas, recipe, size)
+        return moved(inpt, torch.zeros(0, dtype=torch.float64), canvas, recipe, grown(*canvas, padding))
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
         left, top = numbers[..., :1].long(), numbers[..., 1:].long()
