@@ -4,6 +4,9 @@ from __future__ import annotations
 
 _BLEND = r"y = b + \alpha\,(x - b)"
 _NONE = "no pixel looks at another"
+_CLIPPED = "what lies outside of the image is clipped"
+_BORDERS = "``border``: constant with ``fill``, edge, reflect, symmetric, wrap"
+_PASTED = r"(1 - m_p)\, x_p + m_p\, s_{p - (\mathrm{left},\mathrm{top})}"
 
 #: name -> formula in LaTeX, border rule
 FORMULAS: dict[str, tuple[str, str]] = {
@@ -12,16 +15,16 @@ FORMULAS: dict[str, tuple[str, str]] = {
         "0 outside of the image",
     ),
     "paste": (
-        r"y_p = (1 - m_p)\, x_p + m_p\, s_{p - (\mathrm{left},\mathrm{top})},\quad m = 1 \text{ without a mask}",
-        "what lies outside of the image is clipped",
+        rf"y_p = {_PASTED},\quad m = 1 \text{{ without a mask}}",
+        _CLIPPED,
     ),
     "paste_": (
-        r"x_p \leftarrow (1 - m_p)\, x_p + m_p\, s_{p - (\mathrm{left},\mathrm{top})}",
-        "what lies outside of the image is clipped",
+        rf"x_p \leftarrow {_PASTED}",
+        _CLIPPED,
     ),
     "paste_out": (
-        r"\mathrm{out}_p = (1 - m_p)\, x_p + m_p\, s_{p - (\mathrm{left},\mathrm{top})}",
-        "what lies outside of the image is clipped",
+        rf"\mathrm{{out}}_p = {_PASTED}",
+        _CLIPPED,
     ),
     "accumulate": (
         r"t_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p\, s_p,\qquad n_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p",
@@ -43,15 +46,15 @@ FORMULAS: dict[str, tuple[str, str]] = {
     ),
     "warp_affine": (
         r"y(p) = \sum_q k\big(M^{-1} p - q\big)\, x_q",
-        "``border``: constant with ``fill``, edge, reflect, symmetric, wrap",
+        _BORDERS,
     ),
     "warp_perspective": (
         r"y(p) = \sum_q k\big(\pi(M^{-1} [p, 1]) - q\big)\, x_q,\quad \pi(u, v, w) = (u/w, v/w)",
-        "``border``: constant with ``fill``, edge, reflect, symmetric, wrap",
+        _BORDERS,
     ),
     "remap": (
         r"y(p) = \sum_q k\big(\mathrm{map}(p) - q\big)\, x_q",
-        "``border``: constant with ``fill``, edge, reflect, symmetric, wrap",
+        _BORDERS,
     ),
     "flip": (r"y_{c,i,j} = x_{c,i,W-1-j}", _NONE),
     "rotate90": (r"y_{c,i,j} = x_{c,j,W-1-i}\ \text{(once, counterclockwise)}", _NONE),

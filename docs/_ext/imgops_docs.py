@@ -6,6 +6,7 @@ import logging
 import random
 import re
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tests import operator_table
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+#: What the directives read: a page is made again when one of these changes.
+SOURCES = [str(p) for p in (*Path(__file__).parent.glob("*.py"), ROOT / "README.md")]
 
 FAMILIES = {
     "Movement": ("crop", "paste", "pad", "flip", "rotate90", "erase"),
@@ -68,8 +71,8 @@ class Parsed(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        for source in (*Path(__file__).parent.glob("*.py"), ROOT / "README.md"):
-            self.env.note_dependency(str(source))
+        for source in SOURCES:
+            self.env.note_dependency(source)
         holder = nodes.Element()
         self.state.nested_parse(StringList(self.lines(), source="imgops_docs"), 0, holder, match_titles=True)
         return holder.children
@@ -101,10 +104,12 @@ class Facts(Parsed):
             ("Gradient", _GRADIENTS.get(gradient, gradient)),
             ("vmap", batching),
         ]
-        table = [".. container:: facts", "", "   .. math:: " + formula, ""]
-        for title, text in facts:
-            table.append(f"   :{title}: {text}")
-        return [*table, ""]
+        return _box(facts, f".. math:: {formula}", "")
+
+
+def _box(facts: list[tuple[str, str]], *above: str) -> list[str]:
+    inside = [*above, *(f":{title}: {text}" for title, text in facts)]
+    return [".. container:: facts", "", *("   " + line for line in inside), ""]
 
 
 _GRADIENTS = {
@@ -117,6 +122,7 @@ def _double(text: str) -> str:
     return re.sub(r"`+([^`]+)`+", r"``\1``", text)
 
 
+@cache
 def _readme(mark: str) -> list[list[str]]:
     text = (ROOT / "README.md").read_text()
     table = re.search(rf"<!-- {mark}.*?-->\n(.*?)<!-- /{mark} -->", text, re.S)
@@ -144,9 +150,7 @@ def _transform_facts(name: str) -> list[str]:
     if name in MADE_OF:
         operators = ", ".join(f":func:`imgops.{n}`" for n in MADE_OF[name])
         facts.append(("Made of", f"{operators}: the formula, border rule, tolerance and gradient"))
-    if not facts:
-        return []
-    return [".. container:: facts", "", *(f"   :{title}: {text}" for title, text in facts), ""]
+    return _box(facts) if facts else []
 
 
 def _table(rows: list[list[str]], widths: str = "auto", kind: str = "wide") -> list[str]:

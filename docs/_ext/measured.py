@@ -166,6 +166,7 @@ def _file(x: Tensor) -> bytes:
     return _file_of(_hwc(x).tobytes(), (x.shape[-1], x.shape[-2]))
 
 
+@cache
 def difference(name: str) -> str:
     """In words: the greatest difference in levels, and how many values have any."""
     if name not in CALLS:
