@@ -259,3 +259,13 @@ def test_resized_crop_of_pil_sees_nothing_around_a_crop() -> None:
     exact = imgops.resized_crop(image, tuple(map(float, box)), (11, 20))
     assert np.array_equal(exact.permute(1, 2, 0).numpy(), np.array(region))
     assert not np.array_equal(np.array(crop), np.array(region))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
+def test_a_matrix_of_any_type(dtype: torch.dtype) -> None:
+    """OpenCV takes two types of matrices; the others are as good."""
+    image = torch.arange(3 * 6 * 7, dtype=torch.uint8).reshape(3, 6, 7)
+    for matrix in (torch.eye(2, 3), torch.tensor([[1.0, 0, 2], [0, 1, -1]])):
+        for each in (matrix, matrix.expand(2, 2, 3)):
+            batch = image.expand(2, 3, 6, 7) if each.ndim == 3 else image
+            assert bits_equal(imgops.warp_affine(batch, each.to(dtype)), imgops.warp_affine(batch, each))

@@ -38,34 +38,38 @@ def each(value: Tensor, image: Tensor) -> list[float]:
     return value.expand(image.shape[:-3]).reshape(-1).tolist()
 
 
-def constant(out: Tensor, image: Tensor, factors: list[float], constants: list[float]) -> None:
-    """The blend of a constant with an image: every value alike."""
-    step = image[0].numel() if len(factors) == 1 and image.ndim > 3 else image.numel() // max(len(factors), 1)
-    size, kind = image.element_size(), _KIND[image.dtype]
-    source, target = image.data_ptr(), out.data_ptr()
+def _in_turn(parts: int, image: Tensor, call: Callable[[int], object]) -> None:
+    """``call(i)`` for each part of an image, in as many threads as PyTorch would use."""
 
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
-            at = i * step * size
-            native(
-                "constant", kind, target + at, source + at, 0, step, 1, 0, factors[i], constants[i], _LEVEL
-            )
+            call(i)
 
-    _threads.split(len(factors), image.numel(), work)
+    _threads.split(parts, image.numel(), work)
+
+
+def values(name: str, out: Tensor, image: Tensor, amounts: list[float], constants: list[float]) -> None:
+    """A function of single values; equal parts of memory have an amount and a constant each."""
+    step, kind = image.numel() // max(len(amounts), 1), _KIND[image.dtype]
+    source, target, size = image.data_ptr(), out.data_ptr(), step * image.element_size()
+
+    def call(i: int) -> None:
+        pointers = target + i * size, source + i * size, 0
+        native(name, kind, *pointers, step, 1, 0, amounts[i], constants[i], _LEVEL)
+
+    _in_turn(len(amounts), image, call)
 
 
 def images(out: Tensor, image: Tensor, other: Tensor, factors: list[float]) -> None:
     """The blend of two images; all three have one memory format."""
-    step, size = image.numel() // max(len(factors), 1), image.element_size()
-    kind = _KIND[image.dtype]
+    step, kind = image.numel() // max(len(factors), 1), _KIND[image.dtype]
+    size = step * image.element_size()
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            at = i * step * size
-            pointers = out.data_ptr() + at, image.data_ptr() + at, other.data_ptr() + at
-            native("images", kind, *pointers, step, 1, 0, factors[i], 0.0, _LEVEL)
+    def call(i: int) -> None:
+        pointers = (x.data_ptr() + i * size for x in (out, image, other))
+        native("images", kind, *pointers, step, 1, 0, factors[i], 0.0, _LEVEL)
 
-    _threads.split(len(factors), image.numel(), work)
+    _in_turn(len(factors), image, call)
 
 
 def gray(out: Tensor, image: Tensor) -> None:
@@ -74,57 +78,39 @@ def gray(out: Tensor, image: Tensor) -> None:
     size = count * image.element_size()
     kind, source, target = _KIND[image.dtype], image.data_ptr(), out.data_ptr()
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            pointers = target + i * size, source + 3 * i * size, 0
-            native("gray", kind, *pointers, count, *steps, 0.0, 0.0, _LEVEL)
+    def call(i: int) -> None:
+        native("gray", kind, target + i * size, source + 3 * i * size, 0, count, *steps, 0.0, 0.0, _LEVEL)
 
-    _threads.split(image.shape[:-3].numel(), image.numel(), work)
-
-
-def values(name: str, out: Tensor, image: Tensor, amounts: list[float], constants: list[float]) -> None:
-    """A float function of single values; equal parts of memory have an amount and a constant each."""
-    step, size = image.numel() // len(amounts), image.element_size()
-    source, target = image.data_ptr(), out.data_ptr()
-
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            at = i * step * size
-            native(name, "f", target + at, source + at, 0, step, 1, 0, amounts[i], constants[i], _LEVEL)
-
-    _threads.split(len(amounts), image.numel(), work)
+    _in_turn(image.shape[:-3].numel(), image, call)
 
 
 def table(out: Tensor, image: Tensor, tables: np.ndarray, period: int) -> None:
     """Levels through ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
     tables = np.ascontiguousarray(tables)
-    parts = len(tables)
-    step, source, target, first = image.numel() // parts, image.data_ptr(), out.data_ptr(), tables.ctypes.data
+    step, source, target = image.numel() // len(tables), image.data_ptr(), out.data_ptr()
+    first = tables.ctypes.data
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            pointers = target + i * step, source + i * step, first + i * 256 * period
-            native("lut", "B", *pointers, step, 1, period, 0.0, 0.0, _LEVEL)
+    def call(i: int) -> None:
+        pointers = target + i * step, source + i * step, first + i * 256 * period
+        native("lut", "B", *pointers, step, 1, period, 0.0, 0.0, _LEVEL)
 
-    _threads.split(parts, image.numel(), work)
+    _in_turn(len(tables), image, call)
 
 
 def of_planes(name: str, image: Tensor, size: int, dtype: Any) -> np.ndarray:
     """``size`` numbers about each plane of a planar or interleaved image, in the order of its dimensions."""
     count, (pixel_step, _) = _pixels(image)
     channels, length, kind = image.shape[-3], image.element_size(), _KIND[image.dtype]
-    planes = image.shape[:-2].numel()
-    found = np.empty((planes, size), dtype)
+    found = np.empty((image.shape[:-2].numel(), size), dtype)
     source, target = image.data_ptr(), found.ctypes.data
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            frame, channel = divmod(i, channels)
-            at = frame * channels * count + channel if pixel_step > 1 else i * count
-            pointers = target + i * found.strides[0], source + at * length, 0
-            native(name, kind, *pointers, count, pixel_step, 0, 0.0, 0.0, _LEVEL)
+    def call(i: int) -> None:
+        frame, channel = divmod(i, channels)
+        at = frame * channels * count + channel if pixel_step > 1 else i * count
+        pointers = target + i * found.strides[0], source + at * length, 0
+        native(name, kind, *pointers, count, pixel_step, 0, 0.0, 0.0, _LEVEL)
 
-    _threads.split(planes, image.numel(), work)
+    _in_turn(len(found), image, call)
     return found
 
 
@@ -134,15 +120,14 @@ def matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     each = np.zeros((len(flat), 3, 4), np.float32)
     each[..., : flat.shape[-1]] = flat
     count, steps = _pixels(image)
-    size = 3 * count * image.element_size()
-    source, target, first = image.data_ptr(), out.data_ptr(), each.ctypes.data
+    source, target, size = image.data_ptr(), out.data_ptr(), 3 * count * image.element_size()
+    first = each.ctypes.data
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            own = first + (each.strides[0] * i if len(each) > 1 else 0)
-            native("matrix", "f", target + i * size, source + i * size, own, count, *steps, 0.0, 0.0, _LEVEL)
+    def call(i: int) -> None:
+        own = first + i % len(each) * each.strides[0]
+        native("matrix", "f", target + i * size, source + i * size, own, count, *steps, 0.0, 0.0, _LEVEL)
 
-    _threads.split(image.shape[:-3].numel(), image.numel(), work)
+    _in_turn(image.shape[:-3].numel(), image, call)
 
 
 def luma_means(image: Tensor) -> list[float]:
@@ -151,11 +136,10 @@ def luma_means(image: Tensor) -> list[float]:
     found = np.empty(image.shape[:-3].numel())
     source, target, size = image.data_ptr(), found.ctypes.data, 3 * count * image.element_size()
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            native("mean", "f", target + 8 * i, source + i * size, 0, count, *steps, 0.0, 0.0, _LEVEL)
+    def call(i: int) -> None:
+        native("mean", "f", target + 8 * i, source + i * size, 0, count, *steps, 0.0, 0.0, _LEVEL)
 
-    _threads.split(len(found), image.numel(), work)
+    _in_turn(len(found), image, call)
     return found.tolist()
 
 
@@ -173,13 +157,13 @@ def together(out: Tensor, image: Tensor, steps: list[tuple[int, float]]) -> None
     size = 3 * count * image.element_size()
     kind, source, target = _KIND[image.dtype], image.data_ptr(), out.data_ptr()
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            at = i * size
-            pointers = kinds.ctypes.data, amounts.ctypes.data, len(steps)
-            native_sequence(kind, target + at, source + at, count, *pixel_steps, *pointers, _LEVEL)
+    chosen = kinds.ctypes.data, amounts.ctypes.data, len(steps)
 
-    _threads.split(image.numel() // (3 * count), image.numel(), work)
+    def call(i: int) -> None:
+        at = i * size
+        native_sequence(kind, target + at, source + at, count, *pixel_steps, *chosen, _LEVEL)
+
+    _in_turn(image.numel() // (3 * count), image, call)
 
 
 def readable(image: Tensor, out: Any = None) -> Tensor:

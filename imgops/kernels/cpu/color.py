@@ -27,7 +27,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
     elif _color.knows(image):
         factors = _color.each(factor, image)
-        _color.constant(out, _color.readable(image, out), factors, [0.0] * len(factors))
+        _color.values("constant", out, _color.readable(image, out), factors, [0.0] * len(factors))
     else:
         _color.computed(out, formula.adjust_brightness, image, factor)
 
@@ -39,13 +39,13 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
         return
     image, factors = _color.readable(image, out), _color.each(factor, image)
     if colors:
-        _color.constant(out, image, factors, _color.luma_means(image))
+        _color.values("constant", out, image, factors, _color.luma_means(image))
         return
     total = image.reshape(len(factors), -1).sum(1, dtype=torch.float64)
     means = [value / (image.numel() // len(factors)) for value in total.tolist()]
     if image.dtype == torch.uint8:  # PIL rounds it
         means = [float(int(mean + 0.5)) for mean in means]
-    _color.constant(out, image, factors, means)
+    _color.values("constant", out, image, factors, means)
 
 
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:

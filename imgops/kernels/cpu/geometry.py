@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
 from imgops.decomposition import geometry as formula
 from imgops.kernels.cpu import _border, _color, _opencv
 from imgops.kernels.cpu.compose import saturate
@@ -38,9 +37,9 @@ def warp_affine(
     interpolation: str,
     border: str,
 ) -> None:
-    if matrix.numel() == 6 and _is_identity(_layout.array(matrix).reshape(2, 3), out, image):
-        out.copy_(image.detach())
-    elif not _by_opencv("warp_affine", out, image, matrix, fill, interpolation, border, _affine):
+    if _copied(out, image, matrix):
+        return
+    if not _by_opencv("warp_affine", out, image, matrix, fill, interpolation, border, _affine):
         _color.computed(out, formula.warp_affine, image, matrix, fill, height, width, interpolation, border)
 
 
@@ -54,12 +53,23 @@ def warp_perspective(
     interpolation: str,
     border: str,
 ) -> None:
-    if matrix.numel() == 9 and _is_identity(_layout.array(matrix).reshape(3, 3), out, image):
-        out.copy_(image.detach())
-    elif not _by_opencv("warp_perspective", out, image, matrix, fill, interpolation, border, _perspective):
+    if _copied(out, image, matrix):
+        return
+    if not _by_opencv("warp_perspective", out, image, matrix, fill, interpolation, border, _perspective):
         _color.computed(
             out, formula.warp_perspective, image, matrix, fill, height, width, interpolation, border
         )
+
+
+def _copied(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
+    """Whether one matrix for all moves nothing; then it is done, in every dtype."""
+    if matrix.shape[:-2].numel() != 1:
+        return False
+    single = matrix.detach().double().reshape(matrix.shape[-2:]).numpy()
+    if not _is_identity(single, out, image):
+        return False
+    out.copy_(image.detach())
+    return True
 
 
 def _is_identity(matrix: np.ndarray, out: Tensor, image: Tensor) -> bool:
@@ -104,7 +114,7 @@ def _by_opencv(
     if image.dtype == torch.bool and interpolation == "nearest":
         fill = None if fill is None else (fill != 0).to(torch.uint8)
         out, image = out.view(torch.uint8), image.view(torch.uint8)
-    where = where if where.is_floating_point() else where.double()
+    where = where if where.dtype in (torch.float32, torch.float64) else where.double()
     size = (out.shape[-1], out.shape[-2])
     how = {"flags": _FLAGS[interpolation], "borderMode": _border.OPENCV[border]}
 
@@ -113,7 +123,8 @@ def _by_opencv(
         colours = _colours(op, fill, image, repeat == 1 and sources.ndim == 4)
         together = interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4)
         together = together and repeat * max(sources[0].size, targets[0].size) <= _SMALL
-        still = [op != "remap" and _is_identity(s, out, image) for s in samples]
+        several = op != "remap" and len(samples) > 1  # a single matrix was looked at before
+        still = [several and _is_identity(s, out, image) for s in samples]
         for i in range(len(sources) // repeat):
             planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
             fills = [colours[j % len(colours)] for j in range(planes.start, planes.stop)]

@@ -137,7 +137,6 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if table.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float32, torch.float64):
         _color.computed(out, formula.lut, image, table)
         return
-    _threads.follow_torch()
     image = _color.readable(image, out)
     channels = image.shape[-3]
     rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256).contiguous().numpy()
@@ -146,6 +145,7 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if table.dtype == torch.uint8 and _color.knows(image):
         _color.table(out, image, rows.reshape(-1, 1, 256) if whole else rows, 1 if whole else channels)
         return
+    _threads.follow_torch()
     if whole:
         # One table for a whole frame, whatever lies where in it; else one for each plane.
         rows = rows.reshape(-1, 256)
