@@ -1,4 +1,4 @@
-"""Colour, filters and warps: the columns of each operator, as in cases.py."""
+"""Color, filters and warps: the columns of each operator, as in cases.py."""
 
 from __future__ import annotations
 

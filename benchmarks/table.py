@@ -74,7 +74,7 @@ KNOWN = {
         "gamma",
         "torchvision",
         False,
-    ): "leaves values beyond 1 as they are; ours are held in [0, 1], one more pass",
+    ): "leaves values beyond 1 as they are; ours are clamped to [0, 1], one more pass",
     ("matrix", "raw", True): "an HWC frame; planes are merged and split around it",
     ("matrix", "raw", False): "an HWC frame; planes go through another pass",
     ("blur", "raw", False): "arrays that are reused; OpenCV works plane by plane either way",

@@ -18,7 +18,7 @@ STEPS, RATE = 8, 400.0
 
 
 def loss(images: Tensor, patch: Tensor, left: int, top: int) -> Tensor:
-    """How far the images are from mid-grey, seen at a third of their size."""
+    """How far the images are from mid-gray, seen at a third of their size."""
     patched = imgops.paste(images, patch.expand(len(images), -1, -1, -1), (left, top))
     return (imgops.resize(patched, (16, 20), "bicubic") - 0.5).square().mean()
 

@@ -35,7 +35,7 @@ def matrices(strength: Tensor, count: int) -> Tensor:
     angle = torch.deg2rad(strength[0]) * draw[0]
     x, y = strength[1] * draw[1], strength[1] * draw[2]
     a, b = angle.cos(), angle.sin()
-    middle = 7.5  # whole numbers are the centres of pixels
+    middle = 7.5  # whole numbers are the centers of pixels
     rows = [a, -b, middle * (1 - a + b) + x, b, a, middle * (1 - a - b) + y]
     return torch.stack(rows, -1).reshape(count, 2, 3)
 

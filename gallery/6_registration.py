@@ -3,7 +3,7 @@ Image registration by gradient descent
 ======================================
 
 Two views of one plane are related by a homography. Given the views, find it: :func:`imgops.warp_perspective` has an exact
-gradient to its matrix, so eight numbers and an optimiser are enough, from coarse to fine.
+gradient to its matrix, so eight numbers and an optimizer are enough, from coarse to fine.
 """
 
 # %%
@@ -33,7 +33,7 @@ second = (
 # %%
 # Eight numbers
 # -------------
-# The parameters are where the four corners of the picture go, in pixels: all eight have one scale, which optimisers like.
+# The parameters are where the four corners of the picture go, in pixels: all eight have one scale, which optimizers like.
 # Four correspondences give the matrix through a linear system, with a gradient.
 
 corners = torch.tensor([[0.0, 0], [255, 0], [255, 255], [0, 255]])
@@ -87,7 +87,7 @@ progress.close()
 # %%
 # Before, during, after
 # ---------------------
-# The first view, warped, in red over the second in cyan: grey where they agree.
+# The first view, warped, in red over the second in cyan: gray where they agree.
 
 error = lambda m: (
     (_points(m, corners) - _points(truth, corners)).norm(dim=-1).mean().item()

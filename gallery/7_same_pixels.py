@@ -126,7 +126,7 @@ figure, ax = plt.subplots(figsize=(8, 2.8), layout="constrained")
 colors = ["#2a7fd4" if name.startswith("imgops") else "#e08a2e" for name in ways]
 bars = ax.barh(list(right), list(right.values()), color=colors)
 ax.bar_label(bars, [f"{value:.1f} %" for value in right.values()], padding=3)
-ax.set(xlabel="patches that are recognised", xlim=(0, 110))
+ax.set(xlabel="patches that are recognized", xlim=(0, 110))
 ax.invert_yaxis()
 ax.spines[["top", "right"]].set_visible(False)
 

@@ -24,7 +24,7 @@ def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     raise error(f"{op}: {must}, got {got}")
 
 
-def broken(condition: Any) -> bool:
+def violates(condition: Any) -> bool:
     """Whether a condition, perhaps symbolic, does not hold.
 
     Backed sizes give a guard; of unbacked ones nothing is known yet, and a run-time assertion is left.
@@ -41,7 +41,7 @@ def broken(condition: Any) -> bool:
 def is_int32(value: Any) -> bool:
     if type(value) is int:
         return INT32_MIN <= value <= INT32_MAX
-    return not (broken(value >= INT32_MIN) or broken(value <= INT32_MAX))
+    return not (violates(value >= INT32_MIN) or violates(value <= INT32_MAX))
 
 
 def number(value: Any) -> Any:
@@ -101,12 +101,12 @@ def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tenso
 
 
 def parameter(op: str, name: str, value: Tensor) -> None:
-    """Small parameters live on the CPU: a kernel reads them without a synchronisation."""
+    """Small parameters live on the CPU: a kernel reads them without a synchronization."""
     if value.device.type not in ("cpu", "meta"):
         fail(ValueError, op, f"{name} must be on the CPU", value.device)
 
 
-def amounts(op: str, name: str, value: Tensor, image: Tensor, *core: int) -> None:
+def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core: int) -> None:
     """A parameter of real numbers: ``core`` of them, for all images or for each one."""
     parameter(op, name, value)
     if value.dtype == torch.bool or value.dtype.is_complex:
@@ -160,7 +160,7 @@ def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, wid
         fail(ValueError, op, f"out must have shape {numbers(*wanted)}", shape(value))
 
 
-def written(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Tensor]]) -> None:
+def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Tensor]]) -> None:
     """``value`` can be written to: none of its elements shares memory with another, or with the others."""
     repeated = 0 in value.stride()
     if repeated and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
@@ -222,7 +222,11 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
     """A size that PIL and OpenCV can count; both factors are known to be >= 0."""
-    if broken(height <= INT32_MAX) or broken(width <= INT32_MAX) or broken(height * width <= MAX_PIXELS):
+    if (
+        violates(height <= INT32_MAX)
+        or violates(width <= INT32_MAX)
+        or violates(height * width <= MAX_PIXELS)
+    ):
         got = f"{number(height)} x {number(width)}"
         fail(ValueError, op, f"{name} must span fewer than 2**31 pixels", got)
 
@@ -244,7 +248,7 @@ def boxes(op: str, boxes: Sequence[Sequence[int]], height: int, width: int) -> N
 
 
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
-    """Normalise a sequence, or an integer tensor, to as many ints as ``names`` has."""
+    """Normalize a sequence, or an integer tensor, to as many ints as ``names`` has."""
     if type(value) is tuple and len(value) == len(names) and all_int(value):
         return value
     must = f"{name} must have {len(names)} integers ({', '.join(names)})"

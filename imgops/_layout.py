@@ -49,7 +49,7 @@ def empty(
     channels: int | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """An uninitialised image of another size with the dtype, device and memory format of ``like``."""
+    """An uninitialized image of another size with the dtype, device and memory format of ``like``."""
     if interleaved is None:
         interleaved = is_interleaved(like)
     size = list(like.shape)
@@ -80,7 +80,7 @@ def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = Tr
     """Memory of a format that a kernel writes an image into: ``target`` itself where it has it, else a copy.
 
     Without a wish either format will do, and a copy is planar.
-    ``settle`` brings a copy back at the end, so after an error nothing has been written. ``read``: whether
+    ``copy_back`` brings a copy back at the end, so after an error nothing has been written. ``read``: whether
     the kernel reads what is there.
     """
     if not interleaved and target.is_contiguous():
@@ -93,7 +93,7 @@ def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = Tr
     return empty(target, *target.shape[-2:], interleaved=interleaved)
 
 
-def settle(target: Tensor, written: Tensor) -> None:
+def copy_back(target: Tensor, written: Tensor) -> None:
     if written is not target:
         target.detach().copy_(written)
 

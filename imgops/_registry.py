@@ -21,15 +21,12 @@ from typing import Any, cast
 
 import torch
 
-from imgops import _call, _refuse, _rows, _torch_private, sharding
+from imgops import _fast_path, _rows, _run, _torch_private, sharding
 from imgops._rows import Contract, Function, Gradient, Operator
 from imgops.autocast import DEVICES
 from imgops.autograd import derived
 from imgops.kernels.cuda import host
 from imgops.vmap import random as random_vmap
-
-#: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
-TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
 
 
 def operator(
@@ -62,7 +59,7 @@ def operator(
         ``kernel(out, *args)`` fills ``out`` on the CPU; ``kernel(*args)`` where the operator mutates or its
         size is dynamic. Devices without a kernel of their own run it through the host.
     fake : callable
-        ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialised output. It runs
+        ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialized output. It runs
         before every call of the kernel. Where the operator mutates it only validates. With
         ``dynamic`` it is ``fake(new_size, *args)``: each ``new_size(min=..., max=...)`` is a size unknown
         yet.
@@ -124,23 +121,22 @@ def operator(
     namespace, _, short = name.partition("::")
     if not (namespace and short):
         raise ValueError(f"operator: name must be 'namespace::name', got {name!r}")
-    if kernel is None or fake is None:
-        _refuse.incomplete(name, "kernel" if kernel is None else "fake")
+    _rows.require(name, "kernel", kernel)
+    _rows.require(name, "fake", fake)
 
     def register(declared: Function) -> Function:
         if name in _rows.table:
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
         signature = inspect.signature(declared)
         contract = _contract(name, signature, mutates, dynamic)
-        if autograd is not None and isinstance(autograd, Gradient) is contract.mutates:
-            _refuse.wrong_gradient(name, contract.mutates, autograd)
+        _rows.require_gradient(name, contract.mutates, autograd)
         row = Operator(
             name=short,
             namespace=namespace,
             contract=contract,
             signature=signature,
-            kernel=kernel,
-            fake=fake,
+            kernel=cast("Function", kernel),
+            fake=cast("Function", fake),
             mutates=tuple(mutates),
             random=random,
             cuda=cuda,
@@ -153,9 +149,11 @@ def operator(
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             row = replace(row, autograd=_completed(row, decomposition, declared))
-        row = replace(row, overload=_define(row, declared))
+        run = _run.runner(row, row.kernel, _run.remembered(row))
+        row = replace(row, fast_path=_fast_path.build(row, run))
+        row = replace(row, overload=_define(row, declared, run))
         _rows.table[name] = row
-        call = wraps(declared)(_call.function(row, TAGGED))
+        call = wraps(declared)(_fast_path.function(row))
         call.operator = row  # type: ignore[attr-defined]
         return call
 
@@ -181,9 +179,10 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
     raise ValueError(f"operator: {name}: {must}, got {tuple(mutates)}")
 
 
-def _define(row: Operator, declared: Function) -> Any:
-    """Hand the facets to torch.library; return the overload."""
-    through_host = _through_host(row)
+def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
+    """Hand the facets to torch.library; return the overload. ``run``: the operator on the CPU."""
+    through_host = _registered(_run.runner(row, _through_host(row), _run.preparation(row)))
+    cuda = _registered(_run.runner(row, row.cuda, _run.preparation(row))) if row.cuda else through_host
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
     tags = [] if row.cuda else [torch.Tag.cudagraph_unsafe]
     if row.random:
@@ -192,28 +191,28 @@ def _define(row: Operator, declared: Function) -> Any:
         tags.append(torch.Tag.dynamic_output_shape)
     tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(row.contract)
     schema = _schema(declared, mutates_args=row.mutates, **_tag_argument(tag))
-    if tag is not None and TAGGED:
+    if tag is not None and _run.TAGGED:
         tags.append(getattr(torch.Tag, tag))
     elif tag is not None:  # then the operator returns nothing, its Python call the buffer
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
     opdef = torch.library.custom_op(
-        row.qualified, _run(row, through_host), mutates_args=row.mutates, schema=schema, tags=tags
+        row.qualified, through_host, mutates_args=row.mutates, schema=schema, tags=tags
     )
     # One device a call: a shared registration cannot be replaced for one device alone.
-    opdef.register_kernel("cpu", _run(row, row.kernel))
-    opdef.register_kernel("cuda", _run(row, row.cuda or through_host))
+    opdef.register_kernel("cpu", _registered(run))
+    opdef.register_kernel("cuda", cuda)
     with warnings.catch_warnings():
         # The fake that PyTorch makes for in-place and out= operators would let every mistake pass.
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
         opdef.register_fake(_registered_fake(row))
     _register_gradient(row, opdef)
-    if row.contract is not Contract.OUT or not TAGGED:
+    if row.contract is not Contract.OUT or not _run.TAGGED:
         opdef.register_vmap(_vmap_rule(row, opdef))
     if row.autocast is not None:
         _torch_private.register_autocast(opdef, row.autocast, DEVICES)
     overload = _torch_private.overload_of(opdef)
-    rule = row.sharding or _refuse.refusal(row, "sharding")
-    if row.contract is Contract.INPLACE and not TAGGED:
+    rule = row.sharding or _rows.missing_facet(row, "sharding")
+    if row.contract is Contract.INPLACE and not _run.TAGGED:
         rule = _without_outputs(rule)
     _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
     return overload
@@ -236,87 +235,60 @@ def _schema(declared: Function, **options: Any) -> str:
 
 
 def _tag_argument(tag: str | None) -> dict[str, Any]:
-    return {"tags": getattr(torch.Tag, tag)} if tag is not None and TAGGED else {}
+    return {"tags": getattr(torch.Tag, tag)} if tag is not None and _run.TAGGED else {}
 
 
 def _through_host(row: Operator) -> Function:
     if row.contract.mutates:
-        return host.round_trip_writing(row.kernel, row.written)
+        return host.round_trip_writing(row.kernel, row.mutated_indices)
     if row.contract is Contract.DYNAMIC:
         return host.round_trip_returning(row.kernel)
     return host.round_trip(row.kernel)
 
 
-def _run(row: Operator, kernel: Function) -> Function:
-    """What a device runs: the fake validates, and allocates where new memory is returned."""
-    if row.contract.mutates:
-        return _writing(row, kernel)
-    fake = row.fake
+def _registered(run: Callable[[Sequence[Any]], Any]) -> Function:
+    """As torch.library calls it: keywords are those of an out= operator."""
 
-    def functional(*args: Any) -> Any:
-        out = fake(*args)
-        kernel(out, *args)
-        return out
+    def kernel(*args: Any, **out: Any) -> Any:
+        return run((*args, *out.values()))
 
-    def dynamic(*args: Any) -> Any:
-        fake(_no_size, *args)
-        return kernel(*args)
-
-    return dynamic if row.contract is Contract.DYNAMIC else functional
+    return kernel
 
 
-def _writing(row: Operator, kernel: Function | None = None) -> Function:
-    """A mutating operator on a device; without a kernel its fake."""
-    validate = _call.validation(row)
+def _registered_fake(row: Operator) -> Function:
+    if row.contract is Contract.DYNAMIC:
+        return lambda *args: row.fake(torch.library.get_ctx().new_dynamic_size, *args)
+    if not row.contract.mutates:
+        return row.fake
+    validate = _run.preparation(row)
 
     def mutating(*args: Any, **out: Any) -> Any:
         every = (*args, *out.values())
-        validate(*every)
-        if kernel is not None:
-            kernel(*every)
-        return _result(row, every)
+        validate(every)
+        return _run.returned(row, every)
 
     return mutating
 
 
-def _no_size(*, min: int = 0, max: int | None = None) -> int:
-    """Stands for a size that only the kernel will know, where the fake merely validates."""
-    return min
-
-
-def _result(row: Operator, args: Sequence[Any]) -> Any:
-    """What a mutating operator returns: before torch 2.13 nothing."""
-    if row.contract is Contract.BUFFERS or not TAGGED:
-        return None
-    return args[0] if row.contract is Contract.INPLACE else args[-1]
-
-
-def _registered_fake(row: Operator) -> Function:
-    def dynamic(*args: Any) -> Any:
-        return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
-
-    if row.contract.mutates:
-        return _writing(row)
-    return dynamic if row.contract is Contract.DYNAMIC else row.fake
-
-
 def _register_gradient(row: Operator, opdef: Any) -> None:
     if row.contract.mutates:
-        recorded: Any = row.autograd or _refuse.refusal(row, "autograd")
+        recorded: Any = row.autograd or _rows.missing_facet(row, "autograd")
         if row.contract is Contract.OUT:
             recorded = None  # PyTorch has no gradient for these
-        _torch_private.register_mutation(opdef, _call.validation(row), recorded, partial(_result, row))
+        result = partial(_run.returned, row)
+        _torch_private.register_mutation(opdef, _run.preparation(row), recorded, result)
         return
-    gradient = cast("Gradient | None", row.autograd)
-    gradient = gradient or Gradient(_refuse.nothing_kept, _refuse.refusal(row, "autograd"))
-    direct = _call.direct(row) if row.contract is Contract.FUNCTIONAL else None
-    _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp, direct)
+    gradient = cast("Gradient | None", row.autograd) or _rows.missing_gradient(row)
+    fast_path = row.fast_path, _fast_path.DISPATCH
+    _torch_private.register_gradient(
+        opdef, gradient.setup_context, gradient.backward, gradient.jvp, fast_path
+    )
 
 
 def _vmap_rule(row: Operator, opdef: Any) -> Function:
-    rule = row.vmap or _refuse.refusal(row, "vmap")
+    rule = row.vmap or _rows.missing_facet(row, "vmap")
     if row.random:
-        rule = random_vmap.honoured(rule)
+        rule = random_vmap.with_randomness(rule)
     return partial(rule, _torch_private.overload_of(opdef))
 
 

@@ -1,4 +1,4 @@
-"""The table of registered operators: what each one is made of."""
+"""The table of registered operators: what each one is made of, and what it says where a facet is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 Function = Callable[..., Any]
 
@@ -65,6 +65,7 @@ class Operator:
     decomposition: Function | None = None
     adjoint: str | None = None
     overload: Any = None
+    fast_path: Callable[[Any], Any] | None = None
 
     @property
     def qualified(self) -> str:
@@ -77,13 +78,56 @@ class Operator:
         return sum("Tensor" in str(p.annotation) for p in parameters if p.kind is not p.KEYWORD_ONLY)
 
     @property
-    def written(self) -> list[int]:
-        """Which of the arguments the operator writes to."""
+    def mutated_indices(self) -> list[int]:
+        """The positions of the arguments that the operator writes to."""
         names = list(self.signature.parameters)
         return [names.index(name) for name in self.mutates]
 
 
 table: dict[str, Operator] = {}
+
+#: How a user adds each facet.
+_HOW = {
+    "kernel": "kernel=f, where f(out, *args) fills out",
+    "fake": "fake=f, where f(*args) validates and returns an empty output",
+    "autograd": "autograd=imgops.Gradient(...), or decomposition=f to derive it from",
+    "vmap": "vmap=f; imgops.vmap.leading serves operators over (..., C, H, W)",
+    "sharding": "sharding=f; imgops.sharding.leading serves operators over (..., C, H, W)",
+    "adjoint": "adjoint=name, for a linear operator",
+}
+
+
+def require(name: str, facet: str, given: object) -> None:
+    if given is None:
+        raise TypeError(f"operator: {name} must have a {facet}, got None: pass {_HOW[facet]}")
+
+
+def require_gradient(name: str, mutates: bool, given: object) -> None:
+    """A mutating operator takes a function as its gradient, any other a ``Gradient``."""
+    if given is not None and isinstance(given, Gradient) is mutates:
+        wanted = "a function, for an operator that mutates" if mutates else "an imgops.Gradient"
+        raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(given).__name__}")
+
+
+def missing(row: Operator, facet: str) -> NoReturn:
+    must = f"{row.name}: {facet} must be a facet of {row.qualified}, got none"
+    raise NotImplementedError(f"{must}: register the operator with {_HOW[facet]}")
+
+
+def missing_facet(row: Operator, facet: str) -> Function:
+    """A function that stands where the facet would, and raises."""
+
+    def refuse(*args: Any, **keywords: Any) -> NoReturn:
+        missing(row, facet)
+
+    return refuse
+
+
+def missing_gradient(row: Operator) -> Gradient:
+    def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    return Gradient(save_nothing, missing_facet(row, "autograd"))
 
 
 def operators(namespace: str = "imgops") -> Mapping[str, Operator]:

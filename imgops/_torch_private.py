@@ -22,6 +22,11 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch._library.utils import fill_defaults
 from torch.autograd import profiler
 from torch.autograd.function import _SingleLevelFunction
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+from torch.utils._pytree import tree_flatten as tree_flatten
+from torch.utils._pytree import tree_leaves as tree_leaves
+from torch.utils._pytree import tree_map_only as tree_map_only
+from torch.utils._pytree import tree_unflatten as tree_unflatten
 
 _is_compiling = torch.compiler.is_compiling
 _grad_enabled = torch.is_grad_enabled
@@ -32,7 +37,7 @@ _functorch_level = maybe_current_level
 _is_legacy_batched = is_legacy_batchedtensor
 
 
-def nothing_watches() -> bool:
+def can_bypass_dispatcher() -> bool:
     """Whether no mode, transform, tracer or profiler would see an operator call.
 
     With plain CPU tensors that no gradient is wanted for, such a call may run the kernel directly and
@@ -66,12 +71,13 @@ def register_gradient(
     setup_context: Callable[..., None],
     backward: Callable[..., Any],
     jvp: Callable[..., Any] | None,
-    direct: Callable[[Any], Any] | None = None,
+    fast_path: tuple[Callable[[Any], Any] | None, object] = (None, None),
 ) -> None:
     """``opdef.register_autograd``, made right under torch.func and in forward mode.
 
-    ``direct(args)`` is the operator without the dispatcher, or None where that cannot be: a compiled graph
-    comes here for every call, and what is below costs more than many kernels.
+    ``fast_path``: a function of the arguments that skips the rest of the dispatcher, and what it returns
+    where that cannot be. A compiled graph comes here for every call, and what is below costs more than many
+    kernels.
 
     The stock Autograd kernel of a custom operator fails under ``torch.func.grad`` and gives a silent
     zero tangent in forward mode. This one records a single-level function at each functorch level,
@@ -106,17 +112,20 @@ def register_gradient(
         body["jvp"] = staticmethod(lambda ctx, *tangents: jvp(ctx, *tangents[:-1]))
     function: Any = type(f"{opdef._namespace}_{opdef._name}", (_SingleLevelFunction,), body)
 
+    direct, dispatch = fast_path
+
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
-        if direct is not None and nothing_watches():
+        records = _grad_enabled() and _C._any_requires_grad(*args)
+        if direct is not None and not records and can_bypass_dispatcher():
             out = direct(args)
-            if out is not None:
+            if out is not dispatch:
                 return out
         run_deferred()
         forward_mode = forward_ad._current_level >= 0
         if forward_mode and (jvp is None or _forward_levels() > 1) and _any_dual(args):
             must = f"forward-mode AD of this order must have a rule{'' if jvp else ' (the jvp of autograd=)'}"
             raise NotImplementedError(f"{opdef._name}: {must}, got none")
-        if (forward_mode and jvp is not None) or (_grad_enabled() and _C._any_requires_grad(*args)):
+        if records or (forward_mode and jvp is not None):
             with enable_single_level_autograd_function():
                 return function.apply(*args, keyset)
         return below(keyset, args)
@@ -129,7 +138,7 @@ _EXCLUDED = _C._dispatch_tls_local_exclude_set()
 
 
 @contextmanager
-def afresh() -> Iterator[None]:
+def default_dispatch_state() -> Iterator[None]:
     """The dispatcher as a new thread has it, whatever called a kernel: autograd records, autocast is off.
 
     A kernel runs below autograd, perhaps in a transform of torch.func or in the handler of a mode; its own
@@ -163,7 +172,7 @@ def register_mutation(
                 f"{opdef._name}(): functions with out=... arguments don't support automatic differentiation, "
                 "but one of the arguments requires grad."
             )
-        check(*every)
+        check(every)
         recorded(*every)
         return result(every)
 

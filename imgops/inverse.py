@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 import torch
 from torch import Tensor
 
-from imgops import _check, _refuse, _rows
+from imgops import _check, _rows
 from imgops.config import Crop, Pad, Resize
 from imgops.ops import compose
 from imgops.ops.resize import resize, splat
@@ -57,7 +57,7 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     if row is None:
         raise TypeError(f"adjoint: op must be an operator of imgops.operator, got {op!r}")
     if row.adjoint is None:
-        _refuse.missing(row, "adjoint")
+        _rows.missing(row, "adjoint")
 
     def transpose(cotangent: Tensor, image: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         point = torch.zeros_like(image, dtype=cotangent.dtype, device=cotangent.device)

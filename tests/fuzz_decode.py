@@ -31,17 +31,17 @@ def seeds() -> tuple[bytes, ...]:
     """A small valid file of each kind that the three formats have."""
     noise = np.random.default_rng(0).integers(0, 256, (23, 17, 4), dtype=np.uint8)
     smooth = np.linspace(0, 255, 23 * 17 * 3).reshape(23, 17, 3).astype(np.uint8)
-    rgba, rgb, grey = Image.fromarray(noise), Image.fromarray(smooth), Image.fromarray(noise[..., 0])
+    rgba, rgb, gray = Image.fromarray(noise), Image.fromarray(smooth), Image.fromarray(noise[..., 0])
     exif = Image.Exif()
     exif[0x0112] = 6
     files: list[tuple[Image.Image, str, dict[str, object]]] = [
         (rgb, "JPEG", {}),
         (rgb, "JPEG", {"progressive": True, "exif": exif}),
         (rgb, "JPEG", {"subsampling": 0, "restart_marker_blocks": 2}),
-        (grey, "JPEG", {"quality": 10}),
+        (gray, "JPEG", {"quality": 10}),
         (rgb.convert("CMYK"), "JPEG", {}),
         (rgba, "PNG", {}),
-        (grey.convert("1"), "PNG", {}),
+        (gray.convert("1"), "PNG", {}),
         (rgb.quantize(8), "PNG", {"transparency": 3, "exif": exif}),
         (Image.fromarray(noise[..., 0].astype(np.uint16) * 257), "PNG", {}),
         (rgba.convert("LA"), "PNG", {}),

@@ -86,7 +86,7 @@ _FACTS = {
     "warp_perspective": ("`cv2.warpPerspective`", "0", "uint8, floats; nearest: all", "1 level; floats 1e-5"),
     "remap": ("`cv2.remap`", "0", "uint8, floats; nearest: all", "1 level; floats 1e-5"),
     "remap_adjoint": ("transpose of remap", "1e-12", "floats", "1e-5"),
-    "remap_slope": ("derivative of remap in its map", "1e-12", "floats", "1e-5"),
+    "remap_grad_map": ("derivative of remap in its map", "1e-12", "floats", "1e-5"),
     "resized_crop": (
         "`Image.crop(box).resize`, `cv2.resize` of a slice",
         "as resize",
@@ -104,7 +104,7 @@ _FACTS = {
     ),
     "erase": ("`PIL.Image.paste`", "0", "all", "0"),
     "blend": ("`PIL.Image.blend`", "uint8 0; floats 1e-6", "uint8, floats", "uint8 0; floats 1e-5"),
-    "encode_image": ("`PIL.Image.save`", "0 (bytes)", "uint8; grey png: uint16", ""),
+    "encode_image": ("`PIL.Image.save`", "0 (bytes)", "uint8; gray png: uint16", ""),
     "decode_image": ("`PIL.Image.open`", "0", "uint8", ""),
 }
 

@@ -222,7 +222,7 @@ def weights_pil(name: str, size: int, low: float, high: float, out: int) -> np.n
     kernel, support = {
         "box": (lambda x: 1.0 if -0.5 < x <= 0.5 else 0.0, 0.5),
         "bilinear": (lambda x: max(1 - abs(x), 0.0), 1.0),
-        "hamming": (lambda x: sinc(x) * (0.54 + 0.46 * cos(pi * x)) if abs(x) < 1 else 0.0, 1.0),
+        "hamming": (lambda x: sinc(x) * (float(np.float32(0.54)) + float(np.float32(0.46)) * cos(pi * x)) if abs(x) < 1 else 0.0, 1.0),
         "bicubic": (cubic, 2.0),
         "lanczos": (lambda x: sinc(x) * sinc(x / 3) if -3 <= x < 3 else 0.0, 3.0),
     }[name]

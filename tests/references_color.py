@@ -1,4 +1,4 @@
-"""What PIL and OpenCV make of one image ``(C, H, W)``, for the operators of colour and levels."""
+"""What PIL and OpenCV make of one image ``(C, H, W)``, for the operators of color and levels."""
 
 from __future__ import annotations
 

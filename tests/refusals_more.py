@@ -1,4 +1,4 @@
-"""Refusals of colour, levels, warps, filters and mixes; the image of every call is (2, 3, 5, 6)."""
+"""Refusals of color, levels, warps, filters and mixes; the image of every call is (2, 3, 5, 6)."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def dtypes_of(sample: Sample) -> tuple[torch.dtype, ...]:
         return MOVEMENT_DTYPES if "nearest" in sample.id else RESIZE_DTYPES
     if sample.op == "accumulate":
         return (torch.float32, torch.float64)
-    if sample.op.endswith("_adjoint") or sample.op == "remap_slope":
+    if sample.op.endswith("_adjoint") or sample.op == "remap_grad_map":
         return tuple(d for d in RESIZE_DTYPES if d.is_floating_point)
     if sample.op.startswith("resize"):
         _, args, _ = sample.call(Maker())

@@ -1,4 +1,4 @@
-"""Samples of colour and levels."""
+"""Samples of color and levels."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ FILTERS: tuple[Sample, ...] = (
 
 MIXES: tuple[Sample, ...] = (
     _single("erase", "zero", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5))),
-    _single("erase", "clipped-colour", lambda m: (m.image(3, 5, 6), (-3, 2, 2, 9), (1, 0, 1))),
+    _single("erase", "clipped-color", lambda m: (m.image(3, 5, 6), (-3, 2, 2, 9), (1, 0, 1))),
     _single("erase", "empty", lambda m: (m.image(3, 5, 6), (3, 3, 3, 3), 1)),
     _single("erase", "pixels", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5), m.image(3, 5, 6))),
     _single(

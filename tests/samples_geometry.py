@@ -122,7 +122,7 @@ WARP_ADJOINTS: tuple[Sample, ...] = (
     ),
     *(
         Sample(
-            "remap_slope",
+            "remap_grad_map",
             f"{n}-{b}",
             lambda m, n=n, b=b: (m.image(3, 4, 5), m.image(3, 7, 9), _positions(m, 4, 5), None, n, b),
         )

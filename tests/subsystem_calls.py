@@ -1,4 +1,4 @@
-"""Colour, levels, warps, filters and mixes beside the same thing in plain PyTorch: dense, slow, and obvious."""
+"""Color, levels, warps, filters and mixes beside the same thing in plain PyTorch: dense, slow, and obvious."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def hue(x: Tensor, f: Tensor) -> Tensor:
         (high, low, falling),
     ]
     out = torch.zeros_like(x)
-    for i, colours in enumerate(parts):
-        out = torch.where((at.floor() == i)[..., None, :, :], torch.stack(colours, -3), out)
+    for i, colors in enumerate(parts):
+        out = torch.where((at.floor() == i)[..., None, :, :], torch.stack(colors, -3), out)
     return out
 
 
@@ -177,8 +177,8 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Tensor, ...
         ),
         (SMALL, MAP),
     ),
-    "remap_slope": (
-        lambda g, x, m: ops.remap_slope(g, x, m, None, "bilinear", "constant"),
+    "remap_grad_map": (
+        lambda g, x, m: ops.remap_grad_map(g, x, m, None, "bilinear", "constant"),
         lambda g, x, m: pulled(lambda at: remap(x, at), m, g),
         (SMALL, IMAGE, MAP),
     ),

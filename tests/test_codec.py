@@ -170,12 +170,12 @@ def test_hostile_files(name: str) -> None:
 
 def test_interlaced_and_black_images_are_whole() -> None:
     """Those are unpacked twice: a black last row looks like one that never came."""
-    for depth, colour, pixel in ((8, 2, 3), (8, 6, 4), (1, 0, 0.125), (4, 3, 0.5), (16, 2, 6)):
+    for depth, color, pixel in ((8, 2, 3), (8, 6, 4), (1, 0, 0.125), (4, 3, 0.5), (16, 2, 6)):
         for width, height in ((1, 1), (3, 5), (8, 8), (13, 21)):
             kind, body = header(width, height)
             rows = b"".join(b"\0" + b"\0" * int(np.ceil(width * pixel)) for _ in range(height))
-            chunks = [(kind, body[:8] + bytes([depth, colour, 0, 0, 0]))]
-            chunks += [(b"PLTE", bytes(48))] if colour == 3 else []
+            chunks = [(kind, body[:8] + bytes([depth, color, 0, 0, 0]))]
+            chunks += [(b"PLTE", bytes(48))] if color == 3 else []
             raw = png(*chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
             assert imgops.decode_image(tensor(raw)).shape == (3, height, width)
             short = png(*chunks, (b"IDAT", zlib.compress(rows[:-1])), (b"IEND", b""))
@@ -194,7 +194,7 @@ def test_interlaced_and_black_images_are_whole() -> None:
             for x, y, step_x, step_y in passes:
                 columns, count = len(range(x, width, step_x)), len(range(y, height, step_y))
                 rows += (b"\0" + b"\0" * int(np.ceil(columns * pixel))) * (count if columns else 0)
-            chunks[0] = kind, body[:8] + bytes([depth, colour, 0, 0, 1])
+            chunks[0] = kind, body[:8] + bytes([depth, color, 0, 0, 1])
             raw = png(*chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
             assert imgops.decode_image(tensor(raw)).shape == (3, height, width)
             short = png(*chunks, (b"IDAT", zlib.compress(rows[:-1])), (b"IEND", b""))
@@ -231,7 +231,7 @@ BYTES = torch.zeros(10, dtype=torch.uint8)
 PIXELS = torch.zeros(3, 4, 5, dtype=torch.uint8)
 REFUSALS = (
     (TypeError, "encode_image: image must be a Tensor, got list", lambda: imgops.encode_image([1])),
-    (TypeError, "encode_image: image must be uint8, or uint16 for a grey png, got torch.float32", lambda: imgops.encode_image(PIXELS.float())),
+    (TypeError, "encode_image: image must be uint8, or uint16 for a gray png, got torch.float32", lambda: imgops.encode_image(PIXELS.float())),
     (TypeError, "encode_image: image must be uint8 for jpeg, got torch.uint16", lambda: imgops.encode_image(PIXELS.to(torch.uint16))),
     (ValueError, "encode_image: image must have 1 or 3 channels for jpeg, got 2", lambda: imgops.encode_image(PIXELS[:2])),
     (ValueError, "encode_image: image must have 1 channels for png of uint16, got 3", lambda: imgops.encode_image(PIXELS.to(torch.uint16), "png")),

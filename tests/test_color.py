@@ -1,4 +1,4 @@
-"""Colour and levels against PIL and OpenCV, image by image, in every dtype, memory format and batch shape."""
+"""Color and levels against PIL and OpenCV, image by image, in every dtype, memory format and batch shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from samples import BATCHES, COLORS, DEVICES, FORMATS, Maker, Sample, dtypes_of
 from torch import Tensor
 
 import imgops
-from imgops.kernels.cpu import _color
+from imgops.kernels.cpu import native
 
 CORE = {"color_matrix": (2,), "color_sequence": (1, 1), "lut": (2,)}
 
@@ -97,12 +97,12 @@ def photo() -> Tensor:
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("native", [True, False])
-def test_a_photograph_to_the_bit(photo: Tensor, native: bool, interleaved: bool, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("built", [True, False])
+def test_a_photograph_to_the_bit(photo: Tensor, built: bool, interleaved: bool, monkeypatch: Any) -> None:
     """The native pass and the decomposition that stands in for it, at many factors."""
-    if not native:
-        monkeypatch.setattr(_color, "native", None)
-    elif _color.native is None:
+    if not built:
+        monkeypatch.setattr(native, "module", None)
+    elif native.module is None:
         pytest.skip("built without the native module")
     image = photo.permute(1, 2, 0).contiguous().permute(2, 0, 1) if interleaved else photo
     for factor in (0.0, 0.1, 0.37, 0.999, 1.0, 1.4, 2.5, -0.5):
@@ -116,14 +116,14 @@ def test_a_photograph_to_the_bit(photo: Tensor, native: bool, interleaved: bool,
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_the_native_pass_is_the_decomposition(photo: Tensor, dtype: torch.dtype, monkeypatch: Any) -> None:
     """At every level of vector instructions, to the bit but for the order of a float mean."""
-    if _color.native is None:
+    if native.module is None:
         pytest.skip("built without the native module")
     image = photo if dtype == torch.uint8 else photo / 255
     image = image[..., :37, :41]  # no multiple of a vector
     from imgops.decomposition import color
 
     for level in (0, 1, 2):
-        monkeypatch.setattr(_color, "_LEVEL", level)
+        monkeypatch.setattr(native, "SIMD_LEVEL", level)
         for op in ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue"):
             for factor in (0.3, 1.0, 1.7, -0.2):
                 for x in (image, image.permute(1, 2, 0).contiguous().permute(2, 0, 1)):
@@ -161,9 +161,9 @@ def test_levels_by_every_kind_of_machine(
                 one = [getattr(references_color, op)(y, *amounts) for y in x]
             wanted = torch.stack(one)
             for level in (0, 1, 2, None):
-                monkeypatch.setattr(_color, "_LEVEL", level or 0)
+                monkeypatch.setattr(native, "SIMD_LEVEL", level or 0)
                 if level is None:
-                    monkeypatch.setattr(_color, "native", None)
+                    monkeypatch.setattr(native, "module", None)
                 for y in (x, x.movedim(-3, -1).contiguous().movedim(-1, -3)):
                     found = getattr(imgops, op)(y, *amounts)
                     if dtype == torch.uint8:

@@ -84,7 +84,7 @@ def test_any_photograph_loads(size: tuple[int, int], mode: str, tmp_path: Path) 
     assert demo.load(str(path)).shape == (3, demo.HEIGHT, demo.WIDTH)
 
 
-def test_orientation_is_honoured(tmp_path: Path) -> None:
+def test_orientation_is_honored(tmp_path: Path) -> None:
     picture = Image.new("RGB", (40, 40))
     picture.paste((255, 0, 0), (0, 0, 40, 20))
     exif = picture.getexif()

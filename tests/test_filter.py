@@ -154,8 +154,8 @@ def erased(x: Tensor, out: Tensor, box: list[int], value: Any, index: int) -> No
     if isinstance(value, Tensor):
         wanted[:, rows, columns] = value.reshape(-1, *x.shape)[index][:, rows, columns]
     else:
-        colour = torch.as_tensor(value, dtype=torch.float64).expand(len(x)).to(x.dtype)
-        wanted[:, rows, columns] = colour[:, None, None]
+        color = torch.as_tensor(value, dtype=torch.float64).expand(len(x)).to(x.dtype)
+        wanted[:, rows, columns] = color[:, None, None]
     assert bits_equal(out, wanted)
 
 

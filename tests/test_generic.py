@@ -28,7 +28,7 @@ INNER = [s for s in EVERY if not s.edge]
 # Shapes whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in EVERY if (not s.edge or "one-" in s.id) and s not in CODECS]
 #: Operators whose gradient is derived from their decomposition.
-DERIVED = {s.op for s in COLORS + FILTERS + MIXES} | {"remap_slope"}
+DERIVED = {s.op for s in COLORS + FILTERS + MIXES} | {"remap_grad_map"}
 FIRST = [next(s for s in INNER if s.op == op) for op in operators()]
 
 

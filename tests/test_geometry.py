@@ -27,7 +27,7 @@ def by_opencv(op: str, image: Tensor, where: Tensor, size: Any, name: str, borde
     if image.dtype in (torch.float16, torch.bfloat16):
         carrier = image.float()
     channels = image.shape[0]
-    colour = [float(v) for v in (np.ravel(fill).tolist() * channels)[:channels]]
+    color = [float(v) for v in (np.ravel(fill).tolist() * channels)[:channels]]
     options = {"borderMode": references._BORDERS[border]}
 
     def one(plane: np.ndarray, value: Any) -> np.ndarray:
@@ -38,11 +38,11 @@ def by_opencv(op: str, image: Tensor, where: Tensor, size: Any, name: str, borde
         return warp(plane, at, size[::-1], flags=FLAGS[name], borderValue=value, **options)
 
     if references.is_interleaved(image) and channels <= 4:
-        frame = one(carrier.permute(1, 2, 0).numpy(), (*colour, *(0,) * (4 - channels)))
+        frame = one(carrier.permute(1, 2, 0).numpy(), (*color, *(0,) * (4 - channels)))
         out = torch.from_numpy(frame.reshape(*frame.shape[:2], channels)).permute(2, 0, 1)
     else:
         planes = carrier.contiguous().numpy()
-        out = torch.stack([torch.from_numpy(one(p, (v,) * 4)) for p, v in zip(planes, colour)])
+        out = torch.stack([torch.from_numpy(one(p, (v,) * 4)) for p, v in zip(planes, color)])
     return out.to(image.dtype)
 
 

@@ -39,7 +39,7 @@ def test_round_trip_of_what_is_written(sample: Sample, monkeypatch: pytest.Monke
     for format in ("planar", "interleaved", "sliced"):
         call = sample.checked(Maker(format=format, batch=(2,)))
         args = (*call.op_args, *call.op_keywords.values())
-        written = call.row.written
+        written = call.row.mutated_indices
         wanted, found = ([a.clone() if i in written else a for i, a in enumerate(args)] for _ in range(2))
         call.row.kernel(*wanted)
         monkeypatch.setattr(host, "_HOST", "elsewhere")  # every tensor is copied

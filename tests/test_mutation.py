@@ -56,7 +56,7 @@ def test_out_is_a_sample_of_a_batch_without_a_copy(monkeypatch: pytest.MonkeyPat
     from imgops import _layout
 
     made = []
-    monkeypatch.setattr(_layout, "settle", lambda target, written: made.append(written is target))
+    monkeypatch.setattr(_layout, "copy_back", lambda target, written: made.append(written is target))
     image, source = torch.rand(3, 7, 9), torch.rand(3, 4, 5)
     for format in ("planar", "interleaved"):
         batch = formatted(torch.zeros(4, 3, 7, 9), format)

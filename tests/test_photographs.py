@@ -1,4 +1,4 @@
-"""Real pictures through whole pipelines: photographs, a palette, grey, alpha, one pixel, thirty-five million."""
+"""Real pictures through whole pipelines: photographs, a palette, gray, alpha, one pixel, thirty-five million."""
 
 from __future__ import annotations
 

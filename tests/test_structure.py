@@ -196,7 +196,7 @@ def test_a_name_is_registered_once() -> None:
 
 def test_public_names() -> None:
     assert imgops.__all__ == sorted(imgops.__all__)
-    inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_slope"}
+    inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_grad_map"}
     assert set(operators()) - set(imgops.__all__) == inner
     for name in imgops.__all__:
         assert getattr(imgops, name).__doc__, name

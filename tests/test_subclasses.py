@@ -58,7 +58,7 @@ def test_the_first_image_decides() -> None:
 
 
 def test_metadata_of_a_class_that_hands_it_on() -> None:
-    class Labelled(tv_tensors.Image):
+    class Labeled(tv_tensors.Image):
         label: str
 
         @classmethod
@@ -67,10 +67,10 @@ def test_metadata_of_a_class_that_hands_it_on() -> None:
             out.label = like.label
             return out
 
-    image = X.clone().as_subclass(Labelled)
+    image = X.clone().as_subclass(Labeled)
     image.label = "cat"
     out = imgops.resize(image, (3, 4))
-    assert type(out) is Labelled and out.label == "cat"
+    assert type(out) is Labeled and out.label == "cat"
 
 
 def test_gradients_pass_through() -> None:

@@ -13,30 +13,30 @@ from imgops import _torch_private as private
 
 
 def test_nothing_watches_by_default() -> None:
-    assert private.nothing_watches()
+    assert private.can_bypass_dispatcher()
 
 
 def test_stacks_count_modes() -> None:
     with TorchDispatchMode():
-        assert _C._len_torch_dispatch_stack() == 1 and not private.nothing_watches()
+        assert _C._len_torch_dispatch_stack() == 1 and not private.can_bypass_dispatcher()
     with TorchFunctionMode():
-        assert _C._len_torch_function_stack() == 1 and not private.nothing_watches()
+        assert _C._len_torch_function_stack() == 1 and not private.can_bypass_dispatcher()
 
 
 def test_levels_are_seen() -> None:
     seen = []
-    torch.func.grad(lambda x: (seen.append(private.nothing_watches()), x.sum())[1])(torch.ones(2))
-    torch.vmap(lambda x: (seen.append(private.nothing_watches()), x)[1])(torch.ones(2))
+    torch.func.grad(lambda x: (seen.append(private.can_bypass_dispatcher()), x.sum())[1])(torch.ones(2))
+    torch.vmap(lambda x: (seen.append(private.can_bypass_dispatcher()), x)[1])(torch.ones(2))
     assert seen == [False, False]
     with forward_ad.dual_level():
-        assert forward_ad._current_level >= 0 and not private.nothing_watches()
+        assert forward_ad._current_level >= 0 and not private.can_bypass_dispatcher()
     assert forward_ad._current_level < 0
 
 
 def test_profiler_is_seen() -> None:
     with torch.profiler.profile():
-        assert not private.nothing_watches()
-    assert private.nothing_watches()
+        assert not private.can_bypass_dispatcher()
+    assert private.can_bypass_dispatcher()
 
 
 def test_forward_levels() -> None:
@@ -94,7 +94,7 @@ def test_keyset_names() -> None:
 
 
 def test_a_kernel_runs_as_in_a_new_thread() -> None:
-    """``afresh``: below autograd and inside an autocast region, its own tensors are recorded, and in float32."""
+    """``default_dispatch_state``: below autograd and inside an autocast region, its own tensors are recorded, and in float32."""
     seen: list[tuple[bool, torch.dtype]] = []
 
     def look() -> None:
@@ -104,7 +104,7 @@ def test_a_kernel_runs_as_in_a_new_thread() -> None:
 
     with torch._C._AutoDispatchBelowAutograd(), torch.autocast("cpu", torch.bfloat16):
         look()
-        with private.afresh(), torch.enable_grad():
+        with private.default_dispatch_state(), torch.enable_grad():
             look()
         look()
     assert seen == [(False, torch.bfloat16), (True, torch.float32), (False, torch.bfloat16)]

@@ -312,7 +312,7 @@ def test_a_hook_in_a_pipeline_sees_its_tensor() -> None:
 
 
 def test_threads_draw_for_themselves() -> None:
-    """What a recipe made is shared by all threads."""
+    """What a spec made is shared by all threads."""
     image = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
     policy, before = ours.RandAugment(num_ops=4, per_sample=True), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

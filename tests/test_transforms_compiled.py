@@ -94,8 +94,8 @@ def test_a_pipeline_of_tv_tensors_is_one_graph() -> None:
         ours.RandomAffine(20),
         ours.Resize(24),
     ]
-    colours = [ours.ColorJitter(0.2), ours.ToDtype(torch.float32, scale=True), ours.Normalize([0.5], [0.5])]
-    pipeline = ours.Compose([*steps, *colours])
+    colors = [ours.ColorJitter(0.2), ours.ToDtype(torch.float32, scale=True), ours.Normalize([0.5], [0.5])]
+    pipeline = ours.Compose([*steps, *colors])
     graph, counting = compiled(pipeline)
     for seed in range(5):
         found, wanted = seeded(seed, graph, given), seeded(seed, pipeline, given)

@@ -186,13 +186,13 @@ class TestPad:
     def test_indices_are_opencvs(self) -> None:
         import cv2
 
-        from imgops.kernels.cpu import _border
+        from imgops.decomposition._borders import folded
 
         for mode in ("edge", "reflect", "symmetric", "wrap"):
-            flag = _border.OPENCV[mode]
+            flag = references._BORDERS[mode]
             for size in (1, 2, 3, 7):
                 wanted = [cv2.borderInterpolate(i, size, flag) for i in range(-19, size + 23)]
-                assert _border.indices(mode, size, 19, 23).tolist() == wanted
+                assert folded(mode, torch.arange(-19, size + 23), size).tolist() == wanted
 
 
 class TestResize:
@@ -210,7 +210,7 @@ class TestResize:
         self, height: int, width: int, h: int, w: int, channels: int, format: str, name: str
     ) -> None:
         x = picture(channels, height, width, torch.uint8, format)
-        if channels == 4:  # PIL's RGBA multiplies colours by alpha; CMYK treats four channels alike
+        if channels == 4:  # PIL's RGBA multiplies colors by alpha; CMYK treats four channels alike
             array = x.permute(1, 2, 0).contiguous().numpy()
             whole = Image.frombytes("CMYK", (width, height), array.tobytes())
         else:
@@ -319,80 +319,6 @@ class TestResize:
             for j in range(2):
                 one = imgops.resize(x[i, j], (5, 6), "bicubic", box=boxes[i, j].tolist())
                 assert bits_equal(out[i, j], one)
-
-    def test_both_ways_of_the_antialiased_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the native module, or with a PIL that computes in another way, PIL itself does it."""
-        from imgops.kernels.cpu import _resample
-
-        u8, f32 = picture(3, 33, 41, torch.uint8, "interleaved"), picture(3, 33, 41, torch.float32, "planar")
-        f64 = f32.double()
-        call = lambda x: imgops.resize(x, (20, 50), "lanczos", box=(1.5, 2, 40, 30.25))  # noqa: E731
-        native = [call(x) for x in (u8, f32, f64)]
-        _resample.pil_order.cache_clear()
-        monkeypatch.setattr(_resample, "native", None)
-        by_pil = [call(x) for x in (u8, f32, f64)]
-        monkeypatch.undo()
-        _resample.pil_order.cache_clear()
-        assert bits_equal(native[0], by_pil[0])
-        torch.testing.assert_close(native[1], by_pil[1], rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(native[2], by_pil[2], rtol=1e-12, atol=1e-12)
-
-    def test_scalar_and_vector_code_agree(self) -> None:
-        from imgops.kernels.cpu import _resample
-
-        if _resample.native is None:
-            pytest.skip("the native module was not built")
-        for channels in (1, 2, 3, 4, 5):
-            x = picture(channels, 45, 53, torch.uint8, "interleaved" if channels > 1 else "planar")
-            for size in ((20, 21), (90, 17), (17, 99)):
-                tables = _resample.pil_tables("lanczos", (45, 53), (0, 0, 53, 45), size)
-                outs = []
-                for level in (0, 1, 2):
-                    out = torch.empty((*size, channels), dtype=torch.uint8)
-                    pointers = [t.pointers for t in tables]
-                    assert _resample.native(
-                        "B", out.data_ptr(), x.data_ptr(), 1, 45, 53, channels, *pointers, False, level
-                    )
-                    outs.append(out)
-                assert bits_equal(outs[0], outs[1]) and bits_equal(outs[0], outs[2])
-
-    def test_tables_of_the_native_module_are_those_of_numpy(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from imgops.kernels.cpu import _tables
-
-        if _tables.native is None:
-            pytest.skip("the native module was not built")
-        rng = np.random.default_rng(0)
-        for i in range(400):
-            name, size, out = (
-                list(_tables._FILTERS)[i % 5],
-                int(rng.integers(1, 300)),
-                int(rng.integers(1, 200)),
-            )
-            low = rng.uniform(0, size) if i % 3 else 0.0
-            high = rng.uniform(low, size) if i % 2 else float(size)
-            found = _tables._pil(name, size, low, high, out, bool(i % 4))
-            with monkeypatch.context() as patch:
-                patch.setattr(_tables, "native", None)
-                wanted = _tables._pil(name, size, low, high, out, bool(i % 4))
-            assert np.array_equal(found.start, wanted.start) and np.array_equal(found.length, wanted.length)
-            near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # two libraries' sines
-            np.testing.assert_allclose(found.weight, wanted.weight, rtol=0, atol=near)
-
-    def test_a_pil_that_computes_otherwise_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from imgops.kernels.cpu import _resample, _tables
-
-        monkeypatch.setattr(_tables, "native", None)
-        monkeypatch.setattr(_tables, "_FILTERS", {**_tables._FILTERS, "box": (_tables._bilinear, 0.6)})
-        _tables._pil_cached.cache_clear()
-        _resample.pil_order.cache_clear()
-        assert _resample.pil_order() is None
-        monkeypatch.undo()
-        _tables._pil_cached.cache_clear()
-        _resample.pil_order.cache_clear()
-        if _resample.native is not None:
-            assert _resample.pil_order() is not None, (
-                "this PIL resamples in a way imgops does not know: it is called itself"
-            )
 
 
 def test_large_images() -> None:

@@ -67,7 +67,7 @@ FORMULAS: dict[str, tuple[str, str]] = {
     "color_matrix": (r"y_p = A\, x_p + b", _NONE),
     "color_sequence": (
         r"y = (f_{o_K} \circ \dots \circ f_{o_1})(x)",
-        "as the steps: only sharpness looks at neighbours",
+        "as the steps: only sharpness looks at neighbors",
     ),
     "invert": (r"y = 255 - x\ \text{(uint8)},\quad 1 - x\ \text{(floats)}", _NONE),
     "posterize": (r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}", _NONE),

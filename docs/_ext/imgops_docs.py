@@ -36,7 +36,7 @@ FAMILIES = {
     "Movement": ("crop", "paste", "pad", "flip", "rotate90", "erase"),
     "Resizing": ("resize", "resized_crop"),
     "Warps": ("warp_affine", "warp_perspective", "remap"),
-    "Colour": (
+    "Color": (
         "adjust_brightness",
         "adjust_contrast",
         "adjust_saturation",

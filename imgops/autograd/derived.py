@@ -64,7 +64,7 @@ class Derived:
 
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        with _torch_private.afresh(), torch.enable_grad():
+        with _torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._recorded(inputs, wanted)
             return _flattened(_grad(out, leaves, grad))
 
@@ -80,7 +80,7 @@ class Derived:
 
     def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        with _torch_private.afresh(), torch.enable_grad():
+        with _torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._recorded(inputs, wanted)
             grad = torch.zeros_like(out, requires_grad=True)
             pulled = _grad(out, leaves, grad, create_graph=True)

@@ -43,7 +43,7 @@ def _pulled(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tu
     if ctx.needs_input_grad[0]:
         grad_image = ops.remap_adjoint(grad, map, *image.shape[-2:], *ctx.how)
     if ctx.needs_input_grad[1]:
-        grad_map = ops.remap_slope(grad, image, map, fill, *ctx.how)
+        grad_map = ops.remap_grad_map(grad, image, map, fill, *ctx.how)
     if ctx.needs_input_grad[2]:
         one = grad.new_ones(()).expand(*image.shape[:-3], 1, *image.shape[-2:])
         uncovered = 1 - ops.remap(one, map, None, *ctx.how)
@@ -65,7 +65,7 @@ def remap_adjoint_backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, 
     if ctx.needs_input_grad[0]:
         back = ops.remap(cotangent, map, None, *ctx.how)
     if ctx.needs_input_grad[1]:
-        slope = ops.remap_slope(grad, cotangent, map, None, *ctx.how)
+        slope = ops.remap_grad_map(grad, cotangent, map, None, *ctx.how)
     return back, slope, None, None, None, None
 
 

@@ -1,4 +1,4 @@
-"""Decompositions of the colour operators: PIL's arithmetic on uint8, the same in real numbers on floats.
+"""Decompositions of the color operators: PIL's arithmetic on uint8, the same in real numbers on floats.
 
 A float image lies in [0, 1], as torchvision has it. The kernels run these formulas themselves where there is
 no faster way to the same values.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import nextafter
 from typing import Any
 
 import torch
@@ -10,6 +9,8 @@ from torch import Tensor
 from torch.nn.functional import pad as constant_pad
 
 from imgops import _layout
+from imgops.decomposition._borders import folded
+from imgops.decomposition._saturate import saturated
 
 
 def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
@@ -87,42 +88,9 @@ def pad(
     return _like(out, image)
 
 
-def saturated(fill: Tensor, dtype: torch.dtype) -> Tensor:
-    """As OpenCV casts: rounded half to even, held in the range."""
-    if dtype == torch.bool:
-        return fill != 0
-    if dtype.is_floating_point or dtype.is_complex or fill.dtype == dtype:
-        return fill.to(dtype)
-    info = torch.iinfo(dtype)
-    if not fill.dtype.is_floating_point:
-        low, high = torch.iinfo(fill.dtype).min, torch.iinfo(fill.dtype).max
-        return fill.clamp(max(info.min, low), min(info.max, high)).to(dtype)
-    value = fill.double().round()
-    if info.max < 2**53:
-        return value.clamp(info.min, info.max).to(dtype)
-    # The largest value is no double: what reaches the double above it becomes it. -1 is uint64's largest.
-    most = torch.full_like(value, -1 if dtype == torch.uint64 else info.max, dtype=torch.int64).to(dtype)
-    below = value.clamp(info.min, nextafter(float(info.max), 0)).to(dtype)
-    return torch.where(value >= float(info.max), most, below)
-
-
 def _border(mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
     """Which pixel each pixel of the padded image repeats."""
     return folded(mode, torch.arange(-before, size + after, device=device), size)
-
-
-def folded(mode: str, i: Tensor, size: int) -> Tensor:
-    """The pixel that a border shows at each of the positions ``i``."""
-    if mode == "edge":
-        return i.clamp(0, size - 1)
-    if mode == "wrap":
-        return torch.remainder(i, size)
-    if mode == "symmetric":
-        i = torch.remainder(i, 2 * size)
-        return torch.minimum(i, 2 * size - 1 - i)
-    period: Any = torch.sym_max(2 * size - 2, 1)
-    i = torch.remainder(i, period)
-    return torch.minimum(i, period - i)
 
 
 def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:

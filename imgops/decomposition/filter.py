@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from imgops.decomposition._borders import folded
 from imgops.decomposition._real import finished, mixed, parameter, working
-from imgops.decomposition.compose import folded
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:

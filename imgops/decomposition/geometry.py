@@ -1,4 +1,4 @@
-"""Decompositions of the warps: gathered pixels, weighted; whole numbers are the centres of pixels."""
+"""Decompositions of the warps: gathered pixels, weighted; whole numbers are the centers of pixels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops.decomposition._borders import folded
 from imgops.decomposition._real import finished, working
-from imgops.decomposition.compose import folded, saturated
+from imgops.decomposition._saturate import saturated
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 #: Farther out nothing changes; a position that is not finite lies there.
@@ -121,7 +122,7 @@ def remap_adjoint(
     return finished(total.reshape(*grad.shape[:-2], height, width), grad)
 
 
-def remap_slope(
+def remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
 ) -> Tensor:
     height, width = map.shape[-2:]

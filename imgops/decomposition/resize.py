@@ -202,7 +202,7 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
     rows = torch.floor(rows / 16)  # from here on in 16 bits, as OpenCV's bilinear filter is
     total = image.new_zeros((), dtype=torch.float64)
     for k, tap in enumerate(taps):
-        at = _weights.neighbour(top, k, len(taps), source[0]).long()
+        at = _weights.neighbor(top, k, len(taps), source[0]).long()
         total = total + torch.floor(rows.index_select(-2, at) * tap[:, None] / 2.0**16)
     return torch.floor((total + 2) / 4).clamp(0, 255).to(torch.uint8)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops._check import broken, fail
+from imgops._check import fail, violates
 
 #: Channels that each format holds, and the largest side.
 FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), _check.INT32_MAX), "webp": ((3, 4), 16383)}
@@ -30,7 +30,7 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
     if deep and format != "png":
         fail(TypeError, op, f"image must be uint8 for {format}", image.dtype)
     if not deep and image.dtype != torch.uint8:
-        fail(TypeError, op, "image must be uint8, or uint16 for a grey png", image.dtype)
+        fail(TypeError, op, "image must be uint8, or uint16 for a gray png", image.dtype)
     if deep:
         channels = (1,)
     if image.shape[0] not in channels:
@@ -43,16 +43,16 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
             _check.number(image.shape[0]),
         )
     height, width = image.shape[-2:]
-    if broken(height >= 1) or broken(width >= 1):
+    if violates(height >= 1) or violates(width >= 1):
         fail(ValueError, op, "image must have at least one pixel", f"shape {_check.shape(image)}")
-    if broken(height <= most) or broken(width <= most):
+    if violates(height <= most) or violates(width <= most):
         fail(
             ValueError,
             op,
             f"image must have sides of at most {most} for {format}",
             _check.numbers(height, width),
         )
-    if broken(quality >= 1) or broken(quality <= 100):
+    if violates(quality >= 1) or violates(quality <= 100):
         fail(ValueError, op, "quality must be from 1 to 100", _check.number(quality))
     return image.new_empty((new_size(min=1, max=_MOST),), dtype=torch.uint8)
 
@@ -68,7 +68,7 @@ def decode_image(
         fail(TypeError, op, "data must be uint8", data.dtype)
     if data.ndim != 1:
         fail(ValueError, op, "data must have 1 dimension", f"shape {_check.shape(data)}")
-    if broken(max_pixels >= 1):
+    if violates(max_pixels >= 1):
         fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
     return data.new_empty((MODES[mode], height, width))

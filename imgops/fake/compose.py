@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
-from imgops._check import broken, fail
-
-PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+from imgops._check import fail, violates
+from imgops.fake._common import BORDERS, check_fill, same_channels
 
 
 def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
@@ -28,9 +27,9 @@ def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
 def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
     """Symbolic boxes get their guards here, wrong ones their message."""
     box = left, top, right, bottom
-    if broken(right >= left):
+    if violates(right >= left):
         fail(ValueError, "crop", "box must have right >= left", _check.numbers(*box))
-    if broken(bottom >= top):
+    if violates(bottom >= top):
         fail(ValueError, "crop", "box must have bottom >= top", _check.numbers(*box))
     if not all(map(_check.is_int32, box)):
         fail(ValueError, "crop", "box must have 32-bit coordinates", _check.numbers(*box))
@@ -56,12 +55,6 @@ def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, lef
     check_position(op, left, top)
     if mask is not None:
         _paste_mask(op, image, source, mask)
-
-
-def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
-    if value.shape[-3] != other.shape[-3]:
-        must = f"{name} must have the channels of {other_name} ({_check.number(other.shape[-3])})"
-        fail(ValueError, op, must, _check.number(value.shape[-3]))
 
 
 def check_position(op: str, left: int, top: int) -> None:
@@ -97,7 +90,7 @@ def pad(
     _check.image("pad", "image", image)
     _padding("pad", left, top, right, bottom, mode)
     height, width = image.shape[-2:]
-    if mode != "constant" and broken(height * width > 0):
+    if mode != "constant" and violates(height * width > 0):
         must = f"image must have at least one pixel for mode {mode!r}"
         fail(ValueError, "pad", must, f"shape {_check.shape(image)}")
     if fill is not None:
@@ -113,26 +106,16 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode
     _padding("pad_adjoint", left, top, right, bottom, mode)
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
     smallest = 0 if mode == "constant" else 1
-    if broken(height >= smallest) or broken(width >= smallest):
+    if violates(height >= smallest) or violates(width >= smallest):
         got = f"{_check.numbers(left, top, right, bottom)} for shape {_check.shape(grad)}"
         fail(ValueError, "pad_adjoint", "padding must leave a part of grad", got)
     return _layout.empty(grad, height, width)
 
 
 def _padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -> None:
-    _check.choice(op, "mode", mode, PAD_MODES)
+    _check.choice(op, "mode", mode, BORDERS)
     padding = left, top, right, bottom
-    if any(broken(v >= 0) for v in padding):
+    if any(violates(v >= 0) for v in padding):
         fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
     if not all(map(_check.is_int32, padding)):
         fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
-
-
-def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
-    """``fill`` broadcasts to ``(..., C)``: one value, one a channel, or one a sample and channel."""
-    _check.parameter(op, "fill", fill)
-    if fill.dtype.is_complex and not image.dtype.is_complex:
-        fail(TypeError, op, "fill must be real", fill.dtype)
-    if not _check.broadcasts(fill.shape, image.shape[:-2]):
-        must = f"fill must be one value or one for each of {_check.number(image.shape[-3])} channels"
-        fail(ValueError, op, must, f"shape {_check.shape(fill)}")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops import _check
-from imgops._check import broken, fail
-from imgops.fake.color import image_like
-from imgops.fake.compose import PAD_MODES
+from imgops._check import fail, violates
+from imgops.fake._common import BORDERS, image_like
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
     out = image_like("gaussian_blur", image)
-    _check.amounts("gaussian_blur", "sigma", sigma, image, 2)
+    _check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
     for size in (kernel_width, kernel_height):
-        if broken(size >= 1) or broken(size % 2 == 1):
+        if violates(size >= 1) or violates(size % 2 == 1):
             got = _check.numbers(kernel_width, kernel_height)
             fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", got)
     return out
@@ -22,14 +21,14 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     out = image_like("filter2d", image)
-    _check.choice("filter2d", "border", border, PAD_MODES)
-    if kernel.ndim < 2 or broken(kernel.shape[-1] * kernel.shape[-2] > 0):
+    _check.choice("filter2d", "border", border, BORDERS)
+    if kernel.ndim < 2 or violates(kernel.shape[-1] * kernel.shape[-2] > 0):
         fail(ValueError, "filter2d", "kernel must be (h, w) or (..., h, w)", f"shape {_check.shape(kernel)}")
-    _check.amounts("filter2d", "kernel", kernel, image, *kernel.shape[-2:])
+    _check.per_sample_parameter("filter2d", "kernel", kernel, image, *kernel.shape[-2:])
     return out
 
 
 def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
     out = image_like("adjust_sharpness", image)
-    _check.amounts("adjust_sharpness", "factor", factor, image)
+    _check.per_sample_parameter("adjust_sharpness", "factor", factor, image)
     return out

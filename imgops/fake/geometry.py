@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
-from imgops._check import broken, fail
-from imgops.fake.compose import PAD_MODES, check_fill
+from imgops._check import fail, violates
+from imgops.fake._common import BORDERS, check_fill
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 
@@ -48,7 +48,7 @@ def _warp(
     border: str,
 ) -> Tensor:
     _sampled(op, "image", image, fill, interpolation, border)
-    _check.amounts(op, "matrix", matrix, image, rows, 3)
+    _check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
     _size(op, height, width)
     return _layout.empty(image, height, width)
 
@@ -71,14 +71,14 @@ def remap_adjoint(
     return _layout.empty(grad, height, width)
 
 
-def remap_slope(
+def remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
 ) -> Tensor:
-    _sampled("remap_slope", "image", image, fill, interpolation, border)
-    _check.image("remap_slope", "grad", grad)
-    _check.batch("remap_slope", "grad", grad, "image", image)
-    _map("remap_slope", map, "image", image)
-    _same_size("remap_slope", grad, map)
+    _sampled("remap_grad_map", "image", image, fill, interpolation, border)
+    _check.image("remap_grad_map", "grad", grad)
+    _check.batch("remap_grad_map", "grad", grad, "image", image)
+    _map("remap_grad_map", map, "image", image)
+    _same_size("remap_grad_map", grad, map)
     return map.new_empty(map.shape)
 
 
@@ -89,7 +89,7 @@ def _sampled(op: str, name: str, image: Tensor, fill: Tensor | None, interpolati
         _check.levels_or_floats(op, image)
     elif image.dtype.itemsize > 8:
         fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
-    if broken(image.shape[-2] * image.shape[-1] > 0):
+    if violates(image.shape[-2] * image.shape[-1] > 0):
         fail(ValueError, op, f"{name} must have at least one pixel", f"shape {_check.shape(image)}")
     if fill is not None:
         check_fill(op, image, fill)
@@ -97,11 +97,11 @@ def _sampled(op: str, name: str, image: Tensor, fill: Tensor | None, interpolati
 
 def _choices(op: str, interpolation: str, border: str) -> None:
     _check.choice(op, "interpolation", interpolation, INTERPOLATIONS)
-    _check.choice(op, "border", border, PAD_MODES)
+    _check.choice(op, "border", border, BORDERS)
 
 
 def _size(op: str, height: int, width: int) -> None:
-    if broken(height >= 1) or broken(width >= 1):
+    if violates(height >= 1) or violates(width >= 1):
         fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
     _check.pixels(op, "size", height, width)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake.color import image_like
+from imgops.fake._common import image_like
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
@@ -24,20 +24,20 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
 
 def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
     out = image_like("adjust_gamma", image)
-    _check.amounts("adjust_gamma", "gamma", gamma, image)
-    _check.amounts("adjust_gamma", "gain", gain, image)
+    _check.per_sample_parameter("adjust_gamma", "gamma", gamma, image)
+    _check.per_sample_parameter("adjust_gamma", "gain", gain, image)
     return out
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
     out = image_like("posterize", image)
-    _check.amounts("posterize", "bits", bits, image)
+    _check.per_sample_parameter("posterize", "bits", bits, image)
     return out
 
 
 def solarize(image: Tensor, threshold: Tensor) -> Tensor:
     out = image_like("solarize", image)
-    _check.amounts("solarize", "threshold", threshold, image)
+    _check.per_sample_parameter("solarize", "threshold", threshold, image)
     return out
 
 

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake.color import image_like
-from imgops.fake.compose import same_channels
+from imgops.fake._common import image_like, same_channels
 
 
 def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
@@ -19,11 +18,11 @@ def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
     same_channels("erase", "value", value, "image", image)
     if tuple(value.shape[-2:]) != (1, 1) and value.shape[-2:] != image.shape[-2:]:
         height, width = _check.numbers(*image.shape[-2:])
-        must = f"value must be one colour, or an image of {height} x {width}"
+        must = f"value must be one color, or an image of {height} x {width}"
         fail(ValueError, "erase", must, f"shape {_check.shape(value)}")
     if boxes.dtype != torch.int64:
         fail(TypeError, "erase", "boxes must be int64", boxes.dtype)
-    _check.amounts("erase", "boxes", boxes, image, 4)
+    _check.per_sample_parameter("erase", "boxes", boxes, image, 4)
     return _layout.empty(image, *image.shape[-2:])
 
 
@@ -38,5 +37,5 @@ def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
             f"other must have the shape of image {_check.shape(image)}",
             _check.shape(other),
         )
-    _check.amounts("blend", "weight", weight, image)
+    _check.per_sample_parameter("blend", "weight", weight, image)
     return out

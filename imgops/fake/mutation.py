@@ -1,6 +1,6 @@
 """Fakes of the operators that write to their arguments: they only validate.
 
-That what is written to shares no memory is checked for all operators in one place: ``_call.validation``.
+That what is written to shares no memory is checked for all operators in one place: ``_run.preparation``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail
-from imgops.fake.compose import check_paste, check_plane, check_position, same_channels
+from imgops.fake._common import same_channels
+from imgops.fake.compose import check_paste, check_plane, check_position
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:

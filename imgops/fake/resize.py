@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
-from imgops._check import broken, fail
+from imgops._check import fail, violates
 
 PIL_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos")
@@ -92,7 +92,7 @@ def _crop_boxes(op: str, name: str, image: Tensor, boxes: Tensor, interpolation:
         fail(ValueError, op, "interpolation must not be 'area', which knows no boxes", repr(interpolation))
     if boxes.dtype != torch.int64:
         fail(TypeError, op, "boxes must be int64", boxes.dtype)
-    _check.amounts(op, "boxes", boxes, image, 4)
+    _check.per_sample_parameter(op, "boxes", boxes, image, 4)
 
 
 def _filter(op: str, interpolation: str, antialias: bool) -> None:
@@ -102,10 +102,10 @@ def _filter(op: str, interpolation: str, antialias: bool) -> None:
 
 def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
     plain = type(height) is type(width) is int and height >= 1 and width >= 1
-    if not plain and (broken(height >= 1) or broken(width >= 1)):
+    if not plain and (violates(height >= 1) or violates(width >= 1)):
         fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
     _check.pixels(op, "size", height, width)
-    if broken(image.shape[-2] * image.shape[-1] > 0):
+    if violates(image.shape[-2] * image.shape[-1] > 0):
         must = f"{name} must have at least one pixel"
         fail(ValueError, op, must, f"shape {_check.shape(image)}")
 

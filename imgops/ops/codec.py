@@ -25,8 +25,8 @@ def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int
     Parameters
     ----------
     image : Tensor
-        ``(C, H, W)``, uint8 in [0, 255]: grey or RGB for "jpeg"; grey, grey with alpha, RGB or RGBA for
-        "png"; RGB or RGBA for "webp". A grey "png" also takes uint16. Any device; the codec runs on the CPU.
+        ``(C, H, W)``, uint8 in [0, 255]: gray or RGB for "jpeg"; gray, gray with alpha, RGB or RGBA for
+        "png"; RGB or RGBA for "webp". A gray "png" also takes uint16. Any device; the codec runs on the CPU.
     format : {"jpeg", "png", "webp"} or imgops.config.EncodeImage
         "png" is lossless.
     quality : int
@@ -104,8 +104,8 @@ def decode_image(
     -----
     Reference: ``PIL.Image.open(...).convert(mode)``, equal to the bit: Pillow decodes all three formats (with
     libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK goes to RGB by Pillow's formula; converting to
-    RGB or L drops alpha and does not blend; of 16 bits the high byte stays, for grey as for colour (Pillow
-    would clip grey). Of several frames the first is read. A JPEG has no checksum: a wrong bit inside its data
+    RGB or L drops alpha and does not blend; of 16 bits the high byte stays, for gray as for color (Pillow
+    would clip gray). Of several frames the first is read. A JPEG has no checksum: a wrong bit inside its data
     gives other pixels in every decoder. Not differentiable, no decomposition, no batching rule; autocast does
     not touch uint8.
 

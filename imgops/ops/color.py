@@ -1,4 +1,4 @@
-"""Colour: operators that mix the channels of a pixel, or blend it with what has less colour."""
+"""Color: operators that mix the channels of a pixel, or blend it with what has less color."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Brightness`, equal to the bit on uint8 (results are truncated).
-    Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is computed in float32
+    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
     and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
     to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
 
@@ -130,14 +130,14 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Move every value away from the mean grey of its image, or towards it.
+    """Move every value away from the mean gray of its image, or towards it.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is grey all over, 1 the image itself, 2 twice the contrast. Any real number.
+        0 is gray all over, 1 the image itself, 2 twice the contrast. Any real number.
         A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
         recompile, and can require a gradient.
 
@@ -156,7 +156,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Contrast`, equal to the bit on uint8: the mean of mode L is
-    rounded to a level. Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is
+    rounded to a level. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is
     computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
     formula and is exact to second order; where a value is held at an end of its range it is 0. Under
     autocast the dtype stays.
@@ -172,14 +172,14 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Take colour away, or add some.
+    """Take color away, or add some.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is grey, 1 the image itself, 2 twice as colourful. Any real number.
+        0 is gray, 1 the image itself, 2 twice as colorful. Any real number.
         A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
         recompile, and can require a gradient.
 
@@ -198,7 +198,7 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Color`, equal to the bit on uint8. An image of 1 channel stays.
-    Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is computed in float32
+    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
     and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
     to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
 
@@ -214,7 +214,7 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Turn all hues round the colour circle.
+    """Turn all hues round the color circle.
 
     Parameters
     ----------
@@ -241,8 +241,8 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8: HSV in real numbers, for
-    PIL's mode HSV keeps a hue in 8 bits and moves colours by several levels. An image of 1 channel stays.
-    Floats: the same in real numbers, held in [0, 1], within 1e-5; half precision is computed in float32
+    PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1 channel stays.
+    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
     and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
     to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
 
@@ -319,7 +319,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.transform``: within 1 level on uint8 (rounded half to even, held in the range) and
+    Reference: ``cv2.transform``: within 1 level on uint8 (rounded half to even, clamped to the range) and
     1e-5 on floats. float64 is computed in double precision; half precision in float32 and rounded once.
     The gradient is derived from the product; that of uint8's rounding does not exist. Under autocast the
     dtype stays.
@@ -337,7 +337,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
 
 
 def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
-    """Apply several colour operators in an order that is data: the body of ColorJitter.
+    """Apply several color operators in an order that is data: the body of ColorJitter.
 
     Parameters
     ----------

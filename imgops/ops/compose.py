@@ -255,7 +255,7 @@ def pad(
     Notes
     -----
     Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP); equal to
-    the bit for every dtype. For integer images ``fill`` is rounded half to even and held in the range,
+    the bit for every dtype. For integer images ``fill`` is rounded half to even and clamped to the range,
     as OpenCV's ``saturate_cast`` does. The gradient of a constant border is :func:`crop`, of the
     others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border. Under
     autocast the dtype stays.

@@ -1,4 +1,4 @@
-"""Filters: each pixel from its neighbours."""
+"""Filters: each pixel from its neighbors."""
 
 from __future__ import annotations
 

@@ -92,13 +92,13 @@ def _remap_adjoint(
 
 
 @operator(
-    "imgops::remap_slope",
-    kernel=cpu.remap_slope,
-    fake=fake.remap_slope,
+    "imgops::remap_grad_map",
+    kernel=cpu.remap_grad_map,
+    fake=fake.remap_grad_map,
     vmap=vmap.leading(3, 3, 3, 1),
     sharding=sharding.leading(3, 3, 3, 1),
     autocast=autocast.float32,
-    decomposition=decomposition.remap_slope,
+    decomposition=decomposition.remap_grad_map,
 )
 def _remap_slope(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
@@ -121,7 +121,7 @@ def warp_affine(
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
         ``(2, 3)``, or ``(..., 2, 3)`` for one a sample, CPU: it takes a position ``(x, y, 1)`` in
-        ``image`` to one in the result. Whole numbers are the centres of pixels, x goes right and y down. It
+        ``image`` to one in the result. Whole numbers are the centers of pixels, x goes right and y down. It
         can change between calls without a recompile, and can require a gradient.
     size : sequence of 2 int, optional
         ``(height, width)`` of the result in pixels; by default that of ``image``.
@@ -183,7 +183,7 @@ def warp_perspective(
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
         ``(3, 3)``, or ``(..., 3, 3)`` for one a sample, CPU: it takes a position ``(x, y, 1)`` in
-        ``image`` to one in the result. Whole numbers are the centres of pixels, x goes right and y down. It
+        ``image`` to one in the result. Whole numbers are the centers of pixels, x goes right and y down. It
         can change between calls without a recompile, and can require a gradient.
     size : sequence of 2 int, optional
         ``(height, width)`` of the result in pixels; by default that of ``image``.
@@ -244,7 +244,7 @@ def remap(
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     map : Tensor
         ``(..., 2, height, width)``, float32 or float64, on the device of ``image``: the x and y there that
-        each pixel of the result shows. Whole numbers are the centres of pixels. Its leading dimensions
+        each pixel of the result shows. Whole numbers are the centers of pixels. Its leading dimensions
         broadcast with those of ``image``. It can require a gradient.
     interpolation, border, fill
         As for :func:`warp_affine`.
@@ -266,7 +266,7 @@ def remap(
     Reference: ``cv2.remap`` with a float32 map, equal to the bit on uint8 and float32; a float64 map, and a
     float64 image, are computed in double precision. A position that is not finite shows the border.
     Gradients go to ``image`` by the registered adjoint, to ``map`` and to ``fill``, second order too; where a
-    position crosses a pixel's centre the slope to its right, or below it, counts. Under autocast half
+    position crosses a pixel's center the slope to its right, or below it, counts. Under autocast half
     precision is sampled in float32 and stays float32.
 
     Examples

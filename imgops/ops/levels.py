@@ -105,7 +105,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Notes
     -----
     Reference: ``Image.point`` with the table that torchvision makes, ``255.999 * gain * (level / 255) **
-    gamma`` in double precision, equal to the bit on uint8. Floats: ``gain * image ** gamma``, held in [0,
+    gamma`` in double precision, equal to the bit on uint8. Floats: ``gain * image ** gamma``, clamped to [0,
     1], within 1e-5. The gradient, for all three, is derived from the formula. Under autocast the dtype
     stays.
 

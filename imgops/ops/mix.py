@@ -39,7 +39,7 @@ def _blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor: ...
 def erase(
     image: Tensor, boxes: Sequence[int] | Tensor, value: float | Sequence[float] | Tensor = 0
 ) -> Tensor:
-    """Put a colour, or other pixels, into a box: the same box for a batch, or one for each sample.
+    """Put a color, or other pixels, into a box: the same box for a batch, or one for each sample.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def erase(
 
     Notes
     -----
-    Reference: ``Image.paste`` of a colour or of the other image's box; equal to the bit for every dtype.
+    Reference: ``Image.paste`` of a color or of the other image's box; equal to the bit for every dtype.
     The gradient goes to ``image`` outside of the box and to ``value`` inside, exact. Under autocast the
     dtype stays.
 
@@ -125,7 +125,7 @@ def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.Image.blend`, equal to the bit on uint8 (truncated, held in the range). Floats:
+    Reference: :func:`PIL.Image.blend`, equal to the bit on uint8 (truncated, clamped to the range). Floats:
     ``image * (1 - weight) + other * weight``, within 1e-6; half precision is computed in float32 and
     rounded once. The gradient, for all three, is derived from the formula. Under autocast the dtype
     stays.

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from imgops import _layout, _rows
+from imgops._torch_private import TorchDispatchMode, tree_leaves
 
 
 class Call:
@@ -54,7 +53,7 @@ class Call:
         return tuple(self.bound.arguments[name] for name in self.names)
 
     @property
-    def written(self) -> list[str]:
+    def mutated(self) -> list[str]:
         """The tensors that the call writes to."""
         return [n for n in self.names if n in self.row.mutates]
 
@@ -81,7 +80,7 @@ class Call:
 
     def outputs(self, **tensors: Tensor) -> tuple[Tensor, ...]:
         """What the call gives, with other tensors; what it writes to is copied first, and given."""
-        copies = {n: tensors.get(n, self.bound.arguments[n]).clone() for n in self.written}
+        copies = {n: tensors.get(n, self.bound.arguments[n]).clone() for n in self.mutated}
         result = self.raw(**{**tensors, **copies})
         return tuple(copies.values()) if copies else (result,)
 

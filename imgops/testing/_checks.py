@@ -9,10 +9,10 @@ from typing import Any
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from imgops import _torch_private
 from imgops._rows import Contract
+from imgops._torch_private import tree_leaves, tree_map_only
 from imgops.testing._call import Call, bits_equal, captured, through_dispatcher
 
 
@@ -56,17 +56,17 @@ def fake(call: Call) -> None:
 def memory(call: Call) -> None:
     """Only what the schema names is written to; new memory is new; what was written to is returned."""
     tensors = dict(zip(call.names, call.tensors, strict=True))
-    given = {n: t.detach().clone() if n in call.written else t for n, t in tensors.items()}
+    given = {n: t.detach().clone() if n in call.mutated else t for n, t in tensors.items()}
     before = {n: t.detach().clone() for n, t in given.items()}
     versions = {n: t._version for n, t in given.items() if not t.is_inference()}
     result = call.raw(**given)
     for name, tensor in given.items():
-        if name not in call.written:
+        if name not in call.mutated:
             assert bits_equal(tensor, before[name]), f"{name} was written to"
         elif name in versions and tensor.numel():
             assert tensor._version > versions[name], f"{name} was written to, its version stays"
     if call.row.contract in (Contract.INPLACE, Contract.OUT):
-        assert result is given[call.written[0]], "another tensor came back than the one written to"
+        assert result is given[call.mutated[0]], "another tensor came back than the one written to"
     elif call.row.contract is Contract.BUFFERS:
         assert result is None, "a buffer-writer returned something"
     elif result.numel():
@@ -104,7 +104,7 @@ def gradients(call: Call) -> None:
     if call.row.contract is Contract.INPLACE:
         leaf = tensors[0].detach().clone().requires_grad_()
         try:
-            double.raw(**{double.written[0]: leaf})
+            double.raw(**{double.mutated[0]: leaf})
         except RuntimeError as error:
             if "leaf Variable that requires grad" not in str(error):
                 raise
@@ -259,7 +259,7 @@ def check_vmap(
 def compiled(call: Call, backend: str = "aot_eager") -> None:
     """One graph, dynamic sizes: the same values, strides and gradients as without a compiler."""
     if call.row.contract is Contract.OUT and not all(
-        call.bound.arguments[n].is_contiguous() for n in call.written
+        call.bound.arguments[n].is_contiguous() for n in call.mutated
     ):
         return  # dynamo takes no other out= tensors
     torch.compiler.reset()

@@ -24,7 +24,7 @@ class RandomErasing(Drawn, v2.RandomErasing):
     _drawing = ("p", "scale", "ratio", "value")
 
     @classmethod
-    def _from_recipe(cls, value: Any, **config: Any) -> RandomErasing:
+    def _from_spec(cls, value: Any, **config: Any) -> RandomErasing:
         return cls(value="random" if value is None else value, **config)
 
     def _count(self, channels: int, height: int, width: int) -> int:
@@ -171,7 +171,7 @@ _NOTHING = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
 
 
 class _Policy(Drawn):
-    """A draw has the numbers of each step: a warp, perhaps the identity, and a colour, perhaps none."""
+    """A draw has the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
 
     _usual = False
     _drawing: tuple[str, ...] = ()
@@ -187,10 +187,10 @@ class _Policy(Drawn):
 
     def _draw(self, channels: int, height: int, width: int) -> list[float]:
         """torchvision's own forward, whose steps are written down instead of taken."""
-        scribe = copy(self)  # threads share what a recipe made
+        recorder = copy(self)  # threads share what a spec made
         taken: list[tuple[str, float]] = []
-        scribe._taken = taken
-        super(Drawn, scribe).forward(like(channels, height, width))  # type: ignore[misc]
+        recorder._taken = taken
+        super(Drawn, recorder).forward(like(channels, height, width))  # type: ignore[misc]
         numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
         return numbers + _NOTHING * (self._steps() - len(taken))
 
@@ -248,7 +248,7 @@ def _matrix(kind: str, magnitude: float, height: int, width: int) -> Tensor:
 
 
 def _amount(kind: str, magnitude: float, most: float) -> float:
-    """The number that the operator of a colour kind takes; ``most`` is white."""
+    """The number that the operator of a color kind takes; ``most`` is white."""
     if kind == "Posterize":
         return float(int(magnitude))
     return most * magnitude if kind == "Solarize" else 1 + magnitude
@@ -258,7 +258,7 @@ def _slanted(magnitude: float) -> float:
     return math.degrees(math.atan(magnitude))
 
 
-#: angle, translation, scale, shear and centre of a forward matrix
+#: angle, translation, scale, shear and center of a forward matrix
 _MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
     "ShearX": lambda m: (0.0, (0.0, 0.0), 1.0, (_slanted(m), 0.0), (0.0, 0.0)),
     "ShearY": lambda m: (0.0, (0.0, 0.0), 1.0, (0.0, _slanted(m)), (0.0, 0.0)),
@@ -287,7 +287,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
     _drawing = ("policy",)
 
     @classmethod
-    def _from_recipe(cls, policy: str) -> AutoAugment:
+    def _from_spec(cls, policy: str) -> AutoAugment:
         return cls(v2.AutoAugmentPolicy(policy))
 
     def _steps(self) -> int:

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import _subclass
+from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _draw, _torchvision
 from imgops.transforms._draw import Plan, Stream
 from imgops.transforms.functional import _dispatch
@@ -31,23 +31,23 @@ class Ours:
     """
 
     _drawing: tuple[str, ...] = ()
-    _recipe_name = ""
+    _spec_name = ""
     #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
     _moves = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if cls.__module__.startswith("imgops."):
-            if "_recipe_name" not in vars(cls):
-                cls._recipe_name = cls.__name__
+            if "_spec_name" not in vars(cls):
+                cls._spec_name = cls.__name__
             _draw.CLASSES[cls.__name__] = cls
             if cls._drawing and issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 _take_init(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in self._drawing and self.__dict__.get("_recipe"):
-            self._recipe = _draw.recipe(self)
+        if name in self._drawing and self.__dict__.get("_spec"):
+            self._spec = _draw.spec(self)
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if torch.compiler.is_compiling() and isinstance(inpt, ANNOTATIONS):
@@ -71,7 +71,7 @@ class Ours:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and numbers.ndim == 2:
             must = "bounding boxes must be those of one image, for torchvision has no batches of them"
             raise ValueError(f"{type(self).__name__}: {must}, got per_sample=True")
-        return moved(inpt, numbers, canvas, self._recipe, self._canvas(*canvas))
+        return moved(inpt, numbers, canvas, self._spec, self._canvas(*canvas))
 
     def _canvas(self, height: int, width: int) -> tuple[int, int]:
         return height, width
@@ -85,12 +85,12 @@ class Ours:
         return {}
 
 
-def moved(inpt: Any, numbers: Tensor, canvas: tuple[int, int], recipe: str, size: tuple[int, int]) -> Any:
+def moved(inpt: Any, numbers: Tensor, canvas: tuple[int, int], spec: str, size: tuple[int, int]) -> Any:
     """Boxes and keypoints, by the numbers of a draw: torchvision's own code, in an operator."""
     kind = ""
     if isinstance(inpt, tv_tensors.BoundingBoxes):
         kind = f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
-    values = _draw.annotated(_subclass.plain(inpt), numbers, *canvas, recipe, kind)
+    values = _draw.annotated(_subclass.plain(inpt), numbers, *canvas, spec, kind)
     return _dispatch.wrapped(values, inpt, size)
 
 
@@ -129,13 +129,13 @@ class Drawn(Ours):
 
     def _numbers(self, inputs: list[Any], stream: Stream) -> tuple[Tensor, tuple[int, int]]:
         """A draw, and the size of the image that it is for."""
-        if not self._recipe:
+        if not self._spec:
             must = "make_params must be imgops' own in a graph and where samples draw for themselves"
             raise NotImplementedError(f"{type(self).__name__}: {must}, got a subclass's")
         channels, height, width = shape_of(inputs)
         before = self._counted(inputs, stream)
         size = self._count(channels, height, width)
-        numbers = stream.draw(self._recipe, self._site, size, (channels, height, width))  # type: ignore[attr-defined]
+        numbers = stream.draw(self._spec, self._site, size, (channels, height, width))  # type: ignore[attr-defined]
         stream.count = before
         return numbers, (height, width)
 
@@ -234,7 +234,7 @@ def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
 
 
 def _take_init(cls: Any) -> None:
-    """Give a class torchvision's signature, with ``per_sample`` after it where it draws, and its recipe."""
+    """Give a class torchvision's signature, with ``per_sample`` after it where it draws, and its spec."""
     theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, Ours))
     signature = inspect.signature(theirs.__init__)
     draws = issubclass(cls, Drawn)
@@ -245,9 +245,9 @@ def _take_init(cls: Any) -> None:
         if draws:
             self.per_sample = per_sample
             self._site = next(_sites)
-        # A subclass that draws in another way cannot be made again from a recipe.
+        # A subclass that draws in another way cannot be made again from a spec.
         own = not draws or type(self).make_params is cls.make_params
-        self._recipe = _draw.recipe(self) if own else ""
+        self._spec = _draw.spec(self) if own else ""
 
     if draws:
         kind = inspect.Parameter.KEYWORD_ONLY

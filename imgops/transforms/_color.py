@@ -1,4 +1,4 @@
-"""The transforms of colour, and blur and noise."""
+"""The transforms of color, and blur and noise."""
 
 from __future__ import annotations
 

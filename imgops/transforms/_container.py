@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
 from torchvision.transforms import v2
 
 import imgops
+from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _draw
 from imgops.transforms._base import Drawn, Ours, batch_of, shape_of, where
 from imgops.transforms._color import Normalize, ToDtype
@@ -155,7 +155,7 @@ class _Container(Drawn):
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         count = self._counted(flat, stream)
         size = self._count(0, 0, 0)
-        numbers = stream.draw(self._recipe, self._site, size, (0, 0, 0))  # type: ignore[attr-defined]
+        numbers = stream.draw(self._spec, self._site, size, (0, 0, 0))  # type: ignore[attr-defined]
         out = self._steps(inputs, numbers, stream)
         stream.count = count
         return out
@@ -203,7 +203,7 @@ class RandomApply(_Container, v2.RandomApply):
     """As torchvision's, and per sample."""
 
     _drawing = ("p",)
-    _recipe_name = "_Chance"
+    _spec_name = "_Chance"
 
     def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
         before = plan.narrowed(0, None, step)
@@ -219,7 +219,7 @@ class RandomChoice(_Container, v2.RandomChoice):
     """As torchvision's, and per sample."""
 
     _drawing = ("p",)
-    _recipe_name = "_Choice"
+    _spec_name = "_Choice"
 
     def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
         return self._plan_one_of(shape, plan, step, 0)
@@ -232,7 +232,7 @@ class RandomOrder(_Container, v2.RandomOrder):
     """As torchvision's, and per sample."""
 
     _drawing = ("length",)
-    _recipe_name = "_Order"
+    _spec_name = "_Order"
 
     @property
     def length(self) -> int:

@@ -2,7 +2,7 @@
 
 Eager transforms draw as torchvision does, number by number, in Python. A compiler can neither follow that nor
 keep its order; there, and where every sample has a draw of its own, one operator call draws for a transform.
-It makes the transform again from its recipe and runs its ``make_params``: the same code, the same draws.
+It makes the transform again from its spec and runs its ``make_params``: the same code, the same draws.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import imgops
 CLASSES: dict[str, type] = {}
 
 
-def recipe(transform: Any) -> str:
+def spec(transform: Any) -> str:
     """What a draw depends on: the class and its parameters."""
     config = {name: _plain(getattr(transform, name)) for name in transform._drawing}
-    return json.dumps([type(transform)._recipe_name, config])
+    return json.dumps([type(transform)._spec_name, config])
 
 
 def _plain(value: Any) -> Any:
@@ -36,15 +36,15 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def made(text: str) -> Any:
+def from_spec(text: str) -> Any:
     name, config = json.loads(text)
     cls = CLASSES[name]
-    return getattr(cls, "_from_recipe", cls)(**config)
+    return getattr(cls, "_from_spec", cls)(**config)
 
 
 @lru_cache(maxsize=1024)
 def _program(text: str) -> list[tuple[Any, list[list[Any]]]]:
-    return [(made(json.dumps(step)), conditions) for step, conditions in json.loads(text)]
+    return [(from_spec(json.dumps(step)), conditions) for step, conditions in json.loads(text)]
 
 
 def _fake(
@@ -114,12 +114,12 @@ class Plan:
     def add(self, transform: Any, size: int, shape: Sequence[int]) -> bool:
         """Whether the transform can have its numbers from this plan."""
         each = self.batch is not None and (self.inside or transform.per_sample)
-        if not transform._recipe or (self.each is not None and self.each != each):
+        if not transform._spec or (self.each is not None and self.each != each):
             return False
         self.each = each
         if not self.steps:
             self.site = transform._site
-        self.steps.append(f"[{transform._recipe},[{self.gate}]]")
+        self.steps.append(f"[{transform._spec},[{self.gate}]]")
         self.sizes.append(size)
         self.shapes.extend(shape)
         return True
@@ -183,18 +183,16 @@ class Stream:
 # -- bounding boxes and keypoints ----------------------------------------------------------------
 
 
-def _annotated_fake(
-    values: Tensor, numbers: Tensor, height: int, width: int, recipe: str, kind: str
-) -> Tensor:
+def _annotated_fake(values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str) -> Tensor:
     return torch.empty(values.shape, dtype=values.dtype, device=values.device)
 
 
 def _annotated_kernel(
-    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, recipe: str, kind: str
+    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
 ) -> None:
     from torchvision import tv_tensors
 
-    transform = made(recipe)
+    transform = from_spec(spec)
     whole = numbers.ndim == 1
     rows = [numbers] if whole else list(numbers)
     for target, source, row in zip([out] if whole else out, [values] if whole else values, rows, strict=True):
@@ -211,7 +209,7 @@ def _annotated_kernel(
 
 
 @imgops.operator("imgops_transforms::annotated", kernel=_annotated_kernel, fake=_annotated_fake)
-def annotated(values: Tensor, numbers: Tensor, height: int, width: int, recipe: str, kind: str) -> Tensor: ...
+def annotated(values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str) -> Tensor: ...
 
 
 # -- flips ---------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
+from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _torchvision
 from imgops.transforms._base import ANNOTATIONS, Drawn, Ours, fill_of, moved, shape_of
 from imgops.transforms._draw import Plan, flipped
@@ -186,8 +186,8 @@ class RandomCrop(Drawn, v2.RandomCrop):
             return self._call_kernel(v2.functional.pad, inpt, padding=padding, **how)
         left, top, right, bottom = padding
         config = f'"padding": [{left}, {top}, {right}, {bottom}], "padding_mode": "{self.padding_mode}"'
-        recipe = f'["Pad", {{{config}}}]'
-        return moved(inpt, torch.zeros(0, dtype=torch.float64), canvas, recipe, grown(*canvas, padding))
+        spec = f'["Pad", {{{config}}}]'
+        return moved(inpt, torch.zeros(0, dtype=torch.float64), canvas, spec, grown(*canvas, padding))
 
     def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
         left, top = numbers[..., :1].long(), numbers[..., 1:].long()

@@ -1,6 +1,6 @@
 """Whether a JPEG holds all of its image: it has no checksum, and Pillow does not say.
 
-Where the data of a scan end before the image does, libjpeg fills in grey. But what a complete scan does not
+Where the data of a scan end before the image does, libjpeg fills in gray. But what a complete scan does not
 read can be changed without a trace: so an image in doubt is decoded a second time, with other bytes behind
 each scan. In doubt are a sequential image with a corner as flat as a filling, and every progressive one.
 Restart markers are counted. (Of a sequential image that ends inside its very last block, that block may come

@@ -1,13 +1,9 @@
-/* Separable resampling by banded tables, PIL's antialiased resize and the adjoint of every resize; and colour
- * (_native_color.h, _native_levels.h); Gaussians (_native_blur.h); PIL's tables (_native_tables.h).
+/* PIL's arithmetic with vector instructions: resampling by banded tables (_native_uint8.h, _native_float.h,
+ * _native_tables.h), color (_native_color.h) and levels (_native_levels.h).
  *
- * PIL's own arithmetic on uint8 (22-bit integer weights; a horizontal and a vertical pass, in the order that
- * the caller names; each rounded to 8 bits), arranged for vector units: both passes are sums of whole rows,
- * the horizontal one over transposed blocks of 16 rows. Results are PIL's to the bit. On float the order of
- * the passes is free.
- *
- * The module is optional: without it imgops calls PIL itself and gets the same pixels, later.
- * It reads no Python object but its arguments (addresses that the caller keeps alive) and holds no state.
+ * The module is optional: without it imgops calls PIL itself and gets the same pixels, later. Arrays come from Python by
+ * the buffer protocol; their types, shapes and strides are checked before a kernel sees an address, so a wrong call
+ * raises. It holds no state.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
@@ -21,7 +17,7 @@
 #include <immintrin.h>
 #define X86 1
 #define AVX2 __attribute__((target("avx2,fma")))
-#define VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")))
+#define AVX512_FMA __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")))
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
@@ -43,117 +39,15 @@ typedef struct {
     Py_ssize_t out, taps;
 } Table;
 
+#include "_native_arrays.h"
 #include "_native_tables.h"
 #include "_native_uint8.h"
+#include "_native_float.h"
 #include "_native_color.h"
 #include "_native_levels.h"
-#include "_native_blur.h"
 
-/* ---- float32 and float64 ----------------------------------------------------------------------- */
-
-#define FLOATS(real)                                                                                             \
-    INLINE void vertical_##real(real *out, const real *in, Py_ssize_t length, const Table *t) {                   \
-        Py_ssize_t o, x;                                                                                         \
-        int32_t k;                                                                                               \
-        for (o = 0; o < t->out; o++, out += length) {                                                            \
-            const real *row = in + (Py_ssize_t)t->start[o] * length;                                             \
-            const double *w = t->weight + o * t->taps;                                                           \
-            for (x = 0; x < length; x += 1024) { /* a strip stays in the first cache while taps go by */         \
-                Py_ssize_t end = x + 1024 < length ? x + 1024 : length, i;                                       \
-                for (i = x; i < end; i++) out[i] = 0;                                                            \
-                for (k = 0; k < t->length[o]; k++) {                                                              \
-                    const real *from = row + k * length;                                                         \
-                    real weight = (real)w[k];                                                                    \
-                    for (i = x; i < end; i++) out[i] += weight * from[i];                                        \
-                }                                                                                                \
-            }                                                                                                    \
-        }                                                                                                        \
-    }                                                                                                            \
-/* Four rows at a time: four sums that do not wait for each other, and one loop count for all. */                \
-    INLINE void horizontal_##real(real *out, const real *in, Py_ssize_t rows, Py_ssize_t width,                      \
-                                  Py_ssize_t channels, const Table *t, const real *weight) {                         \
-        Py_ssize_t length = width * channels, out_length = t->out * channels, y = 0, o, c;                           \
-        int32_t k;                                                                                                   \
-        for (; y + 4 <= rows; y += 4, in += 4 * length, out += 4 * out_length)                                       \
-            for (o = 0; o < t->out; o++) {                                                                           \
-                const real *w = weight + o * t->taps;                                                                \
-                for (c = 0; c < channels; c++) {                                                                     \
-                    const real *from = in + (Py_ssize_t)t->start[o] * channels + c;                                  \
-                    real *to = out + o * channels + c, s0 = 0, s1 = 0, s2 = 0, s3 = 0;                               \
-                    for (k = 0; k < t->length[o]; k++, from += channels) {                                           \
-                        s0 += w[k] * from[0];                                                                        \
-                        s1 += w[k] * from[length];                                                                   \
-                        s2 += w[k] * from[2 * length];                                                               \
-                        s3 += w[k] * from[3 * length];                                                               \
-                    }                                                                                                \
-                    to[0] = s0;                                                                                      \
-                    to[out_length] = s1;                                                                             \
-                    to[2 * out_length] = s2;                                                                         \
-                    to[3 * out_length] = s3;                                                                         \
-                }                                                                                                    \
-            }                                                                                                        \
-        for (; y < rows; y++, in += length, out += out_length)                                                       \
-            for (o = 0; o < t->out; o++)                                                                             \
-                for (c = 0; c < channels; c++) {                                                                     \
-                    const real *from = in + (Py_ssize_t)t->start[o] * channels + c;                                  \
-                    real sum = 0;                                                                                    \
-                    for (k = 0; k < t->length[o]; k++) sum += weight[o * t->taps + k] * from[k * channels];          \
-                    out[o * channels + c] = sum;                                                                     \
-                }                                                                                                    \
-    }                                                                                                                \
-    INLINE int both_##real(real *out, const real *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,     \
-                           Py_ssize_t channels, const Table *ty, const Table *tx) {                              \
-        Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width, i;      \
-        Py_ssize_t length = width * channels, out_length = out_width * channels;                                 \
-        /* Whichever axis shrinks more goes first: the other then has less to do. */                             \
-        int rows_first = out_height * width <= height * out_width;                                               \
-        real *middle = NULL, *weight = NULL;                                                                     \
-        int done = 1;                                                                                            \
-        if (tx->weight) {                                                                                        \
-            weight = malloc((size_t)tx->out * tx->taps * sizeof(real));                                          \
-            done = weight != NULL;                                                                               \
-            for (i = 0; done && i < tx->out * tx->taps; i++) weight[i] = (real)tx->weight[i];                    \
-        }                                                                                                        \
-        if (tx->weight && ty->weight) {                                                                          \
-            middle = malloc((size_t)(rows_first ? out_height * length : height * out_length) * sizeof(real));    \
-            done = done && middle != NULL;                                                                       \
-        }                                                                                                        \
-        for (i = 0; done && i < planes; i++, in += height * length, out += out_height * out_length) {            \
-            if (!tx->weight)                                                                                     \
-                vertical_##real(out, in, length, ty);                                                            \
-            else if (!ty->weight)                                                                                \
-                horizontal_##real(out, in, height, width, channels, tx, weight);                                 \
-            else if (rows_first) {                                                                               \
-                vertical_##real(middle, in, length, ty);                                                         \
-                horizontal_##real(out, middle, out_height, width, channels, tx, weight);                         \
-            } else {                                                                                             \
-                horizontal_##real(middle, in, height, width, channels, tx, weight);                              \
-                vertical_##real(out, middle, out_length, ty);                                                    \
-            }                                                                                                    \
-        }                                                                                                        \
-        free(middle);                                                                                            \
-        free(weight);                                                                                            \
-        return done;                                                                                             \
-    }
-
-FLOATS(float)
-FLOATS(double)
-
-#define ARGS(real)                                                                                               \
-    (real *out, const real *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width, Py_ssize_t channels,      \
-     const Table *ty, const Table *tx)
-#define CALL (out, in, planes, height, width, channels, ty, tx)
-#if X86
-static AVX2 int wide_float ARGS(float) { return both_float CALL; }
-static AVX2 int wide_double ARGS(double) { return both_double CALL; }
-#endif
-static int plain_float ARGS(float) { return both_float CALL; }
-static int plain_double ARGS(double) { return both_double CALL; }
-
-/* ---- Python ------------------------------------------------------------------------------------ */
-
-/* The vector instructions of this machine: 0 none that are used here, 1 AVX2, 2 AVX-512 with VNNI. */
-static int machine_level(void) {
+/* The SIMD level of this machine: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. */
+static int machine_simd(void) {
 #if X86
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
     return 1 + (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -163,153 +57,440 @@ static int machine_level(void) {
 #endif
 }
 
-static PyObject *resample(PyObject *self, PyObject *args) {
-    const char *kind;
-    unsigned long long out, in, sy, cy, wy, sx, cx, wx;
-    Py_ssize_t planes, height, width, channels;
-    Table ty, tx;
-    int done = 0, rows_first, level;
+static int usable_simd(int wanted) {
+    int most = machine_simd();
+    return wanted < 0 ? 0 : wanted < most ? wanted : most;
+}
+
+static PyObject *simd_level(PyObject *self, PyObject *args) {
     (void)self;
-    if (!PyArg_ParseTuple(args, "sKKnnnn(KKKnn)(KKKnn)pi", &kind, &out, &in, &planes, &height, &width, &channels, &sy,
-                          &cy, &wy, &ty.out, &ty.taps, &sx, &cx, &wx, &tx.out, &tx.taps, &rows_first,
-                          &level))
-        return NULL;
-    ty.start = (const int32_t *)(uintptr_t)sy;
-    ty.length = (const int32_t *)(uintptr_t)cy;
-    ty.weight = (const double *)(uintptr_t)wy;
-    tx.start = (const int32_t *)(uintptr_t)sx;
-    tx.length = (const int32_t *)(uintptr_t)cx;
-    tx.weight = (const double *)(uintptr_t)wx;
-    if (level > machine_level()) level = machine_level();
-    Py_BEGIN_ALLOW_THREADS
-    if (!ty.weight && !tx.weight)
-        done = 0;
-    else if (*kind == 'B')
-        done = resample_u8((uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, (int)channels,
-                           &ty, &tx, rows_first, level);
+    if (!PyArg_ParseTuple(args, "")) return NULL;
+    return PyLong_FromLong(machine_simd());
+}
+
+/* ---- resampling -------------------------------------------------------------------------------- */
+
+/* None is the identity, which has no weights. */
+static int table_of(Arrays *arrays, PyObject *object, const char *name, Table *table, Py_ssize_t size, Py_ssize_t out) {
+    PyObject *start, *length, *weight;
+    const Py_buffer *s, *l, *w;
+    Py_ssize_t o;
+    memset(table, 0, sizeof *table);
+    if (object == Py_None) return require(size == out, "without a table sizes must be equal");
+    if (!PyArg_ParseTuple(object, "OOO", &start, &length, &weight)) return 0;
+    if (!(s = array_of(arrays, start, name, "i", 1, CONTIGUOUS)) ||
+        !(l = array_of(arrays, length, name, "i", 1, CONTIGUOUS)) ||
+        !(w = array_of(arrays, weight, name, "d", 2, CONTIGUOUS)))
+        return 0;
+    table->start = s->buf;
+    table->length = l->buf;
+    table->weight = w->buf;
+    table->out = out;
+    table->taps = w->shape[1];
+    if (!require(s->shape[0] == out && l->shape[0] == out && w->shape[0] == out && out > 0,
+                 "a table must have a row for each output"))
+        return 0;
+    for (o = 0; o < out; o++) {
+        Py_ssize_t from = table->start[o], count = table->length[o];
+        if (!require(from >= 0 && count >= 0 && count <= table->taps && from + count <= size,
+                     "a table must read inside of the image"))
+            return 0;
+    }
+    return 1;
+}
+
+static PyObject *resample(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *rows, *columns, *result = NULL;
+    const Py_buffer *out, *image;
+    Arrays arrays = {0};
+    Table ty, tx;
+    int done = 0, rows_first, simd;
+    char kind;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOpi", &out_object, &image_object, &rows, &columns, &rows_first, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "Bfd", 4, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "Bfd", 4, CONTIGUOUS)))
+        goto end;
+    kind = kind_of(out);
+    if (!require(kind == kind_of(image), "out must have the type of image") ||
+        !require(out->shape[0] == image->shape[0] && out->shape[3] == image->shape[3],
+                 "out must have the planes and channels of image") ||
+        !require(rows != Py_None || columns != Py_None, "one table at least must be given") ||
+        !table_of(&arrays, rows, "rows", &ty, image->shape[1], out->shape[1]) ||
+        !table_of(&arrays, columns, "columns", &tx, image->shape[2], out->shape[2]))
+        goto end;
+    simd = usable_simd(simd);
+    {
+        Py_ssize_t planes = image->shape[0], height = image->shape[1], width = image->shape[2], channels = image->shape[3];
+        if (!require(height > 0 && width > 0 && channels > 0 && channels < 1 << 20, "image must have pixels")) goto end;
+#define RESAMPLE(function, type) function((type *)out->buf, (const type *)image->buf, planes, height, width, channels, &ty, &tx)
+        Py_BEGIN_ALLOW_THREADS
+        if (kind == 'B')
+            done = resample_u8(out->buf, image->buf, planes, height, width, (int)channels, &ty, &tx, rows_first, simd);
 #if X86
-    else if (level && *kind == 'f')
-        done = wide_float((float *)(uintptr_t)out, (const float *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
-    else if (level && *kind == 'd')
-        done = wide_double((double *)(uintptr_t)out, (const double *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
+        else if (simd && kind == 'f')
+            done = RESAMPLE(avx2_float, float);
+        else if (simd)
+            done = RESAMPLE(avx2_double, double);
 #endif
-    else if (*kind == 'f')
-        done = plain_float((float *)(uintptr_t)out, (const float *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
-    else if (*kind == 'd')
-        done = plain_double((double *)(uintptr_t)out, (const double *)(uintptr_t)in, planes, height, width, channels, &ty, &tx);
-    Py_END_ALLOW_THREADS
-    return PyBool_FromLong(done);
+        else if (kind == 'f')
+            done = RESAMPLE(portable_float, float);
+        else
+            done = RESAMPLE(portable_double, double);
+        Py_END_ALLOW_THREADS
+    }
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
 }
 
 static PyObject *table(PyObject *self, PyObject *args) {
     const char *name;
-    unsigned long long start, length, weight;
-    Py_ssize_t size, out, taps;
+    PyObject *start_object, *length_object, *weight_object, *result = NULL;
+    const Py_buffer *start, *length, *weight;
+    Arrays arrays = {0};
+    Py_ssize_t size, out;
     double low, extent;
     size_t i;
     (void)self;
-    if (!PyArg_ParseTuple(args, "snddKKKnn", &name, &size, &low, &extent, &start, &length, &weight, &out, &taps))
+    if (!PyArg_ParseTuple(args, "snddOOO", &name, &size, &low, &extent, &start_object, &length_object, &weight_object))
         return NULL;
+    if (!(start = array_of(&arrays, start_object, "start", "i", 1, CONTIGUOUS | WRITABLE)) ||
+        !(length = array_of(&arrays, length_object, "length", "i", 1, CONTIGUOUS | WRITABLE)) ||
+        !(weight = array_of(&arrays, weight_object, "weight", "d", 2, CONTIGUOUS | WRITABLE)))
+        goto end;
+    out = start->shape[0];
+    if (!require(length->shape[0] == out && weight->shape[0] == out, "start, length and weight must have equal rows") ||
+        !require(size > 0 && size <= INT32_MAX && fabs(low) <= INT32_MAX && extent >= 0 && extent <= INT32_MAX,
+                 "the samples must lie among 32-bit positions"))
+        goto end;
     for (i = 0; i < sizeof filters / sizeof *filters; i++)
         if (!strcmp(filters[i].name, name)) {
-            pil_table(filters[i].weight, filters[i].support, size, low, extent, out, taps, (int32_t *)(uintptr_t)start,
-                      (int32_t *)(uintptr_t)length, (double *)(uintptr_t)weight);
-            Py_RETURN_NONE;
+            pil_table(filters[i].weight, filters[i].support, size, low, extent, out, weight->shape[1], start->buf,
+                      length->buf, weight->buf);
+            result = Py_NewRef(Py_None);
+            goto end;
         }
-    PyErr_Format(PyExc_ValueError, "no such filter: %s", name);
+    PyErr_Format(PyExc_ValueError, "native: filter must be one of PIL's, got '%s'", name);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* ---- color and levels -------------------------------------------------------------------------- */
+
+static void (*pass_of(const char *name, char kind, int simd))(const Color *) {
+    size_t i;
+    for (i = 0; i < sizeof passes / sizeof *passes; i++)
+        if (!strcmp(passes[i].name, name)) {
+            void (*pass)(const Color *) = (kind == 'B' ? passes[i].u8 : passes[i].f32)[simd];
+            if (pass) return pass;
+        }
+    PyErr_Format(PyExc_ValueError, "native: pass must be one that exists for the type '%c', got '%s'", kind, name);
     return NULL;
 }
 
-static PyObject *color(PyObject *self, PyObject *args) {
-    const char *kind, *name;
-    unsigned long long out, in, other;
-    Color job;
-    size_t i;
-    int level;
+static PyObject *point(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *image_object, *other_object, *amounts_object, *constants_object, *result = NULL;
+    const Py_buffer *out, *image, *other = NULL, *amounts, *constants;
+    Arrays arrays = {0};
+    Py_ssize_t parts, i, step, size;
+    void (*pass)(const Color *);
+    int simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "ssKKKnnnffi", &name, &kind, &out, &in, &other, &job.pixels, &job.pixel_step,
-                          &job.channel_step, &job.amount, &job.constant, &level))
+    if (!PyArg_ParseTuple(args, "sOOOOOi", &name, &out_object, &image_object, &other_object, &amounts_object,
+                          &constants_object, &simd))
         return NULL;
-    job.out = (void *)(uintptr_t)out;
-    job.in = (const void *)(uintptr_t)in;
-    job.other = (const void *)(uintptr_t)other;
-    if (level > machine_level()) level = machine_level();
-    for (i = 0; i < sizeof colors / sizeof *colors; i++)
-        if (!strcmp(colors[i].name, name)) {
-            void (*pass)(const Color *) = (*kind == 'B' ? colors[i].u8 : colors[i].f32)[level];
-            if (!pass) break;
-            Py_BEGIN_ALLOW_THREADS
-            pass(&job);
-            Py_END_ALLOW_THREADS
-            Py_RETURN_NONE;
-        }
-    PyErr_Format(PyExc_ValueError, "no such kernel: %s", name);
-    return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "Bf", ANY_DIMENSIONS, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "Bf", ANY_DIMENSIONS, CONTIGUOUS)) ||
+        !(amounts = array_of(&arrays, amounts_object, "amounts", "f", 1, CONTIGUOUS)) ||
+        !(constants = array_of(&arrays, constants_object, "constants", "f", 1, CONTIGUOUS)))
+        goto end;
+    if (other_object != Py_None &&
+        !(other = array_of(&arrays, other_object, "other", "Bf", ANY_DIMENSIONS, CONTIGUOUS)))
+        goto end;
+    if (!require(strcmp(name, "constant") == 0 || strcmp(name, "images") == 0 || strcmp(name, "solarize") == 0 ||
+                     strcmp(name, "posterize") == 0,
+                 "pass must be one of single values") ||
+        !require((strcmp(name, "images") == 0) == (other != NULL), "other must be given to 'images' alone") ||
+        !(pass = pass_of(name, kind_of(out), usable_simd(simd))))
+        goto end;
+    parts = amounts->shape[0];
+    if (!require(kind_of(image) == kind_of(out) && image->len == out->len, "image must have the type and size of out") ||
+        !require(!other || (kind_of(other) == kind_of(out) && other->len == out->len),
+                 "other must have the type and size of out") ||
+        !require(parts > 0 && constants->shape[0] == parts && values_of(out) % parts == 0,
+                 "amounts and constants must be those of equal parts"))
+        goto end;
+    step = values_of(out) / parts;
+    size = step * out->itemsize;
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < parts; i++) {
+        Color job = {(char *)out->buf + i * size,
+                     (const char *)image->buf + i * size,
+                     other ? (const char *)other->buf + i * size : NULL,
+                     step,
+                     1,
+                     0,
+                     ((const float *)amounts->buf)[i],
+                     ((const float *)constants->buf)[i]};
+        pass(&job);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+static PyObject *lut(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *tables_object, *result = NULL;
+    const Py_buffer *out, *image, *tables;
+    Arrays arrays = {0};
+    Py_ssize_t parts, period, step, i;
+    void (*pass)(const Color *);
+    int simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &tables_object, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", ANY_DIMENSIONS, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "B", ANY_DIMENSIONS, CONTIGUOUS)) ||
+        !(tables = array_of(&arrays, tables_object, "tables", "B", 3, CONTIGUOUS)) ||
+        !(pass = pass_of("lut", 'B', usable_simd(simd))))
+        goto end;
+    parts = tables->shape[0];
+    period = tables->shape[1];
+    if (!require(tables->shape[2] == 256, "a table must have 256 values") ||
+        !require(image->len == out->len, "image must have the size of out") ||
+        !require(parts > 0 && period > 0 && out->len % parts == 0 && out->len / parts % period == 0,
+                 "tables must be those of equal parts"))
+        goto end;
+    step = out->len / parts;
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < parts; i++) {
+        Color job = {(char *)out->buf + i * step, (const char *)image->buf + i * step,
+                     (const char *)tables->buf + i * 256 * period, step, 1, period, 0, 0};
+        pass(&job);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* (frames, channels, pixels) with any strides: planar and interleaved images alike. */
+typedef struct {
+    const char *at;
+    Py_ssize_t frames, channels, pixels, frame_step, channel_step, pixel_step; /* of frames in bytes, else in values */
+} Pixels;
+
+static Pixels pixels_of(const Py_buffer *view) {
+    Py_ssize_t item = view->itemsize;
+    Pixels p = {view->buf,           view->shape[0],           view->shape[1],          view->shape[2],
+                view->strides[0], view->strides[1] / item, view->strides[2] / item};
+    return p;
+}
+
+/* Numbers about each plane: `name` of (frames, channels, pixels) fills (frames, channels, size). */
+static PyObject *statistics(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *image_object, *result = NULL;
+    const Py_buffer *out, *image;
+    Arrays arrays = {0};
+    Pixels p;
+    Py_ssize_t i;
+    void (*pass)(const Color *);
+    int simd, histogram;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "sOOi", &name, &out_object, &image_object, &simd)) return NULL;
+    histogram = strcmp(name, "histogram") == 0;
+    if (!require(histogram || strcmp(name, "extremes") == 0, "name must be histogram or extremes") ||
+        !(out = array_of(&arrays, out_object, "out", histogram ? "q" : "Bf", 3, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", histogram ? "B" : "Bf", 3, 0)) ||
+        !(pass = pass_of(name, kind_of(image), usable_simd(simd))))
+        goto end;
+    p = pixels_of(image);
+    if (!require(histogram || (kind_of(out) == kind_of(image) && p.pixels > 0), "extremes must be those of pixels") ||
+        !require(out->shape[0] == p.frames && out->shape[1] == p.channels && out->shape[2] == (histogram ? 256 : 2),
+                 "out must have numbers for each plane"))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < p.frames * p.channels; i++) {
+        Color job = {(char *)out->buf + i * out->shape[2] * out->itemsize,
+                     p.at + i / p.channels * p.frame_step + i % p.channels * p.channel_step * image->itemsize,
+                     NULL,
+                     p.pixels,
+                     p.pixel_step,
+                     0,
+                     0,
+                     0};
+        pass(&job);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* The luma of each pixel ("gray"), or its mean ("mean", in doubles). */
+static PyObject *luma(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *image_object, *result = NULL;
+    const Py_buffer *out, *image;
+    Arrays arrays = {0};
+    Pixels p;
+    Py_ssize_t i, size;
+    void (*pass)(const Color *);
+    int simd, mean;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "sOOi", &name, &out_object, &image_object, &simd)) return NULL;
+    mean = strcmp(name, "mean") == 0;
+    if (!require(mean || strcmp(name, "gray") == 0, "name must be gray or mean") ||
+        !(out = array_of(&arrays, out_object, "out", mean ? "d" : "Bf", 2, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", mean ? "f" : "Bf", 3, 0)) ||
+        !(pass = pass_of(name, kind_of(image), usable_simd(simd))))
+        goto end;
+    p = pixels_of(image);
+    size = mean ? 1 : p.pixels;
+    if (!require(p.channels == 3, "image must have 3 channels") ||
+        !require(mean ? p.pixels > 0 : kind_of(out) == kind_of(image), "out must have the type of image") ||
+        !require(out->shape[0] == p.frames && out->shape[1] == size, "out must have a value for each pixel or frame"))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < p.frames; i++) {
+        Color job = {(char *)out->buf + i * size * out->itemsize, p.at + i * p.frame_step, NULL, p.pixels, p.pixel_step,
+                     p.channel_step, 0, 0};
+        pass(&job);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* out and image have equal strides, but for frames. */
+static int alike(const Py_buffer *out, const Py_buffer *image) {
+    Pixels a = pixels_of(out), b = pixels_of(image);
+    return require(kind_of(out) == kind_of(image), "out must have the type of image") &&
+           require(a.channels == 3 && b.channels == 3, "image must have 3 channels") &&
+           require(a.frames == b.frames && a.pixels == b.pixels, "out must have the size of image") &&
+           require(a.pixel_step == b.pixel_step && a.channel_step == b.channel_step,
+                   "out must have the memory format of image");
+}
+
+static PyObject *matrix(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *matrices_object, *result = NULL;
+    const Py_buffer *out, *image, *matrices;
+    Arrays arrays = {0};
+    Pixels p;
+    Py_ssize_t i;
+    void (*pass)(const Color *);
+    int simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &matrices_object, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "f", 3, WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "f", 3, 0)) ||
+        !(matrices = array_of(&arrays, matrices_object, "matrices", "f", 3, CONTIGUOUS)) || !alike(out, image) ||
+        !(pass = pass_of("matrix", 'f', usable_simd(simd))))
+        goto end;
+    p = pixels_of(image);
+    if (!require(matrices->shape[1] == 3 && matrices->shape[2] == 4 &&
+                     (matrices->shape[0] == p.frames || matrices->shape[0] == 1),
+                 "matrices must be 3 x 4, one for all or one for each frame"))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < p.frames; i++) {
+        Color job = {(char *)out->buf + i * out->strides[0],
+                     p.at + i * p.frame_step,
+                     (const float *)matrices->buf + i % matrices->shape[0] * 12,
+                     p.pixels,
+                     p.pixel_step,
+                     p.channel_step,
+                     0,
+                     0};
+        pass(&job);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
 }
 
 static PyObject *sequence(PyObject *self, PyObject *args) {
-    const char *kind;
-    unsigned long long out, in, kinds, amounts;
-    Py_ssize_t pixels, pixel_step, channel_step;
-    int count, level;
+    PyObject *out_object, *image_object, *kinds_object, *amounts_object, *result = NULL;
+    const Py_buffer *out, *image, *kinds, *amounts;
+    Arrays arrays = {0};
+    Pixels p;
+    Py_ssize_t i, count;
+    int simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "sKKnnnKKii", &kind, &out, &in, &pixels, &pixel_step, &channel_step, &kinds, &amounts,
-                          &count, &level))
-        return NULL;
-    if (level > machine_level()) level = machine_level();
+    if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &kinds_object, &amounts_object, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "Bf", 3, WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "Bf", 3, 0)) ||
+        !(kinds = array_of(&arrays, kinds_object, "kinds", "i", 1, CONTIGUOUS)) ||
+        !(amounts = array_of(&arrays, amounts_object, "amounts", "f", 1, CONTIGUOUS)) || !alike(out, image))
+        goto end;
+    count = kinds->shape[0];
+    if (!require(count > 0 && count < 1 << 20 && amounts->shape[0] == count, "amounts must be those of the kinds")) goto end;
+    for (i = 0; i < count; i++) {
+        int32_t kind = ((const int32_t *)kinds->buf)[i];
+        if (!require(kind >= BRIGHTNESS && kind <= HUE_TURN, "kinds must be from 0 to 3")) goto end;
+    }
+    p = pixels_of(image);
+    if (!require(p.pixels > 0, "image must have pixels")) goto end;
+    simd = usable_simd(simd);
 #define RUN(call, type)                                                                                              \
-    call((type *)(uintptr_t)out, (const type *)(uintptr_t)in, pixels, pixel_step, channel_step,                       \
-         (const int32_t *)(uintptr_t)kinds, (const float *)(uintptr_t)amounts, count)
+    call((type *)((char *)out->buf + i * out->strides[0]), (const type *)(p.at + i * p.frame_step), p.pixels,         \
+         p.pixel_step, p.channel_step, kinds->buf, amounts->buf, (int)count)
     Py_BEGIN_ALLOW_THREADS
-    if (*kind == 'B')
-        RUN(sequences_u8[level], uint8_t);
-    else
-        RUN(sequences_f32[level], float);
+    for (i = 0; i < p.frames; i++)
+        if (kind_of(out) == 'B')
+            RUN(sequences_u8[simd], uint8_t);
+        else
+            RUN(sequences_f32[simd], float);
     Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
-static PyObject *blur(PyObject *self, PyObject *args) {
-    unsigned long long out, in, wx, wy;
-    Py_ssize_t planes, height, width, channels, rx, ry;
-    int done, level;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "KKnnnnKnKni", &out, &in, &planes, &height, &width, &channels, &wx, &rx, &wy, &ry,
-                          &level))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-#if X86
-    done = (level && machine_level() ? wide_blur : plain_blur)(
-#else
-    done = plain_blur(
-#endif
-        (uint8_t *)(uintptr_t)out, (const uint8_t *)(uintptr_t)in, planes, height, width, channels,
-        (const uint16_t *)(uintptr_t)wx, rx, (const uint16_t *)(uintptr_t)wy, ry);
-    Py_END_ALLOW_THREADS
-    return PyBool_FromLong(done);
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
 }
 
 static PyMethodDef methods[] = {
+    {"simd_level", simd_level, METH_VARARGS,
+     "simd_level() -> int\n\nThe most that this machine can: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. Every function\n"
+     "takes the level to use at most as its last argument."},
     {"resample", resample, METH_VARARGS,
-     "resample(kind, out, in, planes, height, width, channels, rows, columns, rows_first, level)"
-     " -> bool\n\nApply a banded table to each axis; False when it was not done and nothing useful was written.\n"
-     "level: the vector instructions to use at most; 0 none, 1 AVX2, 2 AVX-512 with VNNI."},
+     "resample(out, image, rows, columns, rows_first, simd) -> bool\n\n"
+     "Apply a banded table (start, length, weight), or None, to each axis of (planes, height, width, channels). False when\n"
+     "it was not done, for want of memory or because of weights that 16 bits cannot hold."},
     {"table", table, METH_VARARGS,
-     "table(filter, size, low, extent, start, length, weight, out, taps)\n\nPIL's weights; see Table in _tables.py."},
-    {"color", color, METH_VARARGS,
-     "color(name, kind, out, in, other, pixels, pixel_step, channel_step, amount, constant, level)\n\n"
-     "One pass over an image, whose steps are counted in values; in and out may be the same memory."},
+     "table(filter, size, low, extent, start, length, weight)\n\nFill the three arrays with PIL's weights."},
+    {"point", point, METH_VARARGS,
+     "point(name, out, image, other, amounts, constants, simd)\n\n"
+     "One pass over single values; equal parts of memory have an amount and a constant each. out may be image."},
+    {"lut", lut, METH_VARARGS,
+     "lut(out, image, tables, simd)\n\n"
+     "Look bytes up in (parts, period, 256) tables, which take turns in each equal part of memory."},
+    {"statistics", statistics, METH_VARARGS,
+     "statistics(name, out, image, simd)\n\nThe histogram or the extremes of each plane of (frames, channels, pixels)."},
+    {"luma", luma, METH_VARARGS,
+     "luma(name, out, image, simd)\n\nThe luma of (frames, 3, pixels), pixel by pixel (gray) or its mean."},
+    {"matrix", matrix, METH_VARARGS,
+     "matrix(out, image, matrices, simd)\n\nMultiply (frames, 3, pixels) by matrices (frames or 1, 3, 4)."},
     {"sequence", sequence, METH_VARARGS,
-     "sequence(kind, out, in, pixels, pixel_step, channel_step, kinds, amounts, count, level)\n\n"
-     "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order; at least one."},
-    {"blur", blur, METH_VARARGS,
-     "blur(out, in, planes, height, width, channels, across, reach, down, reach, level) -> bool\n\n"
-     "A symmetric separable filter of uint8 by weights of 8 fraction bits; False without memory for its buffers."},
+     "sequence(out, image, kinds, amounts, simd)\n\n"
+     "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order. out may be image."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_native", "Separable resampling by banded tables, colour, and Gaussians.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_native", "PIL's resampling, color and levels with vector instructions.", -1, methods, NULL,
+    NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }

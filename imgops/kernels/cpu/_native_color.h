@@ -1,4 +1,4 @@
-/* Colour, pixel by pixel: PIL's arithmetic on uint8, real arithmetic on float32. Included by _native.c alone.
+/* Color, pixel by pixel: PIL's arithmetic on uint8, real arithmetic on float32. Included by _native.c alone.
  *
  * An image is (planes of) pixels with a step between pixels and one between channels, so that planar and interleaved
  * memory take the same code. Pixels go through small blocks of planes, where every loop is one vector loop. The
@@ -32,11 +32,13 @@
 INLINE int32_t luma_u8(int32_t r, int32_t g, int32_t b) { return (r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16; }
 INLINE float luma_f32(float r, float g, float b) { return 0.299f * r + 0.587f * g + 0.114f * b; }
 
-/* PIL's blend: truncated, held in the range. */
-INLINE uint8_t level_of(float value) { return (uint8_t)(int32_t)(value < 0.0f ? 0.0f : value > 255.0f ? 255.0f : value); }
+/* PIL's blend: truncated, clamped to the range. */
+/* NaN becomes 0. */
+INLINE float clamp_level(float value) { return value > 0.0f ? (value < 255.0f ? value : 255.0f) : 0.0f; }
+INLINE uint8_t level_of(float value) { return (uint8_t)(int32_t)clamp_level(value); }
 INLINE uint8_t mix_u8(int32_t from, int32_t to, float factor) { return level_of((float)from + factor * (float)(to - from)); }
-INLINE float hold(float value) { return value < 0.0f ? 0.0f : value > 1.0f ? 1.0f : value; }
-INLINE float mix_f32(float from, float to, float factor, float rest) { return hold(to * factor + from * rest); }
+INLINE float clamp_unit(float value) { return value < 0.0f ? 0.0f : value > 1.0f ? 1.0f : value; }
+INLINE float mix_f32(float from, float to, float factor, float rest) { return clamp_unit(to * factor + from * rest); }
 
 typedef struct {
     void *out;
@@ -49,7 +51,7 @@ typedef struct {
 INLINE void constant_u8(const Color *job) {
     uint8_t *out = job->out;
     const uint8_t *in = job->in;
-    int32_t from = (int32_t)job->constant;
+    int32_t from = level_of(job->constant);
     float amount = job->amount;
     Py_ssize_t i, pixels = job->pixels;
     for (i = 0; i < pixels; i++) out[i] = mix_u8(from, in[i], amount);
@@ -146,12 +148,12 @@ INLINE void matrix_f32(const Color *job) {
     }
 }
 
-/* A channel of the colour whose hue is `turn` sixths round, of the given value and chroma; n: 5, 3, 1 for r, g, b. */
+/* A channel of the color whose hue is `turn` sixths round, of the given value and chroma; n: 5, 3, 1 for r, g, b. */
 INLINE float channel(float turn, float value, float chroma, float n) {
     float k = n + turn, ramp;
     k = k < 6.0f ? k : k - 6.0f;
     ramp = k < 4.0f - k ? k : 4.0f - k;
-    return value - chroma * hold(ramp);
+    return value - chroma * clamp_unit(ramp);
 }
 /* ---- several steps in one pass ------------------------------------------------------------------
  *
@@ -161,7 +163,7 @@ INLINE float channel(float turn, float value, float chroma, float n) {
  */
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE_TURN };
 
-INLINE float whole(float value) { return floorf(value < 0.0f ? 0.0f : value > 255.0f ? 255.0f : value); }
+INLINE float whole(float value) { return floorf(clamp_level(value)); }
 INLINE float luma_whole(float r, float g, float b) {
     return floorf((r * 19595.0f + g * 38470.0f + b * 7471.0f + 32768.0f) * (1.0f / 65536.0f));
 }
@@ -169,9 +171,9 @@ INLINE float blend_u8(float from, float to, float amount, float rest) {
     (void)rest;
     return whole(from + amount * (to - from));
 }
-INLINE float blend_f32(float from, float to, float amount, float rest) { return hold(to * amount + from * rest); }
+INLINE float blend_f32(float from, float to, float amount, float rest) { return clamp_unit(to * amount + from * rest); }
 INLINE float turned_u8(float value) { return whole(value * 1.003917647f); }
-INLINE float turned_f32(float value) { return hold(value); }
+INLINE float turned_f32(float value) { return clamp_unit(value); }
 
 #define STEPS(type, suffix, luma, cast, mean)                                                                             \
     INLINE void step_##suffix(float *r, float *g, float *b, Py_ssize_t n, int32_t kind, float amount, float constant) { \
@@ -250,16 +252,16 @@ STEPS(float, f32, luma_f32, float, MEAN_REAL)
     (type *out, const type *in, Py_ssize_t pixels, Py_ssize_t pixel_step, Py_ssize_t channel_step,                    \
      const int32_t *kinds, const float *amounts, int count)
 #define SEQUENCE_CALL (out, in, pixels, pixel_step, channel_step, kinds, amounts, count)
-static void plain_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
-static void plain_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+static void portable_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
+static void portable_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
 #if X86
-static __attribute__((target("avx2"))) void wide_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
-static __attribute__((target("avx2"))) void wide_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
-static AVX512 void widest_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
-static AVX512 void widest_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
-static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {plain_sequence_u8, wide_sequence_u8, widest_sequence_u8};
-static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {plain_sequence_f32, wide_sequence_f32, widest_sequence_f32};
+static __attribute__((target("avx2"))) void avx2_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
+static __attribute__((target("avx2"))) void avx2_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+static AVX512 void avx512_sequence_u8 SEQUENCE_ARGS(uint8_t) { sequence_u8 SEQUENCE_CALL; }
+static AVX512 void avx512_sequence_f32 SEQUENCE_ARGS(float) { sequence_f32 SEQUENCE_CALL; }
+static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {portable_sequence_u8, avx2_sequence_u8, avx512_sequence_u8};
+static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {portable_sequence_f32, avx2_sequence_f32, avx512_sequence_f32};
 #else
-static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {plain_sequence_u8};
-static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {plain_sequence_f32};
+static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {portable_sequence_u8};
+static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {portable_sequence_f32};
 #endif

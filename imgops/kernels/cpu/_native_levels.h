@@ -16,13 +16,13 @@ INLINE void lut_from(const Color *job, Py_ssize_t at) {
         if (++c == period) c = 0;
     }
 }
-static void plain_lut_u8(const Color *job) { lut_from(job, 0); }
+static void portable_lut_u8(const Color *job) { lut_from(job, 0); }
 
 #if X86
 #define VBMI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
 #define TABLES 4
 
-static VBMI void widest_lut_u8(const Color *job) {
+static VBMI void avx512_lut_u8(const Color *job) {
     uint8_t *out = job->out;
     const uint8_t *in = job->in, *table = job->other;
     Py_ssize_t at, period = job->channel_step, phase = 0;
@@ -57,7 +57,7 @@ static VBMI void widest_lut_u8(const Color *job) {
 #endif
 
 /* out (256 of int64) = how often each level occurs; four counts, for a level often follows itself. */
-static void plain_histogram_u8(const Color *job) {
+static void portable_histogram_u8(const Color *job) {
     int64_t *out = job->out;
     const uint8_t *in = job->in;
     Py_ssize_t i, k, step = job->pixel_step, pixels = job->pixels;
@@ -118,7 +118,6 @@ INLINE float step_of(float value, float most) { return value < 0.0f ? 0.0f : val
 VALUES(solarize, x >= amount ? 1.0f - x : x)
 /* amount: the number of levels, a power of two, and constant its inverse */
 VALUES(posterize, step_of(floorf(x * amount), amount - 1.0f) * constant)
-VALUES(stretch, hold((x - constant) * amount))
 
 /* ---- all passes of the header above and of this one, by the vector instructions of the machine ---- */
 
@@ -130,27 +129,26 @@ VALUES(stretch, hold((x - constant) * amount))
     REAL(mean)             \
     REAL(matrix)           \
     REAL(solarize)         \
-    REAL(posterize)        \
-    REAL(stretch)
+    REAL(posterize)
 #define MADE(prefix, attribute, name, suffix) \
     static attribute void prefix##_##name##_##suffix(const Color *job) { name##_##suffix(job); }
-#define PLAIN_REAL(name) MADE(plain, , name, f32)
-#define PLAIN(name) MADE(plain, , name, u8) PLAIN_REAL(name)
-PASSES(PLAIN, PLAIN_REAL)
+#define PORTABLE_REAL(name) MADE(portable, , name, f32)
+#define PORTABLE(name) MADE(portable, , name, u8) PORTABLE_REAL(name)
+PASSES(PORTABLE, PORTABLE_REAL)
 #if X86
-#define WIDE_REAL(name) MADE(wide, __attribute__((target("avx2"))), name, f32)
-#define WIDE(name) MADE(wide, __attribute__((target("avx2"))), name, u8) WIDE_REAL(name)
-PASSES(WIDE, WIDE_REAL)
-#define WIDEST_REAL(name) MADE(widest, AVX512, name, f32)
-#define WIDEST(name) MADE(widest, AVX512, name, u8) WIDEST_REAL(name)
-PASSES(WIDEST, WIDEST_REAL)
-#define THREE(name, suffix) {plain_##name##_##suffix, wide_##name##_##suffix, widest_##name##_##suffix}
-#define LUT {plain_lut_u8, plain_lut_u8, widest_lut_u8}
-#define HISTOGRAM {plain_histogram_u8, plain_histogram_u8, plain_histogram_u8}
+#define SIMD_256_REAL(name) MADE(avx2, __attribute__((target("avx2"))), name, f32)
+#define SIMD_256(name) MADE(avx2, __attribute__((target("avx2"))), name, u8) SIMD_256_REAL(name)
+PASSES(SIMD_256, SIMD_256_REAL)
+#define SIMD_512_REAL(name) MADE(avx512, AVX512, name, f32)
+#define SIMD_512(name) MADE(avx512, AVX512, name, u8) SIMD_512_REAL(name)
+PASSES(SIMD_512, SIMD_512_REAL)
+#define THREE(name, suffix) {portable_##name##_##suffix, avx2_##name##_##suffix, avx512_##name##_##suffix}
+#define LUT {portable_lut_u8, portable_lut_u8, avx512_lut_u8}
+#define HISTOGRAM {portable_histogram_u8, portable_histogram_u8, portable_histogram_u8}
 #else
-#define THREE(name, suffix) {plain_##name##_##suffix}
-#define LUT {plain_lut_u8}
-#define HISTOGRAM {plain_histogram_u8}
+#define THREE(name, suffix) {portable_##name##_##suffix}
+#define LUT {portable_lut_u8}
+#define HISTOGRAM {portable_histogram_u8}
 #endif
 #define ENTRY(name) {#name, THREE(name, u8), THREE(name, f32)},
 #define ENTRY_REAL(name) {#name, {0}, THREE(name, f32)},
@@ -158,4 +156,4 @@ PASSES(WIDEST, WIDEST_REAL)
 static const struct {
     const char *name;
     void (*u8[3])(const Color *), (*f32[3])(const Color *);
-} colors[] = {PASSES(ENTRY, ENTRY_REAL){"lut", LUT, {0}}, {"histogram", HISTOGRAM, {0}}};
+} passes[] = {PASSES(ENTRY, ENTRY_REAL){"lut", LUT, {0}}, {"histogram", HISTOGRAM, {0}}};

@@ -13,7 +13,8 @@ static double bilinear_filter(double x) {
 }
 static double hamming_filter(double x) {
     x = fabs(x);
-    return x < 1.0 ? sinc(x) * (0.54 + 0.46 * cos(x * 3.14159265358979323846)) : 0.0;
+    /* PIL writes the two numbers in single precision */
+    return x < 1.0 ? sinc(x) * (0.54f + 0.46f * cos(x * 3.14159265358979323846)) : 0.0;
 }
 static double bicubic_filter(double x) {
     const double a = -0.5;
@@ -42,7 +43,9 @@ static void pil_table(double (*filter)(double), double support, Py_ssize_t size,
         double center = low + ((double)o + 0.5) * scale, total = 0.0;
         int64_t first = (int64_t)(center - support + 0.5), last = (int64_t)(center + support + 0.5);
         if (first < 0) first = 0;
+        if (first > size) first = size;
         if (last > size) last = size;
+        if (last < first) last = first;
         if (last - first > taps) last = first + taps;
         start[o] = (int32_t)first;
         length[o] = (int32_t)(last - first);

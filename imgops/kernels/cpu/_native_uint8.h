@@ -52,8 +52,9 @@ static void free_pairs(Pairs *p) {
     free(p->high);
 }
 
-INLINE uint8_t round_level(int32_t high, int32_t low) {
-    int32_t sum = (int32_t)(((uint32_t)high << LOW) + (uint32_t)low + (1u << (BITS - 1)));
+/* Unsigned sums: where thousands of taps overflow 32 bits, they wrap as PIL's and those of the vector units do. */
+INLINE uint8_t round_level(uint32_t high, uint32_t low) {
+    int32_t sum = (int32_t)((high << LOW) + low + (1u << (BITS - 1)));
     sum >>= BITS;
     return sum < 0 ? 0 : sum > 255 ? 255 : (uint8_t)sum;
 }
@@ -65,12 +66,12 @@ INLINE void rows_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_s
     int32_t k;
     const int16_t *h = (const int16_t *)high, *l = (const int16_t *)low;
     for (x = from; x < length; x++) {
-        int32_t sum_high = 0, sum_low = 0;
+        uint32_t sum_high = 0, sum_low = 0;
         for (k = 0; k < 2 * pairs; k++) {
             Py_ssize_t row = 2 * (Py_ssize_t)first + k;
             int32_t value = row < rows ? in[row * stride + x] : 0;
-            sum_high += value * h[k];
-            sum_low += value * l[k];
+            sum_high += (uint32_t)(value * h[k]);
+            sum_low += (uint32_t)(value * l[k]);
         }
         out[x] = round_level(sum_high, sum_low);
     }
@@ -126,7 +127,7 @@ INLINE AVX2 void transpose16(__m128i r[16]) {
 #undef STEP
 }
 
-/* Two columns of 16 bytes to 16-bit pairs of horizontal neighbours. */
+/* Two columns of 16 bytes to 16-bit pairs of horizontal neighbors. */
 INLINE AVX2 void store_pair(uint8_t *to, __m128i a, __m128i b) {
     _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)));
     _mm256_storeu_si256((__m256i *)(to + 32), _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b)));
@@ -196,14 +197,14 @@ INLINE AVX2 void mix_avx2(uint8_t *to, const uint8_t *at, Py_ssize_t step, int32
     _mm_storeu_si128((__m128i *)to, pack_levels(ha, la, hb, lb));
 }
 
-/* The same with AVX-512 and its instruction that multiplies pairs and adds them to the sum. */
-INLINE VNNI __m128i levels_vnni(__m512i high, __m512i low) {
+/* The same by AVX-512, VNNI and its instruction that multiplies pairs and adds them to the sum. */
+INLINE AVX512_FMA __m128i levels_avx512(__m512i high, __m512i low) {
     __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, LOW), low);
     sum = _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(1 << (BITS - 1))), BITS);
     return _mm512_cvtusepi32_epi8(_mm512_max_epi32(sum, _mm512_setzero_si512()));
 }
 
-INLINE VNNI void mix_vnni(uint8_t *to, const uint8_t *at, Py_ssize_t step, int32_t pairs, const int32_t *high,
+INLINE AVX512_FMA void mix_avx512(uint8_t *to, const uint8_t *at, Py_ssize_t step, int32_t pairs, const int32_t *high,
                           const int32_t *low) {
     __m512i h = _mm512_setzero_si512(), l = h;
     int32_t k;
@@ -212,10 +213,10 @@ INLINE VNNI void mix_vnni(uint8_t *to, const uint8_t *at, Py_ssize_t step, int32
         h = _mm512_dpwssd_epi32(h, pair, _mm512_set1_epi32(high[k]));
         l = _mm512_dpwssd_epi32(l, pair, _mm512_set1_epi32(low[k]));
     }
-    _mm_storeu_si128((__m128i *)to, levels_vnni(h, l));
+    _mm_storeu_si128((__m128i *)to, levels_avx512(h, l));
 }
 
-static VNNI void rows_vnni(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t length,
+static AVX512_FMA void rows_avx512(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t length,
                            int32_t first, int32_t pairs, const int32_t *high, const int32_t *low) {
     Py_ssize_t x = 0;
     for (; x + LANES <= length; x += LANES) {
@@ -230,7 +231,7 @@ static VNNI void rows_vnni(uint8_t *out, const uint8_t *in, Py_ssize_t stride, P
             h = _mm512_dpwssd_epi32(h, pair, _mm512_set1_epi32(high[k]));
             l = _mm512_dpwssd_epi32(l, pair, _mm512_set1_epi32(low[k]));
         }
-        _mm_storeu_si128((__m128i *)(out + x), levels_vnni(h, l));
+        _mm_storeu_si128((__m128i *)(out + x), levels_avx512(h, l));
     }
     rows_scalar(out, in, stride, rows, x, length, first, pairs, high, low);
 }
@@ -257,14 +258,14 @@ BLOCK(avx2_1, AVX2, mix_avx2, 1)
 BLOCK(avx2_3, AVX2, mix_avx2, 3)
 BLOCK(avx2_4, AVX2, mix_avx2, 4)
 BLOCK(avx2_any, AVX2, mix_avx2, 0)
-BLOCK(vnni_1, VNNI, mix_vnni, 1)
-BLOCK(vnni_3, VNNI, mix_vnni, 3)
-BLOCK(vnni_4, VNNI, mix_vnni, 4)
-BLOCK(vnni_any, VNNI, mix_vnni, 0)
+BLOCK(avx512_1, AVX512_FMA, mix_avx512, 1)
+BLOCK(avx512_3, AVX512_FMA, mix_avx512, 3)
+BLOCK(avx512_4, AVX512_FMA, mix_avx512, 4)
+BLOCK(avx512_any, AVX512_FMA, mix_avx512, 0)
 
-static Block block_of(int channels, int level) {
-    static const Block blocks[2][4] = {{avx2_1, avx2_3, avx2_4, avx2_any}, {vnni_1, vnni_3, vnni_4, vnni_any}};
-    return blocks[level - 1][channels == 1 ? 0 : channels == 3 ? 1 : channels == 4 ? 2 : 3];
+static Block block_of(int channels, int simd) {
+    static const Block blocks[2][4] = {{avx2_1, avx2_3, avx2_4, avx2_any}, {avx512_1, avx512_3, avx512_4, avx512_any}};
+    return blocks[simd - 1][channels == 1 ? 0 : channels == 3 ? 1 : channels == 4 ? 2 : 3];
 }
 #endif
 
@@ -275,12 +276,12 @@ static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py
     for (o = 0; o < out_width; o++) {
         const int16_t *h = (const int16_t *)(p->high + o * p->width), *l = (const int16_t *)(p->low + o * p->width);
         for (c = 0; c < channels; c++) {
-            int32_t sum_high = 0, sum_low = 0;
+            uint32_t sum_high = 0, sum_low = 0;
             for (k = 0; k < 2 * p->pairs[o]; k++) {
                 Py_ssize_t x = 2 * (Py_ssize_t)p->first[o] + k;
                 int32_t value = x < width ? in[x * channels + c] : 0;
-                sum_high += value * h[k];
-                sum_low += value * l[k];
+                sum_high += (uint32_t)(value * h[k]);
+                sum_low += (uint32_t)(value * l[k]);
             }
             out[o * channels + c] = round_level(sum_high, sum_low);
         }
@@ -289,10 +290,10 @@ static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py
 
 /* Rows [from, to) of one plane, each `width` pixels of `channels` bytes, to `out_width` pixels. */
 static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t width,
-                      Py_ssize_t out_width, int channels, const Pairs *p, int level) {
+                      Py_ssize_t out_width, int channels, const Pairs *p, int simd) {
     Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
 #if X86
-    if (level && to - from >= LANES) {
+    if (simd && to - from >= LANES) {
         uint8_t *columns = malloc((size_t)out_length * LANES), *paired = malloc((size_t)(length + channels) * 2 * LANES);
         if (!columns || !paired) {
             free(columns);
@@ -301,7 +302,7 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
         }
         while (y < to) {
             if (y + LANES > to) y = to - LANES; /* the last block repeats a few rows */
-            block_of(channels, level)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
+            block_of(channels, simd)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
                                channels, p);
             y += LANES;
         }
@@ -310,7 +311,7 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
         return 1;
     }
 #else
-    (void)level;
+    (void)simd;
 #endif
     for (; y < to; y++)
         columns_scalar(out + (y - from) * out_length, in + y * length, width, out_width, channels, p);
@@ -319,26 +320,26 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
 
 /* `in` begins at row `from`, which is even, and ends before row `to`. */
 static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t out_height,
-                     Py_ssize_t length, const Pairs *p, int level) {
+                     Py_ssize_t length, const Pairs *p, int simd) {
     Py_ssize_t o, rows = to - from;
     for (o = 0; o < out_height; o++) {
         int32_t first = (int32_t)(p->first[o] - from / 2);
         const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
 #if X86
-        if (level) {
-            (level == 1 ? rows_avx2 : rows_vnni)(out + o * length, in, length, rows, length, first, p->pairs[o],
+        if (simd) {
+            (simd == 1 ? rows_avx2 : rows_avx512)(out + o * length, in, length, rows, length, first, p->pairs[o],
                                                  high, low);
             continue;
         }
 #else
-        (void)level;
+        (void)simd;
 #endif
         rows_scalar(out + o * length, in, length, rows, 0, length, first, p->pairs[o], high, low);
     }
 }
 
 static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
-                       int channels, const Table *ty, const Table *tx, int rows_first, int level) {
+                       int channels, const Table *ty, const Table *tx, int rows_first, int simd) {
     Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width;
     Py_ssize_t length = width * channels, out_length = out_width * channels, i, from = 0, to = height;
     Pairs py = {0}, px = {0};
@@ -363,14 +364,14 @@ static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ss
     }
     for (i = 0; done && i < planes; i++, in += height * length, out += out_height * out_length) {
         if (!tx->weight)
-            vertical(out, in, 0, height, out_height, out_length, &py, level);
+            vertical(out, in, 0, height, out_height, out_length, &py, simd);
         else if (!ty->weight)
-            done = horizontal(out, in, 0, height, width, out_width, channels, &px, level);
+            done = horizontal(out, in, 0, height, width, out_width, channels, &px, simd);
         else if (rows_first) {
-            vertical(middle, in, 0, height, out_height, length, &py, level);
-            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, level);
-        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, level)))
-            vertical(out, middle, from, to, out_height, out_length, &py, level);
+            vertical(middle, in, 0, height, out_height, length, &py, simd);
+            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, simd);
+        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, simd)))
+            vertical(out, middle, from, to, out_height, out_length, &py, simd);
     }
     free(middle);
     free_pairs(&py);

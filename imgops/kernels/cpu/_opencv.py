@@ -1,33 +1,50 @@
-"""Images as OpenCV takes them: planes, or HWC frames of at most 4 channels, of a type that it knows."""
+"""OpenCV's names, and images as it takes them: planes, or HWC frames of at most 4 channels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+import cv2
 import numpy as np
 import torch
 from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu._common import HALF
 
-_HALF = (torch.float16, torch.bfloat16)
+#: torchvision's names of OpenCV's borders.
+BORDERS = {
+    "constant": cv2.BORDER_CONSTANT,
+    "edge": cv2.BORDER_REPLICATE,
+    "reflect": cv2.BORDER_REFLECT_101,
+    "symmetric": cv2.BORDER_REFLECT,
+    "wrap": cv2.BORDER_WRAP,
+}
+INTERPOLATIONS = {
+    "nearest": cv2.INTER_NEAREST,
+    "bilinear": cv2.INTER_LINEAR,
+    "bicubic": cv2.INTER_CUBIC,
+    "area": cv2.INTER_AREA,
+    "lanczos": cv2.INTER_LANCZOS4,
+}
+
 _MOST_CHANNELS = 4
 
-#: ``work(sources, targets, image, repeat)``: each plane or frame, and how many in turn belong to one image
+#: ``work(sources, targets, image, repeat)``: the planes or frames, and how many in turn belong to one image
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
 
 
-def each(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: Work) -> bool:
+def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: Work) -> bool:
     """Do ``work`` on the planes or frames of an image; False where its type is none of ``types``.
 
     Half precision is computed in float32 and rounded once; more channels than OpenCV takes go as planes.
     """
     if out.numel() == 0:
         return True
-    if image.dtype in _HALF:
+    if image.dtype in HALF:
         single = torch.empty_like(out, dtype=torch.float32)
-        each(single, image.detach().float(), types, work)
+        on_planes(single, image.detach().float(), types, work)
         out.copy_(single)
         return True
     if image.dtype not in types:
@@ -36,7 +53,7 @@ def each(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: Work)
     interleaved = _layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > _MOST_CHANNELS:
         planar = torch.empty(out.shape, dtype=out.dtype)
-        each(planar, image, types, work)
+        on_planes(planar, image, types, work)
         out.copy_(planar)
         return True
     view = _layout.frames if interleaved else _layout.planes

@@ -13,7 +13,7 @@ from PIL import Image
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 
-_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of each colour type
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of each color type
 #: Adam7: where each pass begins, and its steps (x, y, step x, step y).
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
@@ -44,11 +44,11 @@ def wrong_chunk(raw: bytes) -> bytes | None:
 def ends_early(raw: bytes, image: Image.Image) -> bool:
     """Pixels that never came are 0: only an image whose last row is must be unpacked a second time."""
     bodies = [(kind, chunk[8:-4]) for kind, chunk in _chunks(raw)]
-    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", bodies[0][1])
+    width, height, depth, color, _, _, interlaced = struct.unpack(">IIBBBBB", bodies[0][1])
     last_row = image.crop((0, image.height - 1, image.width, image.height))
     if not interlaced and any(last_row.tobytes()):
         return False
-    bits = depth * _CHANNELS[colour]
+    bits = depth * _CHANNELS[color]
     passes = _PASSES if interlaced else ((0, 0, 1, 1),)
     wanted = 0
     for x, y, step_x, step_y in passes:

@@ -7,19 +7,17 @@ results keep PIL's bits; OpenCV's serve float64 images and every adjoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import ceil
 
 import cv2
 import numpy as np
+import torch
 from PIL import Image
 
-try:
-    from imgops.kernels.cpu._native import table as native
-except ImportError:  # built without a C compiler
-    native = None
+from imgops.decomposition import _filters
+from imgops.kernels.cpu import native
 
 #: Tables above this size are made anew for each call, so the cache stays below 16 MB.
 _CACHED_VALUES = 1 << 15
@@ -31,11 +29,10 @@ class Table:
     length: np.ndarray  # int32 (out,)
     weight: np.ndarray  # float64 (out, taps), zero from length on
 
-    @cached_property
-    def pointers(self) -> tuple[int, ...]:
-        """Addresses of the three arrays, rows and taps: the native kernel's view of the table."""
-        arrays = (self.start, self.length, self.weight)
-        return (*(a.ctypes.data for a in arrays), *self.weight.shape)
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the native module takes."""
+        return self.start, self.length, self.weight
 
     def transpose(self, size: int) -> Table:
         """The table of the transposed matrix; ``size`` is the length of this one's input."""
@@ -60,45 +57,6 @@ class Table:
         return dense
 
 
-def _box(x: np.ndarray) -> np.ndarray:
-    return ((x > -0.5) & (x <= 0.5)).astype(np.float64)
-
-
-def _bilinear(x: np.ndarray) -> np.ndarray:
-    return np.maximum(1 - np.abs(x), 0)
-
-
-def _sinc(x: np.ndarray) -> np.ndarray:
-    x = np.where(x == 0, 1e-300, x) * np.pi
-    return np.sin(x) / x
-
-
-def _hamming(x: np.ndarray) -> np.ndarray:
-    x = np.abs(x)
-    return np.where(x < 1, _sinc(x) * (0.54 + 0.46 * np.cos(x * np.pi)), 0)
-
-
-def _bicubic(x: np.ndarray) -> np.ndarray:
-    a = -0.5
-    x = np.abs(x)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = (((x - 5) * x + 8) * x - 4) * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
-
-
-def _lanczos(x: np.ndarray) -> np.ndarray:
-    return np.where((x >= -3) & (x < 3), _sinc(x) * _sinc(x / 3), 0)
-
-
-_FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "box": (_box, 0.5),
-    "bilinear": (_bilinear, 1.0),
-    "hamming": (_hamming, 1.0),
-    "bicubic": (_bicubic, 2.0),
-    "lanczos": (_lanczos, 3.0),
-}
-
-
 def pil(name: str, size: int, low: float, high: float, out: int, *, single: bool) -> Table | None:
     """PIL's table for ``out`` samples of ``[low, high)`` of ``size`` pixels; None is the identity.
 
@@ -106,33 +64,22 @@ def pil(name: str, size: int, low: float, high: float, out: int, *, single: bool
     """
     if size == out and low == 0 and high == size:
         return None
-    _, support = _FILTERS[name]
+    _, support = _filters.FILTERS[name]
     taps = 2 * support * max(size / out, 1)
     make = _pil_cached if taps * out < _CACHED_VALUES else _pil
     return make(name, size, low, high, out, single)
 
 
-def _empty(out: int, taps: int) -> Table:
-    """For the native kernel to fill: three arrays in one piece of memory, whose address is asked once."""
-    memory = np.empty(out * (taps + 1))
-    whole = memory[:out].view(np.int32)
-    table = Table(whole[:out], whole[out:], memory[out:].reshape(out, taps))
-    at = memory.ctypes.data
-    table.__dict__["pointers"] = (at, at + 4 * out, at + 8 * out, out, taps)
-    return table
-
-
 def _pil(name: str, size: int, low: float, high: float, out: int, single: bool) -> Table:
-    function, support = _FILTERS[name]
+    function, support = _filters.FILTERS[name]
     if single:
         low_32, high_32 = np.float32(low), np.float32(high)
         low, extent = float(low_32), float(high_32 - low_32)
     else:
         extent = high - low
     taps = ceil(support * max(extent / out, 1.0)) * 2 + 1
-    if native is not None:
-        table = _empty(out, taps)
-        native(name, size, low, extent, *table.pointers)
+    table = Table(np.empty(out, np.int32), np.empty(out, np.int32), np.empty((out, taps)))
+    if native.fill_table(name, size, low, extent, table.arrays):
         return table
     scale = extent / out
     stretch = max(scale, 1.0)
@@ -141,7 +88,8 @@ def _pil(name: str, size: int, low: float, high: float, out: int, single: bool) 
     start = np.maximum((center - support + 0.5).astype(np.int64), 0)
     count = np.minimum((center + support + 0.5).astype(np.int64), size) - start
     tap = np.arange(taps)
-    weight = function((tap + start[:, None] - center[:, None] + 0.5) * (1 / stretch))
+    at = (tap + start[:, None] - center[:, None] + 0.5) * (1 / stretch)
+    weight = function(torch.from_numpy(at)).numpy()
     weight[tap >= count[:, None]] = 0
     total = np.add.accumulate(weight, axis=1)[:, -1:]  # PIL adds in this order
     weight /= np.where(total != 0, total, 1)
@@ -178,19 +126,9 @@ def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
 def _opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
     if name == "area" and shrinks:
         return _opencv_area(size, out)
-    scale = 1 / (out / size)  # as OpenCV has it, down to the rounding
-    x = np.arange(out)
-    if name == "area":  # enlarged: bilinear between the cells that a pixel touches
-        left = np.floor(x * scale)
-        fraction = (x + 1) - (left + 1) * (out / size)
-        single = fraction.astype(np.float32)  # OpenCV rounds it before it looks
-        nothing = (single <= 0) | (single == np.floor(single))
-        fraction = np.where(nothing, 0, fraction - np.floor(fraction))
-    else:
-        position = (x + 0.5) * scale - 0.5
-        left = np.floor(position)
-        fraction = position - left
-    kernel = _OPENCV_TAPS["bilinear" if name == "area" else name](fraction)
+    position, fraction = _filters.opencv_position(name, size, out, torch.device("cpu"))
+    kernel = torch.stack(_filters.OPENCV_TAPS[name](fraction), 1).numpy()
+    left, x = position.numpy(), np.arange(out)
     reach = kernel.shape[1] // 2
     # Pixels beyond the border repeat the outermost one: fold their weights onto it.
     columns = (left[:, None] + np.arange(1 - reach, reach + 1)).clip(0, size - 1).astype(np.int64)
@@ -205,15 +143,8 @@ _opencv_cached = lru_cache(maxsize=64)(_opencv)
 
 
 def _opencv_area(size: int, out: int) -> Table:
-    scale = size / out
-    low = np.arange(out) * scale
-    high = low + scale
-    cell = np.minimum(scale, size - low)
-    last = np.minimum(np.floor(high), size - 1)
-    first = np.minimum(np.ceil(low), last)
-    # OpenCV leaves out a fraction of a pixel below a thousandth.
-    head = np.where(first - low > 1e-3, first - low, 0)
-    tail = np.where(high - last > 1e-3, np.minimum(np.minimum(high - last, 1), cell), 0)
+    x, scale = torch.arange(out, dtype=torch.float64), torch.tensor(size / out, dtype=torch.float64)
+    first, last, head, tail, cell = (v.numpy() for v in _filters.area_cells(size, scale, x))
     start = first - (head > 0)
     count = (last - start + (tail > 0)).astype(np.int64)
     taps = np.arange(max(int(count.max()), 1))
@@ -223,29 +154,3 @@ def _opencv_area(size: int, out: int) -> Table:
     weight += np.where(position == last[:, None], tail[:, None], 0)
     weight[taps >= count[:, None]] = 0
     return Table(start.astype(np.int32), count.astype(np.int32), weight / cell[:, None])
-
-
-def _opencv_bilinear(f: np.ndarray) -> np.ndarray:
-    return np.stack([1 - f, f], axis=1)
-
-
-def _opencv_bicubic(f: np.ndarray) -> np.ndarray:
-    a = -0.75
-    g = 1 - f
-    first = ((a * (f + 1) - 5 * a) * (f + 1) + 8 * a) * (f + 1) - 4 * a
-    second = ((a + 2) * f - (a + 3)) * f * f + 1
-    third = ((a + 2) * g - (a + 3)) * g * g + 1
-    return np.stack([first, second, third, 1 - first - second - third], axis=1)
-
-
-def _opencv_lanczos(f: np.ndarray) -> np.ndarray:
-    x = f[:, None] - np.arange(-3, 5)
-    weight = np.sinc(x) * np.sinc(x / 4)
-    return weight / weight.sum(axis=1, keepdims=True)
-
-
-_OPENCV_TAPS = {
-    "bilinear": _opencv_bilinear,
-    "bicubic": _opencv_bicubic,
-    "lanczos": _opencv_lanczos,
-}

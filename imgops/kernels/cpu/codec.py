@@ -17,7 +17,7 @@ from torch import Tensor
 from imgops import _check, _layout
 from imgops.kernels.cpu import _jpeg, _png
 
-#: Pillow's modes for 16 bits of grey; "I" before Pillow 11.
+#: Pillow's modes for 16 bits of gray; "I" before Pillow 11.
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
 
 _TRANSPOSED = {
@@ -102,7 +102,7 @@ def _ends_early(raw: bytes, image: Image.Image) -> bool:
 
 def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.ndarray:
     orientation = image.getexif().get(_ORIENTATION) if apply_exif_orientation else None
-    if image.mode in _DEEP:  # the high byte, as Pillow itself reads 16-bit colour
+    if image.mode in _DEEP:  # the high byte, as Pillow itself reads 16-bit color
         image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
     if image.mode != mode:
         image = image.convert(mode)

@@ -1,4 +1,4 @@
-"""CPU kernels of the colour operators.
+"""CPU kernels of the color operators.
 
 uint8 and float32 go through a native pass. What that does not compute (float64, half precision, and all where
 the native module was not built) is the decomposition, run by ATen.
@@ -17,37 +17,46 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import color as formula
 from imgops.decomposition import levels as tone
-from imgops.kernels.cpu import _color, _threads, filter, levels
+from imgops.kernels.cpu import _pil, _threads, filter, levels, native
+from imgops.kernels.cpu._common import (
+    HALF,
+    array_per_image,
+    in_format_of,
+    number_per_image,
+    run_decomposition,
+)
 
 _RGB = 3
 
 
+@_pil.compared
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if image.dtype == torch.uint8 and _together(image) and not _layout.writes_interleaved(out):
+    if image.dtype == torch.uint8 and _has_rgb_passes(image) and not _layout.writes_interleaved(out):
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
-    elif _color.knows(image):
-        factors = _color.each(factor, image)
-        _color.values("constant", out, _color.readable(image, out), factors, [0.0] * len(factors))
+    elif native.has_passes(image) and image.numel():
+        native.point("constant", out, in_format_of(image, out), number_per_image(factor, image))
     else:
-        _color.computed(out, formula.adjust_brightness, image, factor)
+        run_decomposition(out, formula.adjust_brightness, image, factor)
 
 
+@_pil.compared
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     colors = image.shape[-3] == _RGB
-    if not _color.knows(image) or image.numel() == 0 or (colors and image.dtype == torch.uint8):
+    if not native.has_passes(image) or image.numel() == 0 or (colors and image.dtype == torch.uint8):
         _one_step("contrast", formula.adjust_contrast, out, image, factor)
         return
-    image, factors = _color.readable(image, out), _color.each(factor, image)
+    image, factors = in_format_of(image, out), number_per_image(factor, image)
     if colors:
-        _color.values("constant", out, image, factors, _color.luma_means(image))
+        native.point("constant", out, image, factors, native.luma_means(image))
         return
     total = image.reshape(len(factors), -1).sum(1, dtype=torch.float64)
     means = [value / (image.numel() // len(factors)) for value in total.tolist()]
     if image.dtype == torch.uint8:  # PIL rounds it
         means = [float(int(mean + 0.5)) for mean in means]
-    _color.values("constant", out, image, factors, means)
+    native.point("constant", out, image, factors, means)
 
 
+@_pil.compared
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("saturation", formula.adjust_saturation, out, image, factor)
 
@@ -58,33 +67,32 @@ def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
 
 def _one_step(name: str, function: Callable[..., Tensor], out: Tensor, image: Tensor, factor: Tensor) -> None:
     """One of the steps that look at whole pixels, by the native pass where it can."""
-    if not _together(image):
-        _color.computed(out, function, image, factor)
+    if not _has_rgb_passes(image):
+        run_decomposition(out, function, image, factor)
         return
-    image = _color.readable(image, out)
+    image = in_format_of(image, out)
     if factor.numel() == 1:
-        _color.together(out, image, [(_TOGETHER.index(name), factor.item())])
+        native.sequence(out, image, [(name, factor.item())])
         return
     values = factor.detach().expand(image.shape[:-3])
     for i in np.ndindex(*values.shape):
-        _color.together(out[i], image[i], [(_TOGETHER.index(name), values[i].item())])
+        native.sequence(out[i], image[i], [(name, values[i].item())])
 
 
-def _together(image: Tensor) -> bool:
-    return _color.knows(image) and image.shape[-3] == _RGB and image.numel() > 0
+def _has_rgb_passes(image: Tensor) -> bool:
+    return native.has_passes(image) and image.shape[-3] == _RGB and image.numel() > 0
 
 
+@_pil.compared
 def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
-    if not _color.knows(image) or image.shape[-3] != _RGB:
-        _color.computed(out, formula.grayscale, image, channels)
+    if not _has_rgb_passes(image):
+        run_decomposition(out, formula.grayscale, image, channels)
         return
-    image = _color.readable(image)
-    gray = (
-        out
-        if channels == 1
-        else torch.empty_like(image[..., :1, :, :], memory_format=torch.contiguous_format)
-    )
-    _color.gray(gray, image)
+    image = in_format_of(image)
+    gray = out
+    if channels != 1:
+        gray = torch.empty_like(image[..., :1, :, :], memory_format=torch.contiguous_format)
+    native.gray(gray, image)
     if channels == 1:
         return
     if _layout.writes_interleaved(out):
@@ -100,16 +108,16 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         or out.numel() == 0
         or max(out.shape[-3], image.shape[-3]) > 4
     ):
-        _color.computed(out, formula.color_matrix, image, matrix)
+        run_decomposition(out, formula.color_matrix, image, matrix)
         return
     planar = image.dtype == torch.float32 and not _layout.writes_interleaved(out)
-    if planar and _together(image) and out.shape[-3] == _RGB:  # frames are OpenCV's own
-        _color.matrix(out, _color.readable(image, out), matrix.detach())
+    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # frames are OpenCV's own
+        native.matrix(out, in_format_of(image, out), array_per_image(matrix, image, 2))
         return
     _threads.follow_torch()
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])
     each = matrix.reshape(-1, *matrix.shape[-2:]).double().numpy()
-    image = _color.readable(image)
+    image = in_format_of(image)
     if _layout.is_interleaved(image):
         sources = list(_layout.frames(image))
     else:
@@ -136,24 +144,20 @@ STEPS: dict[str, Callable[..., None]] = {
     "sharpness": filter.adjust_sharpness,
     "posterize": levels.posterize,
     "solarize": levels.solarize,
-    "invert": lambda out, image, amount: _color.computed(out, tone.invert, image),
+    "invert": lambda out, image, amount: run_decomposition(out, tone.invert, image),
     "autocontrast": lambda out, image, amount: levels.autocontrast(out, image),
     "equalize": lambda out, image, amount: levels.equalize(out, image),
 }
 
 
-#: The steps that one native pass does together; their places are its numbers.
-_TOGETHER = ("brightness", "contrast", "saturation", "hue")
-
-
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> None:
     """The steps that were chosen: the first reads the image, the others what is there already."""
-    if image.dtype in (torch.float16, torch.bfloat16):  # rounded once, at the end
+    if image.dtype in HALF:  # rounded once, at the end
         single = torch.empty_like(out, dtype=torch.float32)
         color_sequence(single, image.detach().float(), order, amounts, names)
         out.copy_(single)
         return
-    image, each, batch = _color.readable(image, out), names.split(","), image.shape[:-3]
+    image, each, batch = in_format_of(image, out), names.split(","), image.shape[:-3]
     if order.numel() == order.shape[-1] and amounts.numel() == len(each):  # one sequence for all
         _sequence(out, image, order.flatten().tolist(), amounts.detach().flatten().tolist(), each)
         return
@@ -164,20 +168,24 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, n
 
 
 def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:
-    fused = _together(image)
+    fuses = _has_rgb_passes(image) and (image.dtype != torch.uint8 or all(map(_pil.agrees, _FUSED_LIKE_PIL)))
     source, pending = image, []
     for which in order:
         if not 0 <= which < len(names):
             continue
-        if fused and names[which] in _TOGETHER:
-            pending.append((_TOGETHER.index(names[which]), amounts[which]))
+        if fuses and names[which] in native.STEPS:
+            pending.append((names[which], amounts[which]))
             continue
         if pending:
-            _color.together(out, source, pending)
+            native.sequence(out, source, pending)
             source, pending = out, []
         STEPS[names[which]](out, source, torch.tensor(amounts[which], dtype=torch.float64))
         source = out
     if pending:
-        _color.together(out, source, pending)
+        native.sequence(out, source, pending)
     elif source is image:
         out.copy_(image)
+
+
+#: Of the steps that one native pass does together, those that PIL has.
+_FUSED_LIKE_PIL = ("adjust_brightness", "adjust_contrast", "adjust_saturation")

@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
-from imgops.kernels.cpu import _border
-from imgops.kernels.cpu._resample import pil_view
+from imgops.decomposition._borders import folded
+from imgops.decomposition._saturate import saturated
+from imgops.kernels.cpu import _pil
+from imgops.kernels.cpu._opencv import BORDERS
 
 #: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
 _LARGE = 1 << 20
@@ -106,10 +108,10 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
     repeat = len(canvas) // len(masks)
     for i, plane in enumerate(canvas):
         if i % repeat == 0:
-            level = pil_view(masks[i // repeat])
-        image = pil_view(plane)
+            level = _pil.view(masks[i // repeat])
+        image = _pil.view(plane)
         image.readonly = 0  # PIL maps memory as read-only; this memory is ours to write
-        image.paste(pil_view(patches[i]), (left, top), level)
+        image.paste(_pil.view(patches[i]), (left, top), level)
 
 
 def _wide(image: Tensor) -> np.ndarray:
@@ -161,9 +163,14 @@ def pad(
     elif mode == "constant":
         _pad_constant(out, image, values, left, top)
     elif out.numel():
-        rows = torch.from_numpy(_border.indices(mode, image.shape[-2], top, bottom))
-        columns = torch.from_numpy(_border.indices(mode, image.shape[-1], left, right))
+        rows = _repeated(mode, image.shape[-2], top, bottom)
+        columns = _repeated(mode, image.shape[-1], left, right)
         out.copy_(image.detach()[..., rows[:, None], columns])
+
+
+def _repeated(mode: str, size: int, before: int, after: int) -> Tensor:
+    """The pixel that each pixel of a padded axis repeats."""
+    return folded(mode, torch.arange(-before, size + after), size)
 
 
 Scalar = tuple[float, ...]
@@ -198,7 +205,7 @@ def _pad_by_opencv(
     if scalars[0] is _ZERO or mode != "constant":  # bits move, and the bits of 0 are 0
         carrier = _CARRIER[out.element_size()]
         sources, targets = sources.view(carrier), targets.view(carrier)
-    flag = _border.OPENCV[mode]
+    flag = BORDERS[mode]
     for source, target, value in zip(sources, targets, cycle(scalars), strict=False):
         cv2.copyMakeBorder(source, *border, flag, dst=target, value=value)
 
@@ -216,19 +223,15 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
 
 
 def saturate(op: str, fill: Tensor, dtype: torch.dtype) -> Tensor:
-    """``fill`` in another dtype as OpenCV casts it: rounded half to even, held in the range."""
-    if dtype.is_floating_point or dtype.is_complex or fill.dtype == dtype:
-        return fill.detach().to(dtype)
-    values = fill.detach().double() if fill.dtype.is_floating_point else fill.detach()
-    if dtype == torch.bool:
-        return values != 0
-    flat = values.flatten().tolist()
-    for value in flat:
-        if not math.isfinite(value):
-            _check.fail(ValueError, op, f"fill must be finite for {dtype}", value)
-    info = torch.iinfo(dtype)
-    held = [min(max(round(v), info.min), info.max) for v in flat]
-    return torch.tensor(held, dtype=dtype, device="cpu").reshape(fill.shape)
+    """``fill`` in another dtype as OpenCV casts it, which knows no integer for what is not finite."""
+    fill = fill.detach()
+    if fill.dtype.is_floating_point and not (
+        dtype.is_floating_point or dtype.is_complex or dtype == torch.bool
+    ):
+        for value in fill.flatten().tolist():
+            if not math.isfinite(value):
+                _check.fail(ValueError, op, f"fill must be finite for {dtype}", value)
+    return saturated(fill, dtype)
 
 
 def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
@@ -238,15 +241,14 @@ def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bott
         crop(out, grad, left, top, left + width, top + height)
         return
     working = torch.float64 if grad.dtype == torch.float64 else torch.float32
-    folded = _fold(grad.detach().to(working), -2, top, height, _border.indices(mode, height, top, bottom))
-    out.copy_(_fold(folded, -1, left, width, _border.indices(mode, width, left, right)))
+    rows, columns = _repeated(mode, height, top, bottom), _repeated(mode, width, left, right)
+    out.copy_(_fold(_fold(grad.detach().to(working), -2, top, height, rows), -1, left, width, columns))
 
 
-def _fold(grad: Tensor, dim: int, before: int, size: int, indices: np.ndarray) -> Tensor:
-    index = torch.from_numpy(indices)
+def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tensor:
     total = grad.narrow(dim, before, size).clone()
     after = before + size
-    for start, length in ((0, before), (after, len(indices) - after)):
+    for start, length in ((0, before), (after, len(index) - after)):
         if length:
             strip = slice(start, start + length)
             total.index_add_(dim, index[strip], grad.narrow(dim, start, length))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, lru_cache
+from math import exp
 from typing import Any
 
 import cv2
@@ -11,42 +13,72 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import filter as formula
-from imgops.kernels.cpu import _blur, _border, _color, _opencv
+from imgops.kernels.cpu import _opencv, _pil, native
+from imgops.kernels.cpu._common import array_per_image, in_format_of, number_per_image, run_decomposition
 
 #: PIL's SMOOTH, without its divisor.
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
+    levels = image.dtype == torch.uint8
+
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
         across, down = (float(v) for v in number)
-        size = _window(across, down, kernel_width, kernel_height)
+        size = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
         if size == (1, 1):
             np.copyto(target, source)
         else:  # a kernel of one pixel takes any sigma
             cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
-    known = image.dtype == torch.uint8 and out.numel() > 0 and _blur.agrees()
-    if known and _native_blur(out, image, sigma, kernel_width, kernel_height):
-        return
-    if not _each(out, image, sigma, 1, blur):
-        _color.computed(out, formula.gaussian_blur, image, sigma.detach(), kernel_width, kernel_height)
+    if not _on_planes(out, image, sigma, 1, blur):
+        run_decomposition(out, formula.gaussian_blur, image, sigma.detach(), kernel_width, kernel_height)
 
 
-def _window(across: float, down: float, width: int, height: int) -> tuple[int, int]:
-    """A deviation of 0 looks at one pixel only."""
-    return width if across > 0 else 1, height if down > 0 else 1
+def _window(size: int, sigma: float, levels: bool) -> int:
+    """A deviation of 0 looks at one pixel only; on uint8 most of a wide window has weights of 0."""
+    if not sigma > 0:
+        return 1
+    return _short_window(size, sigma) if levels and size > 3 and _cuts_windows() else size
 
 
-def _native_blur(out: Tensor, image: Tensor, sigma: Tensor, width: int, height: int) -> bool:
-    image = _color.readable(image, out)
-    pairs = _color.samples(sigma, image, 1).tolist()
-    each = [(out, image)] if len(pairs) == 1 else [(out[i], image[i]) for i in np.ndindex(*image.shape[:-3])]
-    for (target, source), (across, down) in zip(each, pairs, strict=True):
-        size = _window(across, down, width, height)
-        if size == (1, 1):
-            target.copy_(source)
-        elif not _blur.blur(target, source, across or 1.0, down or 1.0, *size):
+@lru_cache(maxsize=1024)
+def _short_window(size: int, sigma: float) -> int:
+    """The smallest window with the same weights in OpenCV's 8 bits."""
+    weights = _weights_of_levels(size, sigma)
+    for short in range(2 * len(weights) - 1, size, 2):
+        if _weights_of_levels(short, sigma) == weights:
+            return short
+    return size
+
+
+def _weights_of_levels(size: int, sigma: float) -> list[int]:
+    """OpenCV's weights for uint8, in 256ths, from the middle outwards; what is 0 at the end is left out.
+
+    Each is rounded with the error of those before it, from the outside in; the middle takes what is missing.
+    """
+    scale = -0.5 / max(sigma * sigma, 5e-324)
+    values = [exp(scale * x * x) for x in range(size // 2, 0, -1)]
+    total = 2 * sum(values) + 1
+    found, error = [], 0.0
+    for value in values:
+        exact = value / total * 256 + error
+        found.append(round(exact))
+        error = exact - found[-1]
+    outwards = [256 - 2 * sum(found), *reversed(found)]
+    while len(outwards) > 1 and outwards[-1] == 0:
+        outwards.pop()
+    return outwards
+
+
+@cache
+def _cuts_windows() -> bool:
+    """Whether the installed OpenCV gives the same bits with a shorter window; asked once."""
+    noise = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
+    for size, sigma in ((23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3)):
+        short = _short_window(size, sigma)
+        whole, cut = (cv2.GaussianBlur(noise, (n, n), sigma, None, sigma, 4) for n in (size, short))
+        if not np.array_equal(whole, cut):
             return False
     return True
 
@@ -62,13 +94,13 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
             height, width = source.shape[:2]
             np.copyto(target, whole[around[0] : around[0] + height, around[2] : around[2] + width])
         else:
-            cv2.filter2D(source, -1, weights, dst=target, borderType=_border.OPENCV[border])
+            cv2.filter2D(source, -1, weights, dst=target, borderType=_opencv.BORDERS[border])
 
-    if not _each(out, image, kernel, 2, correlate):
-        _color.computed(out, formula.filter2d, image, kernel.detach(), border)
+    if not _on_planes(out, image, kernel, 2, correlate):
+        run_decomposition(out, formula.filter2d, image, kernel.detach(), border)
 
 
-def _each(
+def _on_planes(
     out: Tensor,
     image: Tensor,
     parameter: Tensor,
@@ -78,24 +110,24 @@ def _each(
     """``work(source, target, parameter)`` of every plane or frame; False where OpenCV cannot."""
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
-        numbers = _color.samples(parameter, image, core)
+        numbers = array_per_image(parameter, image, core)
         for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
             work(source, target, numbers[i // repeat % len(numbers)])
 
-    return _opencv.each(out, image, (torch.uint8, torch.float32), in_turn)
+    return _opencv.on_planes(out, image, (torch.uint8, torch.float32), in_turn)
 
 
+@_pil.compared
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if not _color.knows(image) or min(image.shape[-2:]) < 3 or image.numel() == 0:
-        _color.computed(out, formula.adjust_sharpness, image, factor)
+    if not native.has_passes(image) or min(image.shape[-2:]) < 3 or image.numel() == 0:
+        run_decomposition(out, formula.adjust_sharpness, image, factor)
         return
-    image = _color.readable(image, out)
+    image = in_format_of(image, out)
     smooth = torch.empty_like(out)
     weights = torch.from_numpy(_SMOOTH / 13)
     filter2d(smooth, image, weights, "edge")
     for edge in ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None))):
         smooth[edge] = image[edge]  # PIL leaves the outermost pixels alone
-    factors = _color.each(factor, image)
-    _color.images(out, image, smooth, factors)
+    native.point("images", out, image, number_per_image(factor, image), other=smooth)
     if image.dtype == torch.float32:
         out.clamp_(0, 1)

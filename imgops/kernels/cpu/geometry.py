@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import geometry as formula
-from imgops.kernels.cpu import _border, _color, _opencv
+from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu._common import array_per_image, run_decomposition
 from imgops.kernels.cpu.compose import saturate
 
-_FLAGS = {"nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
 _LONGEST = 32766
 _SMALL = 1 << 18
 _OPENCV_TYPES = (torch.uint8, torch.float32)
@@ -40,7 +40,7 @@ def warp_affine(
     if _copied(out, image, matrix):
         return
     if not _by_opencv("warp_affine", out, image, matrix, fill, interpolation, border, _affine):
-        _color.computed(out, formula.warp_affine, image, matrix, fill, height, width, interpolation, border)
+        run_decomposition(out, formula.warp_affine, image, matrix, fill, height, width, interpolation, border)
 
 
 def warp_perspective(
@@ -56,7 +56,7 @@ def warp_perspective(
     if _copied(out, image, matrix):
         return
     if not _by_opencv("warp_perspective", out, image, matrix, fill, interpolation, border, _perspective):
-        _color.computed(
+        run_decomposition(
             out, formula.warp_perspective, image, matrix, fill, height, width, interpolation, border
         )
 
@@ -82,7 +82,7 @@ def remap(
     # A double-precision map would lose its last bits.
     known = map.dtype == torch.float32
     if not known or not _by_opencv("remap", out, image, map, fill, interpolation, border, _mapped):
-        _color.computed(out, formula.remap, image, map, fill, interpolation, border)
+        run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
 
 
 def _affine(source: np.ndarray, matrix: np.ndarray, size: Any, **how: Any) -> None:
@@ -116,35 +116,35 @@ def _by_opencv(
         out, image = out.view(torch.uint8), image.view(torch.uint8)
     where = where if where.dtype in (torch.float32, torch.float64) else where.double()
     size = (out.shape[-1], out.shape[-2])
-    how = {"flags": _FLAGS[interpolation], "borderMode": _border.OPENCV[border]}
+    how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[border]}
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
-        samples = _color.samples(where, image, 3 if op == "remap" else 2)
-        colours = _colours(op, fill, image, repeat == 1 and sources.ndim == 4)
+        samples = array_per_image(where, image, 3 if op == "remap" else 2)
+        colors = _colors(op, fill, image, repeat == 1 and sources.ndim == 4)
         together = interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4)
         together = together and repeat * max(sources[0].size, targets[0].size) <= _SMALL
         several = op != "remap" and len(samples) > 1  # a single matrix was looked at before
         still = [several and _is_identity(s, out, image) for s in samples]
         for i in range(len(sources) // repeat):
             planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
-            fills = [colours[j % len(colours)] for j in range(planes.start, planes.stop)]
+            fills = [colors[j % len(colors)] for j in range(planes.start, planes.stop)]
             if still[i % len(still)]:  # a sample that was not chosen
                 np.copyto(targets[planes], sources[planes])
             elif together:
                 # Positions cost more than pixels: one frame's are found once. (Large buffers cost more.)
                 frame = cv2.merge(list(sources[planes]))
                 moved = np.empty((size[1], size[0], repeat), np.uint8)
-                colour = (*(f[0] for f in fills), 0.0)[:4]
-                warp(frame, sample, size, dst=moved, borderValue=colour, **how)
+                color = (*(f[0] for f in fills), 0.0)[:4]
+                warp(frame, sample, size, dst=moved, borderValue=color, **how)
                 cv2.split(moved, list(targets[planes]))
             else:
-                for plane, target, colour in zip(sources[planes], targets[planes], fills, strict=True):
-                    warp(plane, sample, size, dst=target, borderValue=colour, **how)
+                for plane, target, color in zip(sources[planes], targets[planes], fills, strict=True):
+                    warp(plane, sample, size, dst=target, borderValue=color, **how)
 
-    return _opencv.each(out, image, _OPENCV_TYPES, in_turn)
+    return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
 
 
-def _colours(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:
+def _colors(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:
     """The fill of each plane or frame; fewer where they repeat."""
     if fill is None:
         return [(0.0,) * 4]
@@ -162,10 +162,10 @@ def _colours(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> 
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
 ) -> None:
-    _color.computed(out, formula.remap_adjoint, grad, map.detach(), height, width, interpolation, border)
+    run_decomposition(out, formula.remap_adjoint, grad, map.detach(), height, width, interpolation, border)
 
 
-def remap_slope(
+def remap_grad_map(
     out: Tensor,
     grad: Tensor,
     image: Tensor,
@@ -175,4 +175,4 @@ def remap_slope(
     border: str,
 ) -> None:
     how = None if fill is None else fill.detach(), interpolation, border
-    _color.computed(out, formula.remap_slope, grad, image.detach(), map.detach(), *how)
+    run_decomposition(out, formula.remap_grad_map, grad, image.detach(), map.detach(), *how)

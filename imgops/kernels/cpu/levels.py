@@ -15,16 +15,17 @@ from torch import Tensor
 
 from imgops import _layout, _torch_private
 from imgops.decomposition import levels as formula
-from imgops.kernels.cpu import _color, _threads
+from imgops.kernels.cpu import _pil, _threads, native
+from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
 
-_LEVEL = np.arange(256, dtype=np.float64)
-_PARTS = _LEVEL / 255
+GRAY_LEVELS = np.arange(256, dtype=np.float64)
+_UNIT_LEVELS = GRAY_LEVELS / 255
 
 
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> None:
     single = gamma.numel() == gain.numel() == 1
     if single and image.dtype == torch.uint8:
-        table = 255.999 * gain.item() * _PARTS ** gamma.item()
+        table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
         lut(out, image, torch.from_numpy(table.clip(0, 255).astype(np.uint8))[None])
     elif single and image.dtype in (torch.float32, torch.float64):
         torch.pow(image.detach(), gamma.item(), out=out)
@@ -35,6 +36,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
+@_pil.compared
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
@@ -42,19 +44,20 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     levels = 1 << min(max(int(bits), 1), 8)
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
-    elif _color.knows(image):
-        _color.values("posterize", out, _color.readable(image, out), [levels], [1 / levels])
+    elif native.has_passes(image):
+        native.point("posterize", out, in_format_of(image, out), [levels], [1 / levels])
     else:
         torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
 
 
+@_pil.compared
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
-        table = np.where(threshold.item() <= _LEVEL, 255 - _LEVEL, _LEVEL).astype(np.uint8)
+        table = np.where(threshold.item() <= GRAY_LEVELS, 255 - GRAY_LEVELS, GRAY_LEVELS).astype(np.uint8)
         lut(out, image, torch.from_numpy(table)[None])
-    elif _color.knows(image) and image.dtype != torch.uint8 and image.numel():
-        thresholds = _color.each(threshold, image)
-        _color.values("solarize", out, _color.readable(image, out), thresholds, [0.0] * len(thresholds))
+    elif native.has_passes(image) and image.dtype != torch.uint8 and image.numel():
+        thresholds = number_per_image(threshold, image)
+        native.point("solarize", out, in_format_of(image, out), thresholds)
     else:
         _by_table(out, formula.solarize, image, threshold)
 
@@ -62,33 +65,31 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
 def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
     """A function of single values: on uint8 it is asked about each of the 256 only."""
     if image.dtype != torch.uint8:
-        _color.computed(out, function, image, *parameters)
+        run_decomposition(out, function, image, *parameters)
         return
     batch = torch.broadcast_shapes(*[p.shape for p in parameters])
     levels = torch.arange(256, dtype=torch.uint8).expand(*batch, 1, 1, 256)
-    with _torch_private.afresh(), torch.no_grad():
+    with _torch_private.default_dispatch_state(), torch.no_grad():
         lut(out, image, function(levels, *parameters).squeeze(-2))
 
 
+@_pil.compared
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """``ImageOps.autocontrast`` of each plane."""
-    if not _color.knows(image) or image.numel() == 0:
-        _color.computed(out, formula.autocontrast, image)
+    if not native.has_passes(image) or image.numel() == 0:
+        run_decomposition(out, formula.autocontrast, image)
         return
-    image = _color.readable(image, out)
+    image = in_format_of(image, out)
     if image.dtype == torch.uint8:
-        low, high = _color.of_planes("extremes", image, 2, np.uint8).astype(np.float64).T[..., None]
+        low, high = native.statistics("extremes", image).astype(np.float64).T[..., None]
         flat = high <= low
         scale = 255.0 / np.where(flat, 1, high - low)
-        tables = np.where(flat, _LEVEL, (_LEVEL * scale + -low * scale).clip(0, 255))
+        tables = np.where(flat, GRAY_LEVELS, (GRAY_LEVELS * scale + -low * scale).clip(0, 255))
         lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
         return
-    low, high = _color.of_planes("extremes", image, 2, np.float32).T
+    low, high = native.statistics("extremes", image).T
     flat = high <= low  # stays as it is
     low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
-    if not flat.any() and not _layout.writes_interleaved(out):
-        _color.values("stretch", out, image, scale.tolist(), low.tolist())
-        return
     shape = (*image.shape[:-2], 1, 1)
     torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
     out.mul_(torch.from_numpy(scale).reshape(shape))
@@ -99,12 +100,13 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         out.clamp_(0, 1)
 
 
+@_pil.compared
 def equalize(out: Tensor, image: Tensor) -> None:
     """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
     if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
-        _color.computed(out, formula.equalize, image)
+        run_decomposition(out, formula.equalize, image)
         return
-    image = _color.readable(image, out)
+    image = in_format_of(image, out)
     if image.dtype == torch.float32:
         image = (image * 255.999).nan_to_num_().clamp_(0, 255).to(torch.uint8)
     tables = torch.from_numpy(np.stack([_equalized(counts) for counts in _histograms(image)]))
@@ -114,8 +116,8 @@ def equalize(out: Tensor, image: Tensor) -> None:
 
 def _histograms(image: Tensor) -> np.ndarray:
     """How often each level occurs in each plane."""
-    if _color.knows(image):
-        return _color.of_planes("histogram", image, 256, np.int64)
+    if native.has_passes(image):
+        return native.statistics("histogram", image)
     planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
     return np.stack([np.bincount(plane, minlength=256) for plane in planes])
 
@@ -135,15 +137,15 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if out.numel() == 0:
         return
     if table.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float32, torch.float64):
-        _color.computed(out, formula.lut, image, table)
+        run_decomposition(out, formula.lut, image, table)
         return
-    image = _color.readable(image, out)
+    image = in_format_of(image, out)
     channels = image.shape[-3]
     rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256).contiguous().numpy()
     rows = rows.reshape(-1, table.shape[-2], 256)
     whole = table.shape[-2] == 1 or not _layout.writes_interleaved(out)
-    if table.dtype == torch.uint8 and _color.knows(image):
-        _color.table(out, image, rows.reshape(-1, 1, 256) if whole else rows, 1 if whole else channels)
+    if table.dtype == torch.uint8 and native.has_passes(image):
+        native.lut(out, image, rows.reshape(-1, 1, 256) if whole else rows)
         return
     _threads.follow_torch()
     if whole:

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import mix as formula
-from imgops.kernels.cpu import _color
+from imgops.kernels.cpu import _pil, native
+from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
 from imgops.kernels.cpu.compose import clip
 
 
@@ -35,9 +36,10 @@ def _put(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
     target[..., y0:y1, x0:x1] = pixels[..., rows, columns]
 
 
+@_pil.compared
 def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> None:
-    if not _color.knows(image) or image.numel() == 0:
-        _color.computed(out, formula.blend, image, other.detach(), weight)
+    if not native.has_passes(image) or image.numel() == 0:
+        run_decomposition(out, formula.blend, image, other.detach(), weight)
         return
-    start, end = _color.readable(image, out), _color.readable(other, out)
-    _color.images(out, end, start, _color.each(weight, image))
+    start, end = in_format_of(image, out), in_format_of(other, out)
+    native.point("images", out, end, number_per_image(weight, image), other=start)

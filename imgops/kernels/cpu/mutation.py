@@ -14,13 +14,13 @@ from imgops.kernels.cpu.compose import clip, paste, paste_onto, window
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
     canvas = _layout.writable(image)
     paste_onto(canvas, source, mask, left, top)
-    _layout.settle(image, canvas)
+    _layout.copy_back(image, canvas)
 
 
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> None:
     canvas = _layout.writable(out, read=False)
     paste(canvas, image, source, mask, left, top)
-    _layout.settle(out, canvas)
+    _layout.copy_back(out, canvas)
 
 
 def accumulate(
@@ -43,8 +43,8 @@ def accumulate(
         _product(plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)])
     for plane, one in zip(_layout.planes(counts), shares, strict=True):
         cv2.accumulate(one, plane[target])
-    _layout.settle(total, totals)
-    _layout.settle(count, counts)
+    _layout.copy_back(total, totals)
+    _layout.copy_back(count, counts)
 
 
 def _product(total: np.ndarray, values: np.ndarray, share: np.ndarray | None) -> None:

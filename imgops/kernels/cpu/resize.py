@@ -26,15 +26,8 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops.kernels.cpu import _resample, _tables, _threads
-
-_OPENCV = {
-    "nearest": cv2.INTER_NEAREST,
-    "bilinear": cv2.INTER_LINEAR,
-    "bicubic": cv2.INTER_CUBIC,
-    "area": cv2.INTER_AREA,
-    "lanczos": cv2.INTER_LANCZOS4,
-}
-_HALF = (torch.float16, torch.bfloat16)
+from imgops.kernels.cpu._common import HALF
+from imgops.kernels.cpu._opencv import INTERPOLATIONS
 
 Region = tuple[float, float, float, float]
 
@@ -52,7 +45,7 @@ def resize(
         return
     if interpolation == "nearest":
         _each_region("resize", out, image, box, image, partial(_nearest, antialias=antialias))
-    elif image.dtype in _HALF:
+    elif image.dtype in HALF:
         _in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
         work = partial(_antialiased, interpolation=interpolation)
@@ -75,7 +68,7 @@ def resize_out(
 ) -> None:
     canvas = _layout.writable(out, _layout.is_interleaved(image), read=False)
     resize(canvas, image, box, height, width, interpolation, antialias)
-    _layout.settle(out, canvas)
+    _layout.copy_back(out, canvas)
 
 
 def resize_adjoint(
@@ -90,7 +83,7 @@ def resize_adjoint(
     """The transpose of ``resize`` from ``(height, width)``, from the same tables."""
     if out.numel() == 0:
         return
-    if grad.dtype in _HALF:
+    if grad.dtype in HALF:
         _in_single(resize_adjoint, out, grad, box, height, width, interpolation, antialias)
         return
     size = tuple(grad.shape[-2:])
@@ -272,4 +265,4 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
     view = _layout.frames if interleaved else _layout.planes
     sources = view(image if interleaved else image.contiguous())
     for source, target in zip(sources, view(out), strict=True):
-        cv2.resize(source, (width, height), dst=target, interpolation=_OPENCV[interpolation])
+        cv2.resize(source, (width, height), dst=target, interpolation=INTERPOLATIONS[interpolation])

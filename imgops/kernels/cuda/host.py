@@ -75,5 +75,5 @@ def _expand_again(x: Tensor, pinned: bool) -> Tensor:
 
 
 def _host_like(x: Tensor, pinned: bool) -> Tensor:
-    """An uninitialised CPU tensor with the memory format of ``x``."""
+    """An uninitialized CPU tensor with the memory format of ``x``."""
     return torch.empty_like(x, device="cpu", pin_memory=pinned)

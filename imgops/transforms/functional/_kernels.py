@@ -44,7 +44,7 @@ def _sampling(op: str, interpolation: Interpolation) -> str:
     return name
 
 
-def _colour(fill: Fill) -> Any:
+def _color(fill: Fill) -> Any:
     if fill is None:
         return 0
     if isinstance(fill, (list, tuple)) and len(fill) == 1:
@@ -123,7 +123,7 @@ def pad(
     image: Tensor, padding: Sequence[int] | int, fill: Fill = None, padding_mode: str = "constant"
 ) -> Tensor:
     sides = padding[0] if isinstance(padding, (list, tuple)) and len(padding) == 1 else padding
-    return imgops.pad(image, sides, padding_mode, _colour(fill))
+    return imgops.pad(image, sides, padding_mode, _color(fill))
 
 
 def horizontal_flip(image: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ def affine(
 
 def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
     name = _sampling("affine", interpolation)
-    return imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", _colour(fill)).to(
+    return imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", _color(fill)).to(
         image.dtype
     )
 
@@ -192,7 +192,7 @@ def perspective(
 def warp_corners(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill) -> Tensor:
     name = _sampling("perspective", interpolation)
     numbers = _numbers(image, name)
-    return imgops.warp_perspective(numbers, matrix, None, name, "constant", _colour(fill)).to(image.dtype)
+    return imgops.warp_perspective(numbers, matrix, None, name, "constant", _color(fill)).to(image.dtype)
 
 
 def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tensor:
@@ -275,5 +275,5 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     if v.shape[-2:] == (h, w) and v.shape[-2:] != (1, 1):
         source = v.to(image.dtype).expand(*image.shape[:-2], h, w)
         return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
-    colour = v.to(image.dtype).expand(*image.shape[:-2], h, w)
-    return imgops.paste_(image, colour, (j, i)) if inplace else imgops.paste(image, colour, (j, i))
+    color = v.to(image.dtype).expand(*image.shape[:-2], h, w)
+    return imgops.paste_(image, color, (j, i)) if inplace else imgops.paste(image, color, (j, i))

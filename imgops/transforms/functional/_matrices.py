@@ -1,4 +1,4 @@
-"""torchvision's geometry as OpenCV's matrices: forward, with whole numbers at the centres of pixels."""
+"""torchvision's geometry as OpenCV's matrices: forward, with whole numbers at the centers of pixels."""
 
 from __future__ import annotations
 

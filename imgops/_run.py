@@ -1,0 +1,139 @@
+"""What runs when an operator is called: its fake validates and allocates, then a kernel computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _check
+from imgops._rows import Contract, Function, Operator
+
+#: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
+TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
+
+#: How many distinct calls of one operator are remembered; then all are forgotten at once.
+_REMEMBERED = 512
+
+#: ``prepare(args)``: validates; returns the output where the operator returns new memory of a known size.
+Prepare = Callable[[Sequence[Any]], Any]
+
+
+def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Sequence[Any]], Any]:
+    """The fake, then the kernel: the same on every device, around the dispatcher and behind it."""
+    if row.contract is Contract.FUNCTIONAL:
+
+        def fill(args: Sequence[Any]) -> Any:
+            out = prepare(args)
+            kernel(out, *args)
+            return out
+
+        return fill
+
+    def compute(args: Sequence[Any]) -> Any:
+        prepare(args)
+        made = kernel(*args)
+        return returned(row, args) if row.contract.mutates else made
+
+    return compute
+
+
+def returned(row: Operator, args: Sequence[Any]) -> Any:
+    """What a mutating operator returns; before torch 2.13 nothing."""
+    if row.contract is Contract.BUFFERS or not TAGGED:
+        return None
+    return args[0] if row.contract is Contract.INPLACE else args[-1]
+
+
+def preparation(row: Operator) -> Prepare:
+    """The fake, as often as it is called."""
+    fake = row.fake
+    if row.contract is Contract.FUNCTIONAL:
+        return lambda args: fake(*args)
+    if row.contract is Contract.DYNAMIC:
+        return lambda args: fake(_placeholder_size, *args)
+    no_overlap = _no_overlap(row)
+
+    def validate(args: Sequence[Any]) -> None:
+        fake(*args)
+        no_overlap(args)
+
+    return validate
+
+
+def remembered(row: Operator) -> Prepare:
+    """The fake of a call on the CPU, remembered.
+
+    What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so an
+    output can be allocated, or a call known to be valid, without asking again. Errors are not remembered.
+    """
+    if row.contract is Contract.DYNAMIC:
+        return preparation(row)
+    fake, tensors, empty = row.fake, row.tensors, torch.empty_strided
+    known: dict[Any, Any] = {}
+
+    def remember(key: Any, value: Any) -> None:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[key] = value
+
+    def key_of(args: Sequence[Any]) -> tuple[Any, ...]:
+        x = args[0]
+        key: tuple[Any, ...] = (x.shape, x.stride(), x.dtype, args[tensors:])
+        for x in args[1:tensors]:
+            key = (*key, None) if x is None else (*key, x.shape, x.stride(), x.dtype)
+        return key
+
+    def allocate(args: Sequence[Any]) -> Any:
+        key = key_of(args)
+        try:
+            found = known.get(key)
+        except TypeError:  # a list among the arguments
+            return fake(*args)
+        if found is None:
+            out = fake(*args)
+            remember(key, (out.shape, out.stride(), out.dtype))
+            return out
+        size, stride, dtype = found
+        return empty(size, stride, dtype=dtype)
+
+    if row.contract is Contract.FUNCTIONAL:
+        return allocate
+    no_overlap, is_out = _no_overlap(row), row.contract is Contract.OUT
+
+    def validate(args: Sequence[Any]) -> None:
+        key = key_of(args[:-1] if is_out else args)
+        if is_out:
+            out = args[-1]
+            key = (*key, out.shape, out.stride(), out.dtype)
+        try:
+            is_known: bool | None = key in known
+        except TypeError:  # a list among the arguments
+            is_known = None
+        if not is_known:
+            fake(*args)
+            if is_known is not None:
+                remember(key, True)
+        no_overlap(args)
+
+    return validate
+
+
+def _placeholder_size(*, min: int = 0, max: int | None = None) -> int:
+    """Stands for a size that only the kernel will know, where the fake merely validates."""
+    return min
+
+
+def _no_overlap(row: Operator) -> Callable[[Sequence[Any]], None]:
+    """What a mutating operator writes to must share no memory with any other argument."""
+    names = list(row.signature.parameters)
+    mutated = list(zip(row.mutated_indices, row.mutates, strict=True))
+
+    def check(args: Sequence[Any]) -> None:
+        for i, name in mutated:
+            others = [(n, x) for n, x in zip(names, args, strict=True) if n != name and isinstance(x, Tensor)]
+            _check.no_overlap(row.name, name, args[i], others)
+
+    return check

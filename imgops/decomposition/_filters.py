@@ -1,0 +1,123 @@
+"""Resampling filters, PIL's and OpenCV's: their only formulas in Python, for graphs and for banded tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+
+import torch
+from torch import Tensor
+
+
+def _box(x: Tensor) -> Tensor:
+    return ((x > -0.5) & (x <= 0.5)).double()
+
+
+def _bilinear(x: Tensor) -> Tensor:
+    return (1 - x.abs()).clamp(min=0)
+
+
+def _sinc(x: Tensor) -> Tensor:
+    x = torch.where(x == 0, torch.full_like(x, 1e-300), x) * pi
+    return x.sin() / x
+
+
+#: PIL writes these two numbers in single precision.
+_0_54, _0_46 = 0.540000021457672119140625, 0.4600000083446502685546875
+
+
+def _hamming(x: Tensor) -> Tensor:
+    x = x.abs()
+    return torch.where(x < 1, _sinc(x) * (_0_54 + _0_46 * (x * pi).cos()), torch.zeros_like(x))
+
+
+def _bicubic(x: Tensor) -> Tensor:
+    a = -0.5
+    x = x.abs()
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = (((x - 5) * x + 8) * x - 4) * a
+    return torch.where(x < 1, near, torch.where(x < 2, far, torch.zeros_like(x)))
+
+
+def _lanczos(x: Tensor) -> Tensor:
+    return torch.where((x >= -3) & (x < 3), _sinc(x) * _sinc(x / 3), torch.zeros_like(x))
+
+
+#: PIL's filters: the function, and how far it reaches.
+FILTERS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "box": (_box, 0.5),
+    "bilinear": (_bilinear, 1.0),
+    "hamming": (_hamming, 1.0),
+    "bicubic": (_bicubic, 2.0),
+    "lanczos": (_lanczos, 3.0),
+}
+
+
+def count(size: int, device: torch.device) -> Tensor:
+    return torch.arange(size, dtype=torch.float64, device=device)
+
+
+def scalar(size: int, device: torch.device) -> Tensor:
+    """A size as a number of the graph."""
+    return torch.full((), size, dtype=torch.float64, device=device)
+
+
+def area_cells(size: int, scale: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Of OpenCV's "area" when it shrinks: the whole pixels ``[first, last)`` of each cell, the parts of the
+    pixels before and after them, and the extent of the cell."""
+    low = x * scale
+    high = low + scale
+    cell = torch.minimum(scale, scalar(size, x.device) - low)
+    last = torch.floor(high).clamp(max=size - 1)
+    first = torch.minimum(torch.ceil(low), last)
+    # OpenCV leaves out a fraction of a pixel below a thousandth.
+    head = torch.where(first - low > 1e-3, first - low, 0.0)
+    tail = torch.where(high - last > 1e-3, torch.minimum((high - last).clamp(max=1), cell), 0.0)
+    return first, last, head, tail, cell
+
+
+def opencv_position(name: str, size: int, out: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The pixel left of each output, and how far to the right of it the output lies."""
+    inverse = scalar(out, device) / scalar(size, device)
+    scale = 1 / inverse  # as OpenCV has it, down to the rounding
+    x = count(out, device)
+    if name == "area":  # enlarged: bilinear between the cells that a pixel touches
+        left = torch.floor(x * scale)
+        fraction = (x + 1) - (left + 1) * inverse
+        single = fraction.float().double()  # OpenCV rounds it before it looks
+        nothing = (single <= 0) | (single == torch.floor(single))
+        return left, torch.where(nothing, torch.zeros_like(x), fraction - torch.floor(fraction))
+    position = (x + 0.5) * scale - 0.5
+    left = torch.floor(position)
+    return left, position - left
+
+
+def _opencv_bilinear(f: Tensor) -> list[Tensor]:
+    return [1 - f, f]
+
+
+def _opencv_bicubic(f: Tensor) -> list[Tensor]:
+    a = -0.75
+    g = 1 - f
+    first = ((a * (f + 1) - 5 * a) * (f + 1) + 8 * a) * (f + 1) - 4 * a
+    second = ((a + 2) * f - (a + 3)) * f * f + 1
+    third = ((a + 2) * g - (a + 3)) * g * g + 1
+    return [first, second, third, 1 - first - second - third]
+
+
+def _opencv_lanczos(f: Tensor) -> list[Tensor]:
+    taps = []
+    for k in range(-3, 5):
+        x = f - k
+        taps.append(_sinc(x) * _sinc(x / 4))
+    total = sum(taps[1:], taps[0])
+    return [tap / total for tap in taps]
+
+
+#: The weights of the pixels around a position, from how far it lies to the right of a pixel.
+OPENCV_TAPS = {
+    "area": _opencv_bilinear,
+    "bilinear": _opencv_bilinear,
+    "bicubic": _opencv_bicubic,
+    "lanczos": _opencv_lanczos,
+}

@@ -1,0 +1,27 @@
+"""Numbers in another dtype, as OpenCV's ``saturate_cast`` converts them."""
+
+from __future__ import annotations
+
+from math import nextafter
+
+import torch
+from torch import Tensor
+
+
+def saturated(fill: Tensor, dtype: torch.dtype) -> Tensor:
+    """As OpenCV casts: rounded half to even, clamped to the range."""
+    if dtype == torch.bool:
+        return fill != 0
+    if dtype.is_floating_point or dtype.is_complex or fill.dtype in (dtype, torch.bool):
+        return fill.to(dtype)
+    info = torch.iinfo(dtype)
+    if not fill.dtype.is_floating_point:
+        low, high = torch.iinfo(fill.dtype).min, torch.iinfo(fill.dtype).max
+        return fill.clamp(max(info.min, low), min(info.max, high)).to(dtype)
+    value = fill.double().round()
+    if info.max < 2**53:
+        return value.clamp(info.min, info.max).to(dtype)
+    # The largest value is no double: what reaches the double above it becomes it. -1 is uint64's largest.
+    most = torch.full_like(value, -1 if dtype == torch.uint64 else info.max, dtype=torch.int64).to(dtype)
+    below = value.clamp(info.min, nextafter(float(info.max), 0)).to(dtype)
+    return torch.where(value >= float(info.max), most, below)

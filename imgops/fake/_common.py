@@ -1,0 +1,36 @@
+"""Checks and outputs that fakes of several families share."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops._check import fail
+
+#: torchvision's names of OpenCV's border rules.
+BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def image_like(op: str, image: Tensor, *, gray_or_rgb: bool = False) -> Tensor:
+    """The output of an operator on uint8 or floating point that keeps shape and dtype."""
+    _check.image(op, "image", image)
+    _check.levels_or_floats(op, image)
+    if gray_or_rgb and image.shape[-3] not in (1, 3):
+        fail(ValueError, op, "image must have 1 or 3 channels", _check.number(image.shape[-3]))
+    return _layout.empty(image, *image.shape[-2:])
+
+
+def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    if value.shape[-3] != other.shape[-3]:
+        must = f"{name} must have the channels of {other_name} ({_check.number(other.shape[-3])})"
+        fail(ValueError, op, must, _check.number(value.shape[-3]))
+
+
+def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
+    """``fill`` broadcasts to ``(..., C)``: one value, one a channel, or one a sample and channel."""
+    _check.parameter(op, "fill", fill)
+    if fill.dtype.is_complex and not image.dtype.is_complex:
+        fail(TypeError, op, "fill must be real", fill.dtype)
+    if not _check.broadcasts(fill.shape, image.shape[:-2]):
+        must = f"fill must be one value or one for each of {_check.number(image.shape[-3])} channels"
+        fail(ValueError, op, must, f"shape {_check.shape(fill)}")

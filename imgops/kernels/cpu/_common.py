@@ -1,0 +1,45 @@
+"""What the CPU kernels share: images and the parameters of each image, and the decomposition as a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout, _torch_private
+
+#: Computed in float32 and rounded once.
+HALF = (torch.float16, torch.bfloat16)
+
+
+def in_format_of(image: Tensor, out: Tensor | None = None) -> Tensor:
+    """``image`` planar or interleaved, as ``out`` is where it is given."""
+    interleaved = _layout.is_interleaved(image) if out is None else _layout.writes_interleaved(out)
+    return _layout.in_format(image.detach(), interleaved)
+
+
+def number_per_image(value: Tensor, image: Tensor) -> list[float]:
+    """A parameter of one number, for each image of the batch."""
+    value = value.detach()
+    if value.ndim == 0:
+        number = value.item()
+        return [number] * (image.shape[:-3].numel() if image.ndim > 3 else 1)
+    return value.expand(image.shape[:-3]).reshape(-1).tolist()
+
+
+def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
+    """A parameter of ``core`` dimensions for each image of the batch; one where all share it."""
+    value = value.detach()
+    lead = value.shape[: value.ndim - core]
+    if lead.numel() != 1:
+        value = value.expand(*image.shape[:-3], *value.shape[value.ndim - core :])
+    return value.reshape(-1, *value.shape[value.ndim - core :]).contiguous().numpy()
+
+
+def run_decomposition(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Any) -> None:
+    """The decomposition as the kernel."""
+    with _torch_private.default_dispatch_state(), torch.no_grad():
+        out.copy_(function(image.detach(), *parameters))

@@ -1,0 +1,177 @@
+"""The native module as functions of tensors; the only importer of ``_native``.
+
+It was built where there was a C compiler. Its passes compute what the decompositions say, operation by
+operation, with the same bits on uint8 at every SIMD level; without it ATen runs the decompositions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout
+from imgops.kernels.cpu import _threads
+
+try:
+    module: Any = import_module("imgops.kernels.cpu._native")
+except ImportError:  # built without a C compiler
+    module = None
+
+#: The SIMD level to use at most: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. The machine may have less.
+SIMD_LEVEL = 2
+
+RESAMPLED = (torch.uint8, torch.float32, torch.float64)
+#: The steps that ``sequence`` knows, in its order.
+STEPS = ("brightness", "contrast", "saturation", "hue")
+
+
+def has_passes(image: Tensor) -> bool:
+    """Whether the passes of color and levels know an image's type."""
+    return module is not None and image.dtype in (torch.uint8, torch.float32)
+
+
+def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bool) -> bool:
+    """Multiply by a table ``(start, length, weight)`` along each axis; None is the identity.
+
+    ``image`` has the memory format of ``out``. False where it was not done.
+    """
+    if module is None:
+        return False
+    if _layout.writes_interleaved(out):
+        target, source = _layout.frames(out), _layout.frames(image)
+    else:
+        target, source = _layout.planes(out)[..., None], _layout.planes(image)[..., None]
+    done = []
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        done.append(module.resample(target[part], source[part], rows, columns, rows_first, SIMD_LEVEL))
+
+    _threads.split(len(source), image.numel(), work)
+    return all(done)
+
+
+def fill_table(name: str, size: int, low: float, extent: float, table: Any) -> bool:
+    """Write PIL's weights into the arrays of a table; False without the module."""
+    if module is None:
+        return False
+    module.table(name, size, low, extent, *table)
+    return True
+
+
+def point(
+    name: str,
+    out: Tensor,
+    image: Tensor,
+    amounts: Sequence[float],
+    constants: Sequence[float] | None = None,
+    other: Tensor | None = None,
+) -> None:
+    """A function of single values; equal parts of memory have an amount and a constant each.
+
+    All tensors have one memory format.
+    """
+    parts = len(amounts)
+    target, source = _memory(out).reshape(parts, -1), _memory(image).reshape(parts, -1)
+    second = None if other is None else _memory(other).reshape(parts, -1)
+    numbers = np.array(amounts, np.float32)
+    additions = np.zeros(parts, np.float32) if constants is None else np.array(constants, np.float32)
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        beside = None if second is None else second[part]
+        module.point(name, target[part], source[part], beside, numbers[part], additions[part], SIMD_LEVEL)
+
+    if image.numel():
+        _threads.split(parts, image.numel(), work)
+
+
+def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
+    """Levels through ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
+    tables = np.ascontiguousarray(tables)
+    target, source = _memory(out).reshape(len(tables), -1), _memory(image).reshape(len(tables), -1)
+
+    def work(start: int, stop: int) -> None:
+        module.lut(target[start:stop], source[start:stop], tables[start:stop], SIMD_LEVEL)
+
+    _threads.split(len(tables), image.numel(), work)
+
+
+def statistics(name: str, image: Tensor) -> np.ndarray:
+    """The "histogram" or the "extremes" of each plane of a planar or interleaved image: ``(planes, n)``."""
+    pixels = _pixels(image)
+    size, dtype = (256, np.int64) if name == "histogram" else (2, pixels.dtype)
+    found = np.empty((*pixels.shape[:2], size), dtype)
+
+    def work(start: int, stop: int) -> None:
+        module.statistics(name, found[start:stop], pixels[start:stop], SIMD_LEVEL)
+
+    _threads.split(len(pixels), image.numel(), work)
+    return found.reshape(-1, size)
+
+
+def gray(out: Tensor, image: Tensor) -> None:
+    """The luma of a planar or interleaved image, in one channel."""
+    source = _pixels(image)
+    target = _layout.array(out).reshape(len(source), source.shape[-1])
+
+    def work(start: int, stop: int) -> None:
+        module.luma("gray", target[start:stop], source[start:stop], SIMD_LEVEL)
+
+    _threads.split(len(source), image.numel(), work)
+
+
+def luma_means(image: Tensor) -> list[float]:
+    """The mean luma of each float32 image."""
+    source = _pixels(image)
+    found = np.empty((len(source), 1))
+
+    def work(start: int, stop: int) -> None:
+        module.luma("mean", found[start:stop], source[start:stop], SIMD_LEVEL)
+
+    _threads.split(len(source), image.numel(), work)
+    return found[:, 0].tolist()
+
+
+def matrix(out: Tensor, image: Tensor, matrices: np.ndarray) -> None:
+    """Three channels of float32 by ``(1 or images, 3, 3 or 4)``; both in one memory format."""
+    target, source = _pixels(out), _pixels(image)
+    each = np.zeros((len(matrices), 3, 4), np.float32)
+    each[..., : matrices.shape[-1]] = matrices
+
+    def work(start: int, stop: int) -> None:
+        own = each if len(each) == 1 else each[start:stop]
+        module.matrix(target[start:stop], source[start:stop], own, SIMD_LEVEL)
+
+    _threads.split(len(source), image.numel(), work)
+
+
+def sequence(out: Tensor, image: Tensor, steps: Sequence[tuple[str, float]]) -> None:
+    """Steps in as few passes as they need; ``image`` has the format of ``out``, or is it."""
+    target, source = _pixels(out), _pixels(image)
+    kinds = np.array([STEPS.index(name) for name, _ in steps], np.int32)
+    amounts = np.array([amount for _, amount in steps], np.float32)
+
+    def work(start: int, stop: int) -> None:
+        module.sequence(target[start:stop], source[start:stop], kinds, amounts, SIMD_LEVEL)
+
+    _threads.split(len(source), image.numel(), work)
+
+
+def _memory(image: Tensor) -> np.ndarray:
+    """The values in the order of memory, where there are some."""
+    return _layout.array(image if image.is_contiguous() else image.movedim(-3, -1))
+
+
+def _pixels(image: Tensor) -> np.ndarray:
+    """A planar or interleaved image as ``(images, channels, pixels)``, a view."""
+    *batch, channels, height, width = image.shape
+    count, pixels = torch.Size(batch).numel(), height * width
+    if image.is_contiguous():
+        return _layout.array(image).reshape(count, channels, pixels)
+    return _layout.array(image.movedim(-3, -1)).reshape(count, pixels, channels).transpose(0, 2, 1)

@@ -1,0 +1,297 @@
+"""The native module by itself: wrong calls raise, and random calls give the same bits at every SIMD level.
+
+``python tests/native_program.py [CALLS] [MODULE.so]`` needs NumPy only, so that ``make sanitize`` can run it with a
+module that was built to find bad memory accesses and undefined behavior.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
+SUPPORT = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
+
+
+def load(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location("imgops.kernels.cpu._native", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# -- wrong calls -----------------------------------------------------------------------------------
+
+
+def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], Any]]]:
+    """name -> what must be raised, and the call."""
+    image, out = np.zeros((2, 8, 9, 3), np.uint8), np.zeros((2, 4, 9, 3), np.uint8)
+    table = np.zeros(4, np.int32), np.full(4, 2, np.int32), np.full((4, 2), 0.5)
+    start, length, weight = table
+    flat, other = np.zeros(12, np.float32), np.zeros(12, np.float32)
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    levels, tables = np.zeros(12, np.uint8), np.zeros((2, 3, 256), np.uint8)
+    pixels = np.zeros((2, 3, 20), np.float32)
+    frozen = np.zeros(12, np.float32)
+    frozen.flags.writeable = False
+    odd = np.zeros(4 * 12 + 1, np.uint8)[1:].view(np.float32)
+    kinds = np.zeros(2, np.int32)
+
+    def resample(out: Any = out, image: Any = image, rows: Any = table, columns: Any = None) -> Any:
+        return lambda: native.resample(out, image, rows, columns, False, 2)
+
+    def point(out: Any = flat, image: Any = flat, second: Any = None, amounts: Any = one, constants: Any = zero) -> Any:
+        return lambda: native.point("constant", out, image, second, amounts, constants, 2)
+
+    def sequence(out: Any = pixels, image: Any = pixels, kinds: Any = kinds, amounts: Any = one.repeat(2)) -> Any:
+        return lambda: native.sequence(out, image, kinds, amounts, 2)
+
+    return {
+        "an address": (TypeError, resample(out.ctypes.data)),
+        "a list": (TypeError, resample(image=image.tolist())),
+        "another type": (TypeError, resample(out.astype(np.int16), image.astype(np.int16))),
+        "two types": (ValueError, resample(out.astype(np.float32))),
+        "three dimensions": (ValueError, resample(out[0], image[0])),
+        "strides": (ValueError, resample(out, np.zeros((2, 8, 18, 3), np.uint8)[:, :, ::2])),
+        "other planes": (ValueError, resample(out[:1])),
+        "other channels": (ValueError, resample(out[..., :1].copy())),
+        "other height": (ValueError, resample(np.zeros((2, 5, 9, 3), np.uint8))),
+        "other width": (ValueError, resample(np.zeros((2, 4, 8, 3), np.uint8))),
+        "no table": (ValueError, resample(image[:, :4].copy(), image[:, :4].copy(), None)),
+        "no pixels": (ValueError, resample(image[:, :0].copy(), image[:, :0].copy(), table, None)),
+        "a table of two": (TypeError, resample(rows=table[:2])),
+        "a table with long starts": (TypeError, resample(rows=(start.astype(np.int64), length, weight))),
+        "a table that reads before": (ValueError, resample(rows=(start - 1, length, weight))),
+        "a table that reads behind": (ValueError, resample(rows=(start + 7, length, weight))),
+        "a table longer than its taps": (ValueError, resample(rows=(start, length + 1, weight))),
+        "a negative length": (ValueError, resample(rows=(start, length - 3, weight))),
+        "few rows": (ValueError, resample(rows=(start[:3], length[:3], weight[:3]))),
+        "no such filter": (ValueError, lambda: native.table("cubic", 8, 0.0, 8.0, *table)),
+        "a table of NaN": (ValueError, lambda: native.table("box", 8, float("nan"), 8.0, *table)),
+        "an endless table": (ValueError, lambda: native.table("box", 8, 0.0, float("inf"), *table)),
+        "an empty axis": (ValueError, lambda: native.table("box", 0, 0.0, 8.0, *table)),
+        "uneven arrays of a table": (ValueError, lambda: native.table("box", 8, 0.0, 8.0, start[:2], length, weight)),
+        "no such pass": (ValueError, lambda: native.point("gray", flat, flat, None, one, zero, 2)),
+        "a pass of floats on bytes": (
+            ValueError,
+            lambda: native.point("solarize", levels, levels, None, one, zero, 2),
+        ),
+        "images without another": (ValueError, lambda: native.point("images", flat, flat, None, one, zero, 2)),
+        "another beside a constant": (ValueError, point(second=other)),
+        "memory that is not writable": (ValueError, point(out=frozen)),
+        "memory that is not aligned": (ValueError, point(image=odd)),
+        "a shorter image": (ValueError, point(image=flat[:8])),
+        "parts that do not divide": (ValueError, point(amounts=one.repeat(5), constants=zero.repeat(5))),
+        "no part": (ValueError, point(amounts=one[:0], constants=zero[:0])),
+        "few constants": (ValueError, point(amounts=one.repeat(2))),
+        "amounts of doubles": (TypeError, point(amounts=one.astype(np.float64))),
+        "a small table": (ValueError, lambda: native.lut(levels, levels, tables[..., :255].copy(), 2)),
+        "tables that do not divide": (ValueError, lambda: native.lut(levels[:10], levels[:10], tables, 2)),
+        "levels of floats": (TypeError, lambda: native.lut(flat, flat, tables, 2)),
+        "statistics of nothing": (
+            ValueError,
+            lambda: native.statistics("extremes", np.zeros((2, 3, 2), np.float32), pixels[..., :0], 2),
+        ),
+        "a histogram in bytes": (
+            TypeError,
+            lambda: native.statistics("histogram", np.zeros((2, 3, 256), np.uint8), pixels, 2),
+        ),
+        "no such statistics": (ValueError, lambda: native.statistics("mean", pixels, pixels, 2)),
+        "few statistics": (ValueError, lambda: native.statistics("extremes", pixels[..., :1].copy(), pixels, 2)),
+        "luma of two channels": (
+            ValueError,
+            lambda: native.luma("gray", np.zeros((2, 20), np.float32), pixels[:, :2], 2),
+        ),
+        "luma of another size": (ValueError, lambda: native.luma("gray", np.zeros((2, 19), np.float32), pixels, 2)),
+        "matrices of 3 x 3": (
+            ValueError,
+            lambda: native.matrix(pixels, pixels, np.zeros((2, 3, 3), np.float32), 2),
+        ),
+        "other strides": (
+            ValueError,
+            lambda: native.matrix(
+                pixels, np.zeros((2, 20, 3), np.float32).transpose(0, 2, 1), np.zeros((1, 3, 4), np.float32), 2
+            ),
+        ),
+        "no such step": (ValueError, sequence(kinds=kinds + 4)),
+        "a negative step": (ValueError, sequence(kinds=kinds - 1)),
+        "no step": (ValueError, sequence(kinds=kinds[:0], amounts=one[:0])),
+        "a step without an amount": (ValueError, sequence(amounts=one)),
+        "steps of two channels": (ValueError, sequence(pixels[:, :2], pixels[:, :2])),
+        "too few arguments": (TypeError, lambda: native.sequence(pixels)),
+    }
+
+
+def check_wrong_calls(native: Any) -> int:
+    cases = wrong_calls(native)
+    for name, (error, call) in cases.items():
+        try:
+            call()
+        except error:
+            continue
+        raise AssertionError(f"{name}: nothing was raised")
+    return len(cases)
+
+
+# -- random calls ----------------------------------------------------------------------------------
+
+
+def noise(rng: np.random.Generator, shape: tuple[int, ...], kind: Any) -> np.ndarray:
+    if kind == np.uint8:
+        return rng.integers(0, 256, shape, dtype=np.uint8)
+    values = rng.uniform(-0.5, 1.5, shape).astype(kind)
+    if rng.random() < 0.05 and values.size:
+        values.flat[int(rng.integers(values.size))] = rng.choice([np.nan, np.inf, -np.inf])
+    return values
+
+
+def size(rng: np.random.Generator) -> int:
+    return int(rng.choice([1, 2, 3, 15, 16, 17, 31, 33, 64, int(rng.integers(1, 130))]))
+
+
+def random_table(native: Any, rng: np.random.Generator, extent: int) -> Any:
+    name, out = str(rng.choice(FILTERS)), size(rng)
+    low = float(rng.uniform(0, extent)) if rng.random() < 0.5 else 0.0
+    span = float(rng.uniform(0, extent - low))
+    taps = int(np.ceil(SUPPORT[name] * max(span / out, 1.0))) * 2 + 1
+    table = np.empty(out, np.int32), np.empty(out, np.int32), np.empty((out, taps))
+    native.table(name, extent, low, span, *table)
+    return table
+
+
+def random_resample(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    kind = rng.choice([np.uint8, np.float32, np.float64])
+    planes, height, width, channels = int(rng.integers(1, 3)), size(rng), size(rng), int(rng.integers(1, 6))
+    image = noise(rng, (planes, height, width, channels), kind)
+    rows = random_table(native, rng, height) if rng.random() < 0.8 else None
+    columns = random_table(native, rng, width) if rows is None or rng.random() < 0.8 else None
+    shape = (planes, height if rows is None else len(rows[0]), width if columns is None else len(columns[0]), channels)
+    first = bool(rng.random() < 0.5)
+
+    def call(simd: int) -> np.ndarray:
+        out = np.empty(shape, kind)
+        done = native.resample(out, image, rows, columns, first, simd)
+        return out if done else np.zeros_like(out)
+
+    return [call]
+
+
+def random_pixels(rng: np.random.Generator, channels: int, kind: Any) -> np.ndarray:
+    frames, count = int(rng.integers(1, 3)), int(rng.choice([1, 7, 63, 512, 513, int(rng.integers(1, 2000))]))
+    if rng.random() < 0.5:
+        return noise(rng, (frames, channels, count), kind)
+    return noise(rng, (frames, count, channels), kind).transpose(0, 2, 1)
+
+
+def random_color(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    kind = rng.choice([np.uint8, np.float32])
+    image = random_pixels(rng, 3, kind)
+    frames, _, count = image.shape
+    steps = int(rng.integers(1, 6))
+    kinds = rng.integers(0, 4, steps).astype(np.int32)
+    amounts = rng.uniform(-1, 3, steps).astype(np.float32)
+    matrices = rng.normal(size=(int(rng.choice([1, frames])), 3, 4)).astype(np.float32)
+
+    def sequence(simd: int) -> np.ndarray:
+        out = np.empty_like(image)
+        native.sequence(out, image, kinds, amounts, simd)
+        return out
+
+    def gray(simd: int) -> np.ndarray:
+        out = np.empty((frames, count), kind)
+        native.luma("gray", out, image, simd)
+        return out
+
+    def mean(simd: int) -> np.ndarray:
+        out = np.empty((frames, 1))
+        native.luma("mean", out, image, simd)
+        return out
+
+    def matrix(simd: int) -> np.ndarray:
+        out = np.empty_like(image)
+        native.matrix(out, image, matrices, simd)
+        return out
+
+    return [sequence, gray] + ([mean, matrix] if kind == np.float32 else [])
+
+
+def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    kind = rng.choice([np.uint8, np.float32])
+    parts, channels, count = int(rng.integers(1, 4)), int(rng.integers(1, 6)), int(rng.integers(1, 1500))
+    image, other = (noise(rng, (parts, channels * count), kind) for _ in range(2))
+    amounts = rng.uniform(-1, 3, parts).astype(np.float32)
+    constants = rng.uniform(0, 1, parts).astype(np.float32)
+    planes = random_pixels(rng, channels, kind)
+
+    def point(name: str) -> Callable[[int], np.ndarray]:
+        def call(simd: int) -> np.ndarray:
+            out, second = np.empty_like(image), other if name == "images" else None
+            native.point(name, out, image, second, amounts, constants, simd)
+            return out
+
+        return call
+
+    def extremes(simd: int) -> np.ndarray:
+        out = np.empty((*planes.shape[:2], 2), kind)
+        native.statistics("extremes", out, planes, simd)
+        assert np.array_equal(out[..., 0], planes.min(-1), equal_nan=kind == np.float32)
+        assert np.array_equal(out[..., 1], planes.max(-1), equal_nan=kind == np.float32)
+        return out
+
+    if kind == np.float32:
+        return [point(n) for n in ("constant", "images", "solarize", "posterize")] + [extremes]
+    period = int(rng.choice([1, channels]))
+    tables = rng.integers(0, 256, (parts, period, 256), dtype=np.uint8)
+
+    def lut(simd: int) -> np.ndarray:
+        out = np.empty_like(image)
+        native.lut(out, image, tables, simd)
+        at = np.arange(channels * count) % period
+        assert np.array_equal(out, np.stack([t[at, row] for t, row in zip(tables, image, strict=True)]))
+        return out
+
+    def histogram(simd: int) -> np.ndarray:
+        out = np.empty((*planes.shape[:2], 256), np.int64)
+        native.statistics("histogram", out, planes, simd)
+        flat = planes.reshape(-1, planes.shape[-1])
+        assert np.array_equal(out.reshape(-1, 256), [np.bincount(p, minlength=256) for p in flat])
+        return out
+
+    return [point("constant"), point("images"), extremes, lut, histogram]
+
+
+def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:
+    """Every SIMD level gives the bits of portable C; float resampling, which fuses products and sums, 1e-4."""
+    rng, made = np.random.default_rng(seed), 0
+    with np.errstate(all="ignore"):
+        while made < calls:
+            resamples = made % 3 == 0
+            maker = random_resample if resamples else random_color if made % 3 == 1 else random_levels
+            for call in maker(native, rng):
+                wanted = call(0)
+                for simd in range(1, native.simd_level() + 1):
+                    found = call(simd)
+                    if resamples and found.dtype != np.uint8:
+                        close = np.isclose(found, wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
+                        assert (close | ~np.isfinite(wanted)).all(), f"{maker.__name__}: SIMD level {simd}"
+                    else:
+                        assert np.array_equal(found, wanted, equal_nan=found.dtype.kind == "f"), (
+                            f"{maker.__name__}: SIMD level {simd}"
+                        )
+                made += 1 + native.simd_level()
+    return made
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    if len(sys.argv) > 2:
+        module = load(sys.argv[2])
+    else:
+        from imgops.kernels.cpu import _native as module
+    print(f"{check_wrong_calls(module)} wrong calls were refused")
+    print(f"{check_random_calls(module, count)} random calls agree on SIMD levels 0 to {module.simd_level()}")

@@ -1,0 +1,201 @@
+"""The native module: wrong calls raise, every SIMD level gives the same bits, and PIL stands in where it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import native_program
+import numpy as np
+import pytest
+import torch
+from checks import bits_equal
+from PIL import Image
+from torch import Tensor
+
+import imgops
+from imgops.decomposition import _filters
+from imgops.kernels.cpu import _pil, _resample, _tables, native
+
+built = pytest.mark.skipif(native.module is None, reason="built without a C compiler")
+
+
+def picture(*shape: int, dtype: torch.dtype = torch.uint8) -> Tensor:
+    noise = np.random.default_rng(3).integers(0, 256, shape, dtype=np.uint8)
+    image = torch.from_numpy(noise)
+    return image if dtype == torch.uint8 else image.to(dtype) / 255
+
+
+def interleaved(image: Tensor) -> Tensor:
+    return image.movedim(-3, -1).contiguous().movedim(-1, -3)
+
+
+@built
+@pytest.mark.parametrize("name", list(native_program.wrong_calls(native.module)) if native.module else [])
+def test_a_wrong_call_raises(name: str) -> None:
+    error, call = native_program.wrong_calls(native.module)[name]
+    with pytest.raises(error):
+        call()
+
+
+@built
+def test_random_calls_give_the_same_bits_at_every_simd_level() -> None:
+    assert native_program.check_random_calls(native.module, 1500, seed=1) >= 1500
+
+
+@built
+def test_steps_have_the_numbers_of_the_module() -> None:
+    image = picture(1, 3, 5, 6, dtype=torch.float32)
+    for name in native.STEPS:
+        out = torch.empty_like(image)
+        native.sequence(out, image, [(name, 0.3)])
+        assert bits_equal(out, getattr(imgops, f"adjust_{name}")(image, 0.3)), name
+
+
+# -- resampling ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def forget() -> Iterator[Callable[[], None]]:
+    """Forget what was found out about the installed PIL; again at the end."""
+
+    def clear() -> None:
+        _tables._pil_cached.cache_clear()
+        _resample.pil_order.cache_clear()
+        _pil._agree.clear()
+
+    clear()
+    yield clear
+    clear()
+
+
+def test_both_ways_of_the_antialiased_kernel(
+    monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    """Without the native module PIL does it, and ATen on float64."""
+    images = picture(3, 33, 41), picture(3, 33, 41, dtype=torch.float32), picture(3, 33, 41, dtype=torch.float64)
+    call = lambda x: imgops.resize(x, (20, 50), "lanczos", box=(1.5, 2, 40, 30.25))  # noqa: E731
+    found = [call(x) for x in images]
+    forget()
+    monkeypatch.setattr(native, "module", None)
+    by_pil = [call(x) for x in images]
+    assert bits_equal(found[0], by_pil[0])
+    torch.testing.assert_close(found[1], by_pil[1], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found[2], by_pil[2], rtol=1e-12, atol=1e-12)
+
+
+@built
+def test_tables_of_the_native_module_are_those_of_atens_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    for i in range(400):
+        name, size, out = list(_filters.FILTERS)[i % 5], int(rng.integers(1, 300)), int(rng.integers(1, 200))
+        low = rng.uniform(0, size) if i % 3 else 0.0
+        high = rng.uniform(low, size) if i % 2 else float(size)
+        found = _tables._pil(name, size, low, high, out, bool(i % 4))
+        with monkeypatch.context() as patch:
+            patch.setattr(native, "module", None)
+            wanted = _tables._pil(name, size, low, high, out, bool(i % 4))
+        assert np.array_equal(found.start, wanted.start) and np.array_equal(found.length, wanted.length)
+        near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # two libraries' sines
+        np.testing.assert_allclose(found.weight, wanted.weight, rtol=0, atol=near)
+
+
+@built
+def test_the_installed_pil_resamples_in_a_known_way(forget: Callable[[], None]) -> None:
+    assert _resample.pil_order() is not None, "this PIL resamples otherwise: it is called itself"
+
+
+@pytest.mark.parametrize(("name", "change"), [("hamming", 3e-8), ("box", 0.1)])
+def test_a_pil_that_resamples_otherwise_is_noticed(
+    name: str, change: float, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    """Weights that differ by less than noise of 8 bits shows, too."""
+    function, support = _filters.FILTERS[name]
+    changed = lambda x: function(x) * (1 + change * x.abs())  # noqa: E731
+    fill = native.fill_table
+    monkeypatch.setitem(_filters.FILTERS, name, (changed, support))
+    monkeypatch.setattr(native, "fill_table", lambda which, *rest: which != name and fill(which, *rest))
+    forget()
+    assert _resample.pil_order() is None
+    image = picture(3, 33, 41)
+    theirs = [np.array(Image.fromarray(p.numpy()).resize((50, 20), Image.Resampling.HAMMING)) for p in image]
+    assert bits_equal(imgops.resize(image, (20, 50), "hamming"), torch.from_numpy(np.stack(theirs)))
+
+
+def test_hamming_is_pils_for_400_images() -> None:
+    """PIL writes the filter's two numbers in single precision, which 5 of these images show."""
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        height, width, h, w = (int(v) for v in rng.integers(1, 90, 4))
+        plane = rng.integers(0, 256, (height, width), dtype=np.uint8)
+        wanted = np.array(Image.fromarray(plane).resize((w, h), Image.Resampling.HAMMING))
+        found = imgops.resize(torch.from_numpy(plane)[None], (h, w), "hamming")
+        assert np.array_equal(found[0].numpy(), wanted), (height, width, h, w)
+
+
+# -- color and levels ------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[Tensor], Tensor]] = {
+    "adjust_brightness": lambda x: imgops.adjust_brightness(x, 1.3),
+    "adjust_contrast": lambda x: imgops.adjust_contrast(x, 0.6),
+    "adjust_saturation": lambda x: imgops.adjust_saturation(x, 1.8),
+    "adjust_sharpness": lambda x: imgops.adjust_sharpness(x, 1.7),
+    "grayscale": lambda x: imgops.grayscale(x, 3),
+    "posterize": lambda x: imgops.posterize(x, 3),
+    "solarize": lambda x: imgops.solarize(x, 90),
+    "autocontrast": imgops.autocontrast,
+    "equalize": imgops.equalize,
+    "blend": lambda x: imgops.blend(x, x.flip(-1), 0.3),
+}
+
+
+@pytest.mark.parametrize("name", list(_pil._kernels))
+def test_the_installed_pil_agrees(name: str, forget: Callable[[], None]) -> None:
+    assert _pil.agrees(name), "this PIL computes otherwise: it is called itself"
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", list(_pil._kernels))
+def test_pil_itself_stands_in(
+    name: str, channels: int, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    batch = picture(2, channels, 17, 23)
+    for image in (batch, interleaved(batch), batch[0]):
+        wanted = CALLS[name](image)
+        asked: list[str] = []
+        with monkeypatch.context() as patch:
+            patch.setitem(_pil._agree, name, False)
+            patch.setitem(_pil._CALLS, name, lambda *args, own=_pil._CALLS[name]: (asked.append(name), own(*args))[1])
+            found = CALLS[name](image)
+        assert asked and bits_equal(found, wanted) and found.stride() == wanted.stride()
+
+
+def test_a_pil_with_other_levels_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)  # noqa: E731
+    monkeypatch.setitem(_pil._CALLS, "adjust_brightness", inverted)
+    image = picture(3, 9, 8)
+    assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)
+    steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), "brightness")
+    assert bits_equal(steps, 255 - image)
+
+
+def test_a_cut_window_has_opencvs_bits() -> None:
+    """On uint8 most weights of a wide window are 0 in OpenCV's 8 bits: a shorter one gives the same pixels."""
+    import cv2
+
+    from imgops.kernels.cpu import filter
+
+    rng = np.random.default_rng(0)
+    plane = rng.integers(0, 256, (40, 37), dtype=np.uint8)
+    assert filter._cuts_windows()
+    shorter = 0
+    for _ in range(300):
+        size, sigma = int(rng.integers(0, 20)) * 2 + 1, float(rng.uniform(0.05, 4))
+        short = filter._short_window(size, sigma)
+        shorter += short < size
+        whole = cv2.GaussianBlur(plane, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
+        found = imgops.gaussian_blur(torch.from_numpy(plane)[None], size, sigma)
+        assert np.array_equal(found[0].numpy(), whole), (size, sigma, short)
+    assert shorter > 100
