@@ -130,11 +130,33 @@ def real(op: str, name: str, value: object) -> Tensor:
     if isinstance(value, Tensor):
         return value
     try:
+        if torch.compiler.is_compiling():
+            return graph_tensor(value)
         return torch.tensor(value, dtype=torch.float64, device="cpu")
     except (TypeError, ValueError, RuntimeError):
         fail(
             TypeError, op, f"{name} must be a number, a sequence of numbers or a Tensor", type(value).__name__
         )
+
+
+def graph_tensor(value: Any) -> Tensor:
+    """Numbers as a tensor in a graph.
+
+    ``torch.tensor`` makes dynamo compile again for every new float; it keeps a product symbolic.
+    """
+    if isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
+        one: Any = torch.ones((), dtype=torch.float64, device="cpu")
+        return one * value
+    if isinstance(value, (tuple, list)):
+        return torch.stack([graph_tensor(v) for v in value])
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
+
+
+def integers_tensor(values: Sequence[int]) -> Tensor:
+    """Integers as an int64 tensor, in a graph too."""
+    if torch.compiler.is_compiling():
+        return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
+    return torch.tensor(values, dtype=torch.int64, device="cpu")
 
 
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:

@@ -257,7 +257,15 @@ def _registered(run: Callable[[Sequence[Any]], Any]) -> Function:
 
 def _registered_fake(row: Operator) -> Function:
     if row.contract is Contract.DYNAMIC:
-        return lambda *args: row.fake(torch.library.get_ctx().new_dynamic_size, *args)
+
+        def dynamic(*args: Any) -> Any:
+            if args[0].device.type == "meta":
+                name = next(iter(row.signature.parameters))
+                must = f"{row.name}: {name} must have data, for they decide the size of the result"
+                raise NotImplementedError(f"{must}, got a meta tensor")
+            return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
+
+        return dynamic
     if not row.contract.mutates:
         return row.fake
     validate = _run.preparation(row)

@@ -61,6 +61,7 @@ def is_plain(x: Tensor | None) -> bool:
         and x.is_cpu
         and not (x.requires_grad and _grad_enabled())
         and not x.is_neg()
+        and not x._is_zerotensor()  # it has no memory
         and not x.is_conj()
         and not _is_legacy_batched(x)  # gradients of a batch of cotangents (is_grads_batched)
     )

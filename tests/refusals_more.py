@@ -139,7 +139,7 @@ ROWS: tuple[tuple[type[Exception], str, Callable[[Tensor], Any]], ...] = (
     ),
     (
         ValueError,
-        "gaussian_blur: sigma must not be negative, got (-1.0,)",
+        "gaussian_blur: sigma must not be negative, got (-1.0, -1.0)",
         lambda x: imgops.gaussian_blur(x, 3, -1.0),
     ),
     (

@@ -76,8 +76,8 @@ def warp_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> Non
     _save(ctx, image, matrix, fill)
 
 
-def _map(ctx: Any, made: Any, image: Tensor, matrix: Tensor) -> Tensor:
-    map = made(matrix, *ctx.size, image.device)
+def _map(ctx: Any, map_of: Any, image: Tensor, matrix: Tensor) -> Tensor:
+    map = map_of(matrix, *ctx.size, image.device, ctx.how[0]).double()
     return map.expand(*image.shape[:-3], *map.shape[-3:])
 
 

@@ -13,8 +13,9 @@ from imgops.decomposition._real import finished, working
 from imgops.decomposition._saturate import saturated
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-#: Farther out nothing changes; a position that is not finite lies there.
-_FAR = 2.0**30
+#: Where a position lies that is infinite, or (to the left and above) no number. Beyond this a border that
+#: repeats one pixel shows nothing else, and positions are folded where it repeats the image.
+FAR = 2.0**30
 
 
 def pixel_grid(height: int, width: int, device: torch.device) -> Tensor:
@@ -43,22 +44,34 @@ def inverse_perspective(matrix: Tensor) -> Tensor:
     return torch.stack(cross, -1) * scale[..., None, None]
 
 
-def affine_map(matrix: Tensor, height: int, width: int, device: torch.device) -> Tensor:
+def affine_map(
+    matrix: Tensor, height: int, width: int, device: torch.device, interpolation: str = "bilinear"
+) -> Tensor:
     """Where each pixel of the result lies in the source: ``(..., 2, height, width)``, in double precision."""
     inverse = inverse_affine(matrix.to(device, torch.float64))
-    return _products(inverse, pixel_grid(height, width, device)).reshape(*matrix.shape[:-2], 2, height, width)
+    return _products(inverse, height, width, interpolation)
 
 
-def perspective_map(matrix: Tensor, height: int, width: int, device: torch.device) -> Tensor:
+def perspective_map(
+    matrix: Tensor, height: int, width: int, device: torch.device, interpolation: str = "bilinear"
+) -> Tensor:
     inverse = inverse_perspective(matrix.to(device, torch.float64))
-    u, v, w = _products(inverse, pixel_grid(height, width, device)).unbind(-2)
-    scale = torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))
-    return torch.stack([u * scale, v * scale], -2).reshape(*matrix.shape[:-2], 2, height, width)
+    u, v, w = _products(inverse, height, width, interpolation).unbind(-3)
+    is_finite = w != 0
+    divisor = torch.where(is_finite, w, 1)
+    return torch.stack([torch.where(is_finite, n / divisor, -FAR) for n in (u, v)], -3)
 
 
-def _products(matrix: Tensor, grid: Tensor) -> Tensor:
-    """A product of matrices, which autocast leaves alone."""
-    return (matrix[..., None] * grid).sum(-2)
+def _products(matrix: Tensor, height: int, width: int, interpolation: str) -> Tensor:
+    """The rows of a matrix by x, y and 1 of every pixel.
+
+    Which pixel is the nearest is decided by OpenCV's single precision, so that ties fall as its do.
+    """
+    dtype = torch.float32 if interpolation == "nearest" else torch.float64
+    x = torch.arange(width, dtype=dtype, device=matrix.device)
+    y = torch.arange(height, dtype=dtype, device=matrix.device)[:, None]
+    a, b, c = matrix.to(dtype)[..., None, None].unbind(-3)
+    return a * x + (b * y + c)
 
 
 def warp_affine(
@@ -70,7 +83,8 @@ def warp_affine(
     interpolation: str,
     border: str,
 ) -> Tensor:
-    return remap(image, affine_map(matrix, height, width, image.device), fill, interpolation, border)
+    map = affine_map(matrix, height, width, image.device, interpolation)
+    return remap(image, map, fill, interpolation, border)
 
 
 def warp_perspective(
@@ -82,7 +96,8 @@ def warp_perspective(
     interpolation: str,
     border: str,
 ) -> Tensor:
-    return remap(image, perspective_map(matrix, height, width, image.device), fill, interpolation, border)
+    map = perspective_map(matrix, height, width, image.device, interpolation)
+    return remap(image, map, fill, interpolation, border)
 
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
@@ -153,7 +168,8 @@ def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[t
     """For each pixel that a sample is made of: its place in the flat image, whether it lies inside (None: it
     does), its weight (None: 1) and how that changes along x and y. All are ``(..., 1, pixels)``."""
     x, y = map.reshape(*map.shape[:-2], map.shape[-2] * map.shape[-1]).unsqueeze(-3).unbind(-2)
-    (left, across), (top, down) = _axis(x, interpolation), _axis(y, interpolation)
+    left, across = _axis(x, size[1], interpolation, border)
+    top, down = _axis(y, size[0], interpolation, border)
     for j, (wy, sy) in enumerate(down):
         row, row_inside = _index(top + j, size[0], border)
         for i, (wx, sx) in enumerate(across):
@@ -174,13 +190,24 @@ def _index(i: Tensor, size: int, border: str) -> tuple[Tensor, Tensor | None]:
     return i.clamp(0, size - 1), (i >= 0) & (i < size)
 
 
-def _axis(position: Tensor, interpolation: str) -> tuple[Tensor, list[tuple[Any, Any]]]:
+def _bounded(position: Tensor, size: Any, border: str) -> Tensor:
+    """Positions that integers hold, and that show what the given ones show."""
+    position = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
+    if border in ("constant", "edge"):
+        return position.clamp(-FAR, FAR)
+    period = {"wrap": size, "symmetric": 2 * size, "reflect": torch.sym_max(2 * size - 2, 1)}[border]
+    return torch.where(position.abs() > FAR, torch.fmod(position, period), position)
+
+
+def _axis(
+    position: Tensor, size: Any, interpolation: str, border: str
+) -> tuple[Tensor, list[tuple[Any, Any]]]:
     """The first pixel along an axis, and each pixel's weight and the weight's derivative."""
-    held = torch.nan_to_num(position, nan=-_FAR, posinf=_FAR, neginf=-_FAR).clamp(-_FAR, _FAR)
+    position = _bounded(position, size, border)
     if interpolation == "nearest":
-        return held.detach().round().long(), [(None, None)]
-    start = held.detach().floor()
-    f = held - start
+        return position.detach().round().long(), [(None, None)]
+    start = position.detach().floor()
+    f = position - start
     one = torch.ones_like(f)
     if interpolation == "bilinear":
         return start.long(), [(1 - f, -one), (f, one)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -221,7 +222,9 @@ def _descend(loss_of: Callable[[Tensor], Any], patch: Tensor, steps: int, backen
     optimizer = torch.optim.Adam([patch], lr=0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1), eta_min=1e-3)
     losses: list[float] = []
-    with tqdm(range(max(steps, 1)), desc="    patch", ncols=78) as bar:
+    # A log is no place for a bar that repaints itself: a line now and then.
+    log = not sys.stderr.isatty()
+    with tqdm(range(max(steps, 1)), desc="    patch", ncols=78, disable=log) as bar:
         for _ in bar:
             optimizer.zero_grad()
             loss = loss_of(patch)
@@ -230,4 +233,6 @@ def _descend(loss_of: Callable[[Tensor], Any], patch: Tensor, steps: int, backen
             schedule.step()
             losses.append(loss.item())
             bar.set_postfix_str(f"loss {losses[-1]:.1e}")
+            if log and (len(losses) % max(steps // 4, 1) == 0 or len(losses) == steps):
+                print(f"    patch: step {len(losses)} of {steps}, loss {losses[-1]:.1e}", file=sys.stderr)
     return losses

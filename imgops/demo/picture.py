@@ -75,7 +75,7 @@ def _losses(axis: Any, losses: list[float]) -> None:
     axis.text(1, -0.1, "step", transform=axis.transAxes, fontsize=9, color=_QUIET, ha="right")
     axis.minorticks_off()
     axis.grid(True, which="major", color="#e6e9ed", linewidth=0.8)
-    axis.tick_params(labelsize=8, colors=_QUIET, length=0, labelbottom=True, labeleft=True)
+    axis.tick_params(labelsize=8, colors=_QUIET, length=0, labelbottom=True, labelleft=True)
     axis.xaxis.set_major_locator(_locator())
     axis.yaxis.set_major_locator(_log_locator())
     axis.set_box_aspect(1.125)

@@ -15,6 +15,7 @@ def image_like(op: str, image: Tensor, *, gray_or_rgb: bool = False) -> Tensor:
     """The output of an operator on uint8 or floating point that keeps shape and dtype."""
     _check.image(op, "image", image)
     _check.levels_or_floats(op, image)
+    _check.pixels(op, "image", *image.shape[-2:])
     if gray_or_rgb and image.shape[-3] not in (1, 3):
         fail(ValueError, op, "image must have 1 or 3 channels", _check.number(image.shape[-3]))
     return _layout.empty(image, *image.shape[-2:])

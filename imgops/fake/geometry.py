@@ -91,6 +91,7 @@ def _sampled(op: str, name: str, image: Tensor, fill: Tensor | None, interpolati
         fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
     if violates(image.shape[-2] * image.shape[-1] > 0):
         fail(ValueError, op, f"{name} must have at least one pixel", f"shape {_check.shape(image)}")
+    _check.pixels(op, name, *image.shape[-2:])
     if fill is not None:
         check_fill(op, image, fill)
 

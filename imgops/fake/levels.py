@@ -14,6 +14,7 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     _check.image("lut", "image", image)
     if image.dtype != torch.uint8:
         fail(TypeError, "lut", "image must be uint8", image.dtype)
+    _check.pixels("lut", "image", *image.shape[-2:])
     _check.parameter("lut", "table", table)
     whole = table.ndim >= 2 and table.shape[-1] == 256
     if not whole or not _check.broadcasts(table.shape[:-1], image.shape[:-2]):

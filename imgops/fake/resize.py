@@ -105,6 +105,7 @@ def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
     if not plain and (violates(height >= 1) or violates(width >= 1)):
         fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
     _check.pixels(op, "size", height, width)
+    _check.pixels(op, name, *image.shape[-2:])
     if violates(image.shape[-2] * image.shape[-1] > 0):
         must = f"{name} must have at least one pixel"
         fail(ValueError, op, must, f"shape {_check.shape(image)}")

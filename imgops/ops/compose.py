@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -287,19 +288,32 @@ def fill_tensor(op: str, fill: float | Sequence[float] | Tensor, dtype: torch.dt
     """None is 0, which needs no tensor."""
     if isinstance(fill, int) and fill == 0:
         return None
-    if isinstance(fill, Tensor):
-        return fill
-    must = "fill must be a number or one per channel"
-    values = [fill] if isinstance(fill, (int, float)) else fill
-    if isinstance(values, str) or not hasattr(values, "__len__"):
-        _check.fail(TypeError, op, must, type(fill).__name__)
-    whole = True
-    for value in values:
-        if not isinstance(value, (int, float)):
+    return values_tensor(op, "fill", fill, dtype)
+
+
+def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
+    """Pixel values for an image of a dtype: integers keep all of their bits."""
+    if isinstance(values, Tensor):
+        return values
+    must = f"{name} must be a number or one per channel"
+    single = isinstance(values, _NUMBERS)
+    each: Any = [values] if single else values
+    if isinstance(each, str) or not hasattr(each, "__len__"):
+        _check.fail(TypeError, op, must, type(values).__name__)
+    for value in each:
+        if not isinstance(value, _NUMBERS):
             _check.fail(TypeError, op, must, type(value).__name__)
-        whole = whole and isinstance(value, int)
-    if not (whole or dtype.is_floating_point or dtype.is_complex):
-        for value in values:
-            if not math.isfinite(value):
-                _check.fail(ValueError, op, f"fill must be finite for {dtype}", float(value))
-    return torch.tensor(values, dtype=torch.int64 if whole else torch.float64, device="cpu")
+    if all(isinstance(value, (int, torch.SymInt)) for value in each):
+        found = _check.integers_tensor(each)
+    elif torch.compiler.is_compiling():  # the kernel asks whether they are finite
+        found = _check.graph_tensor(list(each))
+    else:
+        if not (dtype.is_floating_point or dtype.is_complex):
+            for value in each:
+                if not math.isfinite(value):
+                    _check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
+        found = torch.tensor(each, dtype=torch.float64, device="cpu")
+    return found.reshape(()) if single else found
+
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)

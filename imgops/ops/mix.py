@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import mix as decomposition
+from imgops.decomposition._saturate import saturated
 from imgops.fake import mix as fake
 from imgops.kernels.cpu import mix as cpu
+from imgops.ops.compose import values_tensor
 
 
 @operator(
@@ -51,7 +52,8 @@ def erase(
         ``(..., 4)`` (one a sample) can change between calls without a recompile.
     value : number, sequence of numbers or Tensor
         One number, one a channel, or the pixels of a whole image ``(..., C, H, W)``, of which the box is
-        taken. A tensor has the dtype and device of ``image``, and can require a gradient.
+        taken. A tensor has the dtype and device of ``image``, and can require a gradient; numbers are rounded
+        and clamped to the range of an integer image, as :func:`pad` does it.
 
     Returns
     -------
@@ -82,9 +84,10 @@ def erase(
     _check.image("erase", "image", image)
     if not isinstance(boxes, Tensor):
         box = _check.integers("erase", "boxes", boxes, ("left", "top", "right", "bottom"))
-        boxes = torch.tensor(box, dtype=torch.int64, device="cpu")
+        boxes = _check.integers_tensor(box)
     if not isinstance(value, Tensor):
-        value = _check.real("erase", "value", value).to(image.device, image.dtype)
+        values = values_tensor("erase", "value", value, image.dtype)
+        value = saturated(values, image.dtype).to(image.device)
     if value.ndim <= 1:
         channels = image.shape[-3]
         if value.ndim == 1 and value.shape[0] != channels:

@@ -231,7 +231,7 @@ def resized_crop(
 
 
 def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
-    whole = hasattr(box, "__len__") and all(isinstance(v, int) for v in box)
+    whole = hasattr(box, "__len__") and all(isinstance(v, (int, torch.SymInt)) for v in box)
     region = _box_tensor("resized_crop", image, box)
     if whole:
         _check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
@@ -309,9 +309,11 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     if len(box) != 4:
         _check.fail(ValueError, op, must, len(box))
     for value in box:
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             _check.fail(TypeError, op, must, type(value).__name__)
-    # Numbers are refused here, in eager, compiled and meta calls alike; a tensor where it is read.
+    if torch.compiler.is_compiling():  # the kernel asks whether it lies in the image
+        return _check.graph_tensor(list(box))
+    # Numbers are refused here, in eager and meta calls alike; a tensor where it is read.
     _check.image(op, "image", image)
     _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

@@ -49,7 +49,6 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
         return True
     if image.dtype not in types:
         return False
-    _threads.follow_torch()
     interleaved = _layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > _MOST_CHANNELS:
         planar = torch.empty(out.shape, dtype=out.dtype)
@@ -58,5 +57,6 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
         return True
     view = _layout.frames if interleaved else _layout.planes
     source = _layout.in_format(image.detach(), interleaved)
-    work(view(source), view(out), source, 1 if interleaved else image.shape[-3])
+    with _threads.opencv:
+        work(view(source), view(out), source, 1 if interleaved else image.shape[-3])
     return True

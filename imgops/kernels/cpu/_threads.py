@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -37,18 +38,41 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
         future.result()
 
 
-def follow_torch() -> None:
-    """Let OpenCV use as many threads as torch; ``torch.set_num_threads`` then rules both."""
-    threads = torch.get_num_threads()
-    if cv2.getNumThreads() != threads:
-        cv2.setNumThreads(threads)
+class _OpenCV:
+    """How many threads are inside of OpenCV: a fork waits until there is none.
 
+    A fork ends OpenCV's pool while its threads exist, for a child that inherits its locks would hang; but not
+    while another thread works with the pool.
+    """
+
+    def __init__(self) -> None:
+        self.idle = threading.Condition()
+        self.running = 0
+
+    def __enter__(self) -> None:
+        threads = torch.get_num_threads()
+        with self.idle:
+            if not self.running and cv2.getNumThreads() != threads:
+                cv2.setNumThreads(threads)
+            self.running += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.idle:
+            self.running -= 1
+            if not self.running:
+                self.idle.notify_all()
+
+
+#: ``with opencv:`` around calls that use OpenCV's threads: as many as torch has.
+opencv = _OpenCV()
 
 _before = 1
 
 
 def _before_fork() -> None:
-    """End OpenCV's pool while its threads exist: a child that inherits its locks would hang."""
+    opencv.idle.acquire()
+    while opencv.running:
+        opencv.idle.wait()
     global _before
     _before = cv2.getNumThreads()
     cv2.setNumThreads(1)
@@ -56,11 +80,13 @@ def _before_fork() -> None:
 
 def _in_parent() -> None:
     cv2.setNumThreads(_before)
+    opencv.idle.release()
 
 
 def _in_child() -> None:
     global _pool
     _pool = None
+    opencv.__init__()  # type: ignore[misc]
 
 
 if hasattr(os, "register_at_fork"):

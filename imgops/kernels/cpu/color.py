@@ -114,20 +114,20 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # frames are OpenCV's own
         native.matrix(out, in_format_of(image, out), array_per_image(matrix, image, 2))
         return
-    _threads.follow_torch()
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])
     each = matrix.reshape(-1, *matrix.shape[-2:]).double().numpy()
     image = in_format_of(image)
-    if _layout.is_interleaved(image):
-        sources = list(_layout.frames(image))
-    else:
-        sources = [cv2.merge(list(planes)) for planes in _grouped(image)]
-    if _layout.writes_interleaved(out):
-        for source, m, target in zip(sources, each, _layout.frames(out), strict=True):
-            cv2.transform(source, m, dst=target)
-    else:
-        for source, m, targets in zip(sources, each, _grouped(out), strict=True):
-            cv2.split(cv2.transform(source, m), list(targets))
+    with _threads.opencv:
+        if _layout.is_interleaved(image):
+            sources = list(_layout.frames(image))
+        else:
+            sources = [cv2.merge(list(planes)) for planes in _grouped(image)]
+        if _layout.writes_interleaved(out):
+            for source, m, target in zip(sources, each, _layout.frames(out), strict=True):
+                cv2.transform(source, m, dst=target)
+        else:
+            for source, m, targets in zip(sources, each, _grouped(out), strict=True):
+                cv2.split(cv2.transform(source, m), list(targets))
 
 
 def _grouped(image: Tensor) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imgops import _check
 from imgops.decomposition import filter as formula
 from imgops.kernels.cpu import _opencv, _pil, native
 from imgops.kernels.cpu._common import array_per_image, in_format_of, number_per_image, run_decomposition
@@ -20,7 +21,14 @@ from imgops.kernels.cpu._common import array_per_image, in_format_of, number_per
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
+#: Below this deviation the weight of a neighbor is 0 in double precision.
+_NO_BLUR = 0.02
+
+
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
+    for pair in sigma.detach().reshape(-1, 2).tolist():
+        if not (pair[0] >= 0 and pair[1] >= 0):
+            _check.fail(ValueError, "gaussian_blur", "sigma must not be negative", tuple(pair))
     levels = image.dtype == torch.uint8
 
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
@@ -36,8 +44,8 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
 
 
 def _window(size: int, sigma: float, levels: bool) -> int:
-    """A deviation of 0 looks at one pixel only; on uint8 most of a wide window has weights of 0."""
-    if not sigma > 0:
+    """A small deviation looks at one pixel only; on uint8 most of a wide window has weights of 0."""
+    if sigma < _NO_BLUR:
         return 1
     return _short_window(size, sigma) if levels and size > 3 and _cuts_windows() else size
 
@@ -57,7 +65,7 @@ def _weights_of_levels(size: int, sigma: float) -> list[int]:
 
     Each is rounded with the error of those before it, from the outside in; the middle takes what is missing.
     """
-    scale = -0.5 / max(sigma * sigma, 5e-324)
+    scale = -0.5 / (sigma * sigma)
     values = [exp(scale * x * x) for x in range(size // 2, 0, -1)]
     total = 2 * sum(values) + 1
     found, error = [], 0.0
@@ -117,6 +125,10 @@ def _on_planes(
     return _opencv.on_planes(out, image, (torch.uint8, torch.float32), in_turn)
 
 
+#: The outermost pixels, which PIL leaves alone.
+_RIMS: tuple[Any, ...] = ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None)))
+
+
 @_pil.compared
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if not native.has_passes(image) or min(image.shape[-2:]) < 3 or image.numel() == 0:
@@ -126,8 +138,10 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     smooth = torch.empty_like(out)
     weights = torch.from_numpy(_SMOOTH / 13)
     filter2d(smooth, image, weights, "edge")
-    for edge in ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None))):
-        smooth[edge] = image[edge]  # PIL leaves the outermost pixels alone
+    for rim in _RIMS:
+        smooth[rim] = image[rim]
     native.point("images", out, image, number_per_image(factor, image), other=smooth)
     if image.dtype == torch.float32:
+        for rim in _RIMS:  # x + 1000 (x - x) is not x where it is computed in another order
+            out[rim] = image[rim]
         out.clamp_(0, 1)

@@ -1,7 +1,9 @@
 """CPU kernels of the warps: OpenCV's, whose samples are exact from version 5 on.
 
 OpenCV rounds positions to 1/32 pixel in double precision, and knows no border beyond four channels or sides
-beyond 16 bits; there, for other integers, and for the adjoint, which no library has, ATen gathers and adds.
+beyond 16 bits; there, and for the adjoint, which no library has, ATen gathers and adds. Which pixel is the
+nearest OpenCV decides for every type. Where positions lie so far outside that OpenCV would take long to fold
+them into the image, ATen computes the sample: ``_far``.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imgops import _layout
 from imgops.decomposition import geometry as formula
-from imgops.kernels.cpu import _opencv
-from imgops.kernels.cpu._common import array_per_image, run_decomposition
+from imgops.kernels.cpu import _far, _opencv
+from imgops.kernels.cpu._common import HALF, array_per_image, run_decomposition
 from imgops.kernels.cpu.compose import saturate
 
 _LONGEST = 32766
+#: Single precision has each whole number below.
+_MOST_INDICES = 1 << 24
 _SMALL = 1 << 18
 _OPENCV_TYPES = (torch.uint8, torch.float32)
 
@@ -37,10 +42,8 @@ def warp_affine(
     interpolation: str,
     border: str,
 ) -> None:
-    if _copied(out, image, matrix):
-        return
-    if not _by_opencv("warp_affine", out, image, matrix, fill, interpolation, border, _affine):
-        run_decomposition(out, formula.warp_affine, image, matrix, fill, height, width, interpolation, border)
+    how = fill, height, width, interpolation, border
+    _warp("warp_affine", warp_affine, formula.warp_affine, _affine, out, image, matrix, *how)
 
 
 def warp_perspective(
@@ -53,12 +56,49 @@ def warp_perspective(
     interpolation: str,
     border: str,
 ) -> None:
+    how = fill, height, width, interpolation, border
+    _warp(
+        "warp_perspective", warp_perspective, formula.warp_perspective, _perspective, out, image, matrix, *how
+    )
+
+
+def _warp(
+    op: str,
+    kernel: Callable[..., None],
+    decomposition: Callable[..., Tensor],
+    warp: Warp,
+    out: Tensor,
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> None:
     if _copied(out, image, matrix):
         return
-    if not _by_opencv("warp_perspective", out, image, matrix, fill, interpolation, border, _perspective):
-        run_decomposition(
-            out, formula.warp_perspective, image, matrix, fill, height, width, interpolation, border
-        )
+    reaches_far = _far.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
+    if any(reaches_far):
+        if len(reaches_far) == 1 or out.numel() == 0:
+            run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
+            return
+        _each_sample(kernel, out, image, matrix, fill, height, width, interpolation, border)
+        return
+    if not _by_opencv(op, out, image, matrix, fill, interpolation, border, warp):
+        run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
+
+
+def _each_sample(
+    kernel: Callable[..., None], out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, *how: Any
+) -> None:
+    batch = image.shape[:-3]
+    matrix = matrix.expand(*batch, *matrix.shape[-2:])
+    for i in np.ndindex(*batch):
+        own = fill
+        if fill is not None and fill.ndim > 1:
+            own = fill.expand(*batch, fill.shape[-1])[i]
+        kernel(out[i], image[i], matrix[i], own, *how)
 
 
 def _copied(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
@@ -80,9 +120,11 @@ def remap(
     out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
 ) -> None:
     # A double-precision map would lose its last bits.
-    known = map.dtype == torch.float32
-    if not known or not _by_opencv("remap", out, image, map, fill, interpolation, border, _mapped):
-        run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
+    if map.dtype == torch.float32 and not _far.hangs(image.shape[-2:], interpolation, border):
+        folded = _far.folded_map(map.detach(), image.shape[-2:], interpolation, border)
+        if _by_opencv("remap", out, image, folded, fill, interpolation, border, _mapped):
+            return
+    run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
 
 
 def _affine(source: np.ndarray, matrix: np.ndarray, size: Any, **how: Any) -> None:
@@ -111,6 +153,9 @@ def _by_opencv(
     """Each plane of a planar image, each frame of an interleaved one; False where OpenCV cannot."""
     if out.numel() and max(*image.shape[-2:], *out.shape[-2:]) > _LONGEST:
         return False
+    known = image.dtype in (*_OPENCV_TYPES, *HALF, torch.bool)
+    if interpolation == "nearest" and not known and out.numel():
+        return _by_index(op, out, image, where, fill, border, warp)
     if image.dtype == torch.bool and interpolation == "nearest":
         fill = None if fill is None else (fill != 0).to(torch.uint8)
         out, image = out.view(torch.uint8), image.view(torch.uint8)
@@ -142,6 +187,41 @@ def _by_opencv(
                     warp(plane, sample, size, dst=target, borderValue=color, **how)
 
     return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
+
+
+def _by_index(
+    op: str, out: Tensor, image: Tensor, where: Tensor, fill: Tensor | None, border: str, warp: Warp
+) -> bool:
+    """Which pixel is the nearest does not depend on its type: OpenCV moves the pixels' numbers."""
+    height, width = image.shape[-2:]
+    if height * width >= _MOST_INDICES:
+        return False
+    core = 3 if op == "remap" else 2
+    shared = where.shape[: where.ndim - core].numel() == 1
+    batch = () if shared else tuple(image.shape[:-3])
+    numbers = torch.arange(1, height * width + 1, dtype=torch.float32).reshape(1, height, width)
+    taken = torch.empty((*batch, 1, *out.shape[-2:]), dtype=torch.float32)
+    own = where.detach().reshape(where.shape[where.ndim - core :]) if shared else where
+    numbers = numbers.expand(*batch, 1, height, width).contiguous()
+    _by_opencv(op, taken, numbers, own, None, "nearest", border, warp)
+    index = _layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
+    source = _layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
+    moved = np.empty((*source.shape[:2], index.shape[1]), source.dtype)
+    fills = None if fill is None else _fill_of_planes(op, fill, image).reshape(-1, image.shape[-3])
+    for i in range(len(source)):
+        at = index[i % len(index)]
+        np.take(source[i], at.clip(0), axis=1, out=moved[i])
+        if border == "constant":
+            moved[i][:, at < 0] = 0 if fills is None else fills[i % len(fills)][:, None]
+    _layout.array(out)[...] = moved.reshape(out.shape)
+    return True
+
+
+def _fill_of_planes(op: str, fill: Tensor, image: Tensor) -> np.ndarray:
+    """The fill in the image's type, for each channel; for each image too where they differ."""
+    values = saturate(op, fill, image.dtype)
+    lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
+    return _layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
 
 def _colors(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:

@@ -6,6 +6,7 @@ left, and all where the native module was not built, is the decomposition, run b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import cv2
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout, _torch_private
+from imgops import _check, _layout, _torch_private
 from imgops.decomposition import levels as formula
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
@@ -26,7 +27,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
     single = gamma.numel() == gain.numel() == 1
     if single and image.dtype == torch.uint8:
         table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
-        lut(out, image, torch.from_numpy(table.clip(0, 255).astype(np.uint8))[None])
+        lut(out, image, torch.from_numpy(np.nan_to_num(table).clip(0, 255).astype(np.uint8))[None])
     elif single and image.dtype in (torch.float32, torch.float64):
         torch.pow(image.detach(), gamma.item(), out=out)
         if gain.item() != 1:
@@ -38,6 +39,10 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
 
 @_pil.compared
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
+    if bits.dtype.is_floating_point:
+        for value in bits.flatten().tolist():
+            if not math.isfinite(value):
+                _check.fail(ValueError, "posterize", "bits must be finite", value)
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return
@@ -147,19 +152,18 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if table.dtype == torch.uint8 and native.has_passes(image):
         native.lut(out, image, rows.reshape(-1, 1, 256) if whole else rows)
         return
-    _threads.follow_torch()
-    if whole:
-        # One table for a whole frame, whatever lies where in it; else one for each plane.
+    if whole:  # one table for a whole frame, whatever lies where in it; else one for each plane
         rows = rows.reshape(-1, 256)
-        flat, target = _rows(image, len(rows)), _rows(out, len(rows))
-        for source, result, values in zip(flat, target, rows, strict=True):
-            cv2.LUT(source, values, dst=result)
-        return
-    for source, result, values in zip(_layout.frames(image), _layout.frames(out), rows, strict=True):
-        if channels <= 4:
-            cv2.LUT(source, np.ascontiguousarray(values.T)[None], dst=result)
-        else:
-            result[...] = values[np.arange(channels), source]
+        sources, targets, tables = _rows(image, len(rows)), _rows(out, len(rows)), rows
+    else:
+        sources, targets = _layout.frames(image), _layout.frames(out)
+        tables = np.ascontiguousarray(rows.transpose(0, 2, 1))[:, None]
+    with _threads.opencv:
+        for source, target, values in zip(sources, targets, tables, strict=True):
+            if whole or channels <= 4:
+                cv2.LUT(source, values, dst=target)
+            else:
+                target[...] = values[0][source, np.arange(channels)]
 
 
 def _rows(image: Tensor, count: int) -> np.ndarray:

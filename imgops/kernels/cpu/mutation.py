@@ -30,7 +30,6 @@ def accumulate(
     y0, y1 = clip(top, top + source.shape[-2], total.shape[-2])
     if x0 == x1 or y0 == y1 or total.numel() == 0:
         return
-    _threads.follow_torch()
     target, cut = window(x0, x1, y0, y1), window(x0 - left, x1 - left, y0 - top, y1 - top)
     values = _layout.planes(source.detach()[cut].contiguous())
     share = (
@@ -39,10 +38,13 @@ def accumulate(
     shares = _layout.planes(share.contiguous())
     totals, counts = _layout.writable(total, False), _layout.writable(count, False)
     sums = _layout.planes(totals)
-    for i, plane in enumerate(sums):
-        _product(plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)])
-    for plane, one in zip(_layout.planes(counts), shares, strict=True):
-        cv2.accumulate(one, plane[target])
+    with _threads.opencv:
+        for i, plane in enumerate(sums):
+            _product(
+                plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)]
+            )
+        for plane, one in zip(_layout.planes(counts), shares, strict=True):
+            cv2.accumulate(one, plane[target])
     _layout.copy_back(total, totals)
     _layout.copy_back(count, counts)
 

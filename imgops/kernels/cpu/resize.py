@@ -254,7 +254,6 @@ def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
 
 def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
     """``cv2.resize`` of each plane of a planar image, of each HWC frame of an interleaved one."""
-    _threads.follow_torch()
     height, width = out.shape[-2:]
     interleaved = _layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
@@ -264,5 +263,6 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
         return
     view = _layout.frames if interleaved else _layout.planes
     sources = view(image if interleaved else image.contiguous())
-    for source, target in zip(sources, view(out), strict=True):
-        cv2.resize(source, (width, height), dst=target, interpolation=INTERPOLATIONS[interpolation])
+    with _threads.opencv:
+        for source, target in zip(sources, view(out), strict=True):
+            cv2.resize(source, (width, height), dst=target, interpolation=INTERPOLATIONS[interpolation])
