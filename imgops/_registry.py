@@ -261,7 +261,7 @@ def _registered_fake(row: Operator) -> Function:
         def dynamic(*args: Any) -> Any:
             if args[0].device.type == "meta":
                 name = next(iter(row.signature.parameters))
-                must = f"{row.name}: {name} must have data, for they decide the size of the result"
+                must = f"{row.name}: {name} must have data, which decide the size of the result"
                 raise NotImplementedError(f"{must}, got a meta tensor")
             return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
 

@@ -34,7 +34,7 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     table = np.zeros(4, np.int32), np.full(4, 2, np.int32), np.full((4, 2), 0.5)
     start, length, weight = table
     flat, other = np.zeros(12, np.float32), np.zeros(12, np.float32)
-    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    one, zero, two = np.ones(1, np.float32), np.zeros(1, np.float32), np.ones(2, np.float32)
     levels, tables = np.zeros(12, np.uint8), np.zeros((2, 3, 256), np.uint8)
     pixels = np.zeros((2, 3, 20), np.float32)
     frozen = np.zeros(12, np.float32)
@@ -45,10 +45,12 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     def resample(out: Any = out, image: Any = image, rows: Any = table, columns: Any = None) -> Any:
         return lambda: native.resample(out, image, rows, columns, False, 2)
 
-    def point(out: Any = flat, image: Any = flat, second: Any = None, amounts: Any = one, constants: Any = zero) -> Any:
+    def point(
+        out: Any = flat, image: Any = flat, second: Any = None, amounts: Any = one, constants: Any = zero
+    ) -> Any:
         return lambda: native.point("constant", out, image, second, amounts, constants, 2)
 
-    def sequence(out: Any = pixels, image: Any = pixels, kinds: Any = kinds, amounts: Any = one.repeat(2)) -> Any:
+    def sequence(out: Any = pixels, image: Any = pixels, kinds: Any = kinds, amounts: Any = two) -> Any:
         return lambda: native.sequence(out, image, kinds, amounts, 2)
 
     return {
@@ -75,13 +77,19 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "a table of NaN": (ValueError, lambda: native.table("box", 8, float("nan"), 8.0, *table)),
         "an endless table": (ValueError, lambda: native.table("box", 8, 0.0, float("inf"), *table)),
         "an empty axis": (ValueError, lambda: native.table("box", 0, 0.0, 8.0, *table)),
-        "uneven arrays of a table": (ValueError, lambda: native.table("box", 8, 0.0, 8.0, start[:2], length, weight)),
+        "uneven arrays of a table": (
+            ValueError,
+            lambda: native.table("box", 8, 0.0, 8.0, start[:2], length, weight),
+        ),
         "no such pass": (ValueError, lambda: native.point("gray", flat, flat, None, one, zero, 2)),
         "a pass of floats on bytes": (
             ValueError,
             lambda: native.point("solarize", levels, levels, None, one, zero, 2),
         ),
-        "images without another": (ValueError, lambda: native.point("images", flat, flat, None, one, zero, 2)),
+        "images without another": (
+            ValueError,
+            lambda: native.point("images", flat, flat, None, one, zero, 2),
+        ),
         "another beside a constant": (ValueError, point(second=other)),
         "memory that is not writable": (ValueError, point(out=frozen)),
         "memory that is not aligned": (ValueError, point(image=odd)),
@@ -102,12 +110,18 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
             lambda: native.statistics("histogram", np.zeros((2, 3, 256), np.uint8), pixels, 2),
         ),
         "no such statistics": (ValueError, lambda: native.statistics("mean", pixels, pixels, 2)),
-        "few statistics": (ValueError, lambda: native.statistics("extremes", pixels[..., :1].copy(), pixels, 2)),
+        "few statistics": (
+            ValueError,
+            lambda: native.statistics("extremes", pixels[..., :1].copy(), pixels, 2),
+        ),
         "luma of two channels": (
             ValueError,
             lambda: native.luma("gray", np.zeros((2, 20), np.float32), pixels[:, :2], 2),
         ),
-        "luma of another size": (ValueError, lambda: native.luma("gray", np.zeros((2, 19), np.float32), pixels, 2)),
+        "luma of another size": (
+            ValueError,
+            lambda: native.luma("gray", np.zeros((2, 19), np.float32), pixels, 2),
+        ),
         "matrices of 3 x 3": (
             ValueError,
             lambda: native.matrix(pixels, pixels, np.zeros((2, 3, 3), np.float32), 2),
@@ -115,7 +129,10 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "other strides": (
             ValueError,
             lambda: native.matrix(
-                pixels, np.zeros((2, 20, 3), np.float32).transpose(0, 2, 1), np.zeros((1, 3, 4), np.float32), 2
+                pixels,
+                np.zeros((2, 20, 3), np.float32).transpose(0, 2, 1),
+                np.zeros((1, 3, 4), np.float32),
+                2,
             ),
         ),
         "no such step": (ValueError, sequence(kinds=kinds + 4)),
@@ -170,7 +187,12 @@ def random_resample(native: Any, rng: np.random.Generator) -> list[Callable[[int
     image = noise(rng, (planes, height, width, channels), kind)
     rows = random_table(native, rng, height) if rng.random() < 0.8 else None
     columns = random_table(native, rng, width) if rows is None or rng.random() < 0.8 else None
-    shape = (planes, height if rows is None else len(rows[0]), width if columns is None else len(columns[0]), channels)
+    shape = (
+        planes,
+        height if rows is None else len(rows[0]),
+        width if columns is None else len(columns[0]),
+        channels,
+    )
     first = bool(rng.random() < 0.5)
 
     def call(simd: int) -> np.ndarray:

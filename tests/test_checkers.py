@@ -16,11 +16,13 @@ from checks import (
     check_vmap,
     same_metadata,
 )
-from samples import Maker, formatted
 
 import imgops
 from imgops._rows import Contract
 from imgops.testing import Call, _checks
+from tests.specs import OPERATORS
+from tests.specs._maker import Maker, formatted
+from tests.specs._spec import EXACT, Tolerance
 
 
 def test_metadata_sees_strides() -> None:
@@ -150,27 +152,34 @@ def test_raises_check_sees_silence_and_other_words() -> None:
         check_raises(fail, TypeError, "crop: box must be small, got large")
 
 
-def test_reference_comparison_sees_one_level() -> None:
-    from samples import SAMPLES
-    from test_reference import close
-
-    x = torch.randint(0, 255, (3, 4, 4), dtype=torch.uint8)
+def test_tolerances_see_two_levels() -> None:
+    x = torch.randint(0, 250, (3, 4, 4), dtype=torch.uint8)
     y = x.clone()
-    y[1, 2, 3] += 1
-    for sample in SAMPLES:
-        close(sample, x, x.clone())
+    y[1, 2, 3] += 2
+    for spec in OPERATORS.values():
+        tolerance = spec.tolerance.get(torch.uint8, EXACT)
+        tolerance.check(x, x.clone())
         with pytest.raises(AssertionError):
-            close(sample, y, x)
+            tolerance.check(y, x)
 
 
-def test_reference_comparison_sees_a_float_error() -> None:
-    from samples import SAMPLES
-    from test_reference import close
-
+def test_tolerances_see_a_float_error() -> None:
     x = torch.rand(3, 4, 4)
-    for sample in SAMPLES:
+    for spec in OPERATORS.values():
+        tolerance = spec.tolerance.get(torch.float32, EXACT)
+        tolerance.check(x, x.clone())
         with pytest.raises(AssertionError):
-            close(sample, x + 1e-4, x)
+            tolerance.check(x + 3 * tolerance.real + 1e-6, x)
+
+
+def test_tolerances_see_shapes_types_and_shares() -> None:
+    x = torch.zeros(1, 4, 4, dtype=torch.uint8)
+    y = x.clone()
+    y[0, 0] = 1
+    Tolerance(levels=1, share=0.3).check(y, x)
+    for found in (y, y[:, :2], y.int()):
+        with pytest.raises(AssertionError):
+            Tolerance(levels=1, share=0.2).check(found, x)
 
 
 def test_every_format_is_what_it_says() -> None:

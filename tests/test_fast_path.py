@@ -89,7 +89,7 @@ def test_requires_grad() -> None:
 
 
 def test_torch_func() -> None:
-    loss = lambda x: imgops.crop(x, BOX).pow(2).sum()  # noqa: E731
+    loss = lambda x: imgops.crop(x, BOX).pow(2).sum()
     wanted = torch.zeros_like(X)
     wanted[:, 1:4, 1:3] = 2 * X[:, 1:4, 1:3]
     assert bits_equal(torch.func.grad(loss)(X), wanted)

@@ -7,104 +7,17 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-import references
 import torch
-from checks import bits_equal, check_format
+from checks import bits_equal
 from PIL import Image
-from samples import BATCHES, DEVICES, FORMATS, GEOMETRY, Maker, Sample, dtypes_of
 from torch import Tensor
 
 import imgops
+from tests.specs._libraries import BORDERS, FLAGS
+from tests.specs._maker import ANY_DTYPE
+from tests.specs.geometry import OPENCV_IS_EXACT
 
-FLAGS = {"nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
-MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
-EXACT = int(cv2.__version__.split(".")[0]) >= 5  # before, positions are rounded to 1/32 pixel
-
-
-def by_opencv(op: str, image: Tensor, where: Tensor, size: Any, name: str, border: str, fill: Any) -> Tensor:
-    """Plane by plane, or the HWC frame of an interleaved image."""
-    carrier = image.to(torch.uint8) if image.dtype == torch.bool else image
-    if image.dtype in (torch.float16, torch.bfloat16):
-        carrier = image.float()
-    channels = image.shape[0]
-    color = [float(v) for v in (np.ravel(fill).tolist() * channels)[:channels]]
-    options = {"borderMode": references._BORDERS[border]}
-
-    def one(plane: np.ndarray, value: Any) -> np.ndarray:
-        at = (where if where.is_floating_point() else where.double()).numpy()
-        if op == "remap":
-            return cv2.remap(plane, at[0], at[1], FLAGS[name], borderValue=value, **options)
-        warp = cv2.warpAffine if op == "warp_affine" else cv2.warpPerspective
-        return warp(plane, at, size[::-1], flags=FLAGS[name], borderValue=value, **options)
-
-    if references.is_interleaved(image) and channels <= 4:
-        frame = one(carrier.permute(1, 2, 0).numpy(), (*color, *(0,) * (4 - channels)))
-        out = torch.from_numpy(frame.reshape(*frame.shape[:2], channels)).permute(2, 0, 1)
-    else:
-        planes = carrier.contiguous().numpy()
-        out = torch.stack([torch.from_numpy(one(p, (v,) * 4)) for p, v in zip(planes, color)])
-    return out.to(image.dtype)
-
-
-def each(value: Tensor, lead: torch.Size, core: int) -> list[Tensor]:
-    value = value.detach().cpu()
-    tail = tuple(value.shape[value.ndim - core :])
-    return list(value.expand((*lead, *tail)).reshape((lead.numel(), *tail)))
-
-
-WARPS = [s for s in GEOMETRY if s.op in ("warp_affine", "warp_perspective", "remap")]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("sample", WARPS, ids=str)
-def test_warps(sample: Sample, device: str) -> None:
-    for dtype in dtypes_of(sample):
-        for format in FORMATS:
-            for batch in BATCHES if format in ("planar", "interleaved") else ((), (2,)):
-                maker = Maker(dtype, format, batch, device)
-                function, args, keywords = sample.call(maker)
-                if sample.op == "remap" and device != "cpu":
-                    args = (args[0], args[1].to(device), *args[2:])
-                out = function(*args, **keywords)
-                check_format(out, args[0])
-                if 0 in batch:
-                    assert out.shape[: len(batch)] == batch
-                    continue
-                compare(sample, out.cpu(), args, keywords)
-
-
-def compare(sample: Sample, out: Tensor, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    image, where, *rest = args
-    core = 3 if sample.op == "remap" else 2
-    rest = rest if sample.op == "remap" else rest[1:]
-    name, border, fill = (*rest, *("bilinear", "constant", 0)[len(rest) :])
-    fill = keywords.get("fill", fill)
-    size = tuple(out.shape[-2:])
-    lead = image.shape[:-3]
-    opencv = image.dtype in (torch.uint8, torch.float32, torch.bool, torch.float16, torch.bfloat16)
-    if sample.op == "remap" and where.dtype != torch.float32:
-        opencv = False
-    images = image.detach().cpu().reshape(lead.numel(), *image.shape[-3:])
-    outs = out.reshape(lead.numel(), *out.shape[-3:])
-    for x, y, at in zip(images, outs, each(where, lead, core)):
-        if opencv:
-            x = references_format(x, image)
-            at = at if at.is_floating_point() else at.double()
-            wanted = by_opencv(sample.op, x, at, size, name, border, np.asarray(fill))
-            identity = sample.id == "identity"
-            assert bits_equal(y, wanted) or (identity and bits_equal(y, x)), f"{sample} {image.dtype}"
-        elif EXACT:  # true positions, in any other dtype
-            wide = by_opencv(
-                sample.op, x.float(), at.float() if core == 3 else at, size, name, border, np.asarray(fill)
-            )
-            if name == "nearest" and x.dtype not in (torch.float64,):
-                continue
-            torch.testing.assert_close(y.double(), wide.double(), rtol=1e-4, atol=2e-4)
-
-
-def references_format(x: Tensor, image: Tensor) -> Tensor:
-    interleaved = not image.is_contiguous() and image.movedim(-3, -1).is_contiguous()
-    return x.permute(1, 2, 0).contiguous().permute(2, 0, 1) if interleaved else x.contiguous()
+MODES = tuple(BORDERS)
 
 
 def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, border: str) -> Tensor:
@@ -118,8 +31,8 @@ def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, border: str) -> Tens
                 if 0 <= i < height and 0 <= j < width
                 else torch.zeros(len(image)).double()
             )
-        i = cv2.borderInterpolate(i, height, references._BORDERS[border])
-        return image[:, i, cv2.borderInterpolate(j, width, references._BORDERS[border])].double()
+        i = cv2.borderInterpolate(i, height, BORDERS[border])
+        return image[:, i, cv2.borderInterpolate(j, width, BORDERS[border])].double()
 
     def cubic(d: float, a: float = -0.75) -> float:
         d = abs(d)
@@ -186,11 +99,131 @@ def test_half_precision_has_no_nan() -> None:
         assert out.isfinite().all() and out.dtype == dtype
 
 
-def test_positions_that_are_not_numbers_show_the_border() -> None:
-    image = torch.ones(1, 4, 4)
-    map = torch.tensor([[[float("nan"), float("inf"), 1.0]], [[1.0, 1.0, 1.0]]])
-    for x in (image, image.double()):
-        assert imgops.remap(x, map.to(x.dtype), fill=5).flatten().tolist() == [5, 5, 1]
+@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("name", list(FLAGS)[:3])
+def test_positions_that_are_not_finite_show_the_border(name: str, border: str) -> None:
+    """NaN lies far to the left and above; the same in every dtype, and finite."""
+    image = torch.rand(2, 4, 5)
+    far = torch.tensor([float("nan"), float("inf"), float("-inf"), 3e9, -3e9, 1e20, 1.0])
+    map = torch.stack(torch.broadcast_tensors(far[:, None], far))
+    single = imgops.remap(image, map, name, border, fill=5)
+    double = imgops.remap(image.double(), map.double(), name, border, fill=5)
+    assert single.isfinite().all() and double.isfinite().all()
+    torch.testing.assert_close(single.double(), double, rtol=0, atol=1e-5)
+    levels = (image * 255).byte()
+    found = imgops.remap(levels, map, name, border, fill=5)
+    wanted = imgops.remap(levels.double(), map.double(), name, border, fill=5).round().clamp(0, 255)
+    assert (found.double() - wanted).abs().max() <= 1
+    if border == "constant":
+        assert (single[:, :6] == 5).all() and (found[:, :6] == 5).all()
+
+
+@pytest.mark.parametrize("border", MODES)
+def test_a_horizon_shows_the_border(border: str) -> None:
+    """Where w is 0 a position is infinite: the same pixels in every dtype and in the exported form."""
+    image = torch.rand(2, 6, 7)
+    matrix = torch.linalg.inv(torch.tensor([[1.0, 0, 0], [0, 1, 0], [-0.5, 0, 1]], dtype=torch.float64))
+    for name in ("nearest", "bilinear", "bicubic"):
+        single, double = (
+            imgops.warp_perspective(x, matrix, None, name, border) for x in (image, image.double())
+        )
+        assert single.isfinite().all()
+        torch.testing.assert_close(single.double(), double, rtol=0, atol=1e-4)
+    row = imgops.decompositions()[torch.ops.imgops.warp_perspective.default]
+    torch.testing.assert_close(row(image.double(), matrix, None, 6, 7, "bicubic", border), double)
+
+
+@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("name", list(FLAGS)[:3])
+def test_far_positions_cost_what_near_ones_do(name: str, border: str) -> None:
+    """OpenCV folds a period at a time, and never returns from some of these: each call would take minutes."""
+    for size in ((1, 8), (8, 1), (1, 1), (6, 7)):
+        image = torch.rand(1, *size)
+        for x in (image, image.double(), (image * 255).byte()):
+            for scale in (1.0, 1e-9, 1e-300, 0.0, float("inf"), float("nan")):
+                matrix = torch.tensor([[scale, 0, 0.5], [0, 1, 0.25]], dtype=torch.float64)
+                assert imgops.warp_affine(x, matrix, None, name, border).isfinite().all()
+                row = torch.tensor([[1e-3, -0.3 * scale, 1e-9]], dtype=torch.float64)
+                out = imgops.warp_perspective(x, torch.cat([matrix, row]), (4, 7), name, border)
+                assert out.isfinite().all()
+            for far in (1e9, 3e9, 1e30, float("inf")):
+                map = torch.full((2, 8, 8), far)
+                assert imgops.remap(x, map, name, border).isfinite().all()
+
+
+def test_what_opencv_gives_stays_to_the_bit() -> None:
+    """Positions up to 256 periods outside are OpenCV's own; farther out a bilinear sample is the same, folded."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        height, width = (int(v) for v in rng.integers(2, 9, 2))
+        plane = (rng.random((height, width)) * 255).astype(rng.choice([np.uint8, np.float32]))
+        image = torch.from_numpy(plane)[None]
+        for border in MODES[1:]:
+            for name in ("nearest", "bilinear", "bicubic"):
+                for scale in (10, 1000, 20000):
+                    map = ((rng.random((2, 5, 6)) - 0.5) * scale).astype(np.float32)
+                    wanted = cv2.remap(plane, map[0], map[1], FLAGS[name], borderMode=BORDERS[border])
+                    found = imgops.remap(image, torch.from_numpy(map), name, border)
+                    assert np.array_equal(found[0].numpy(), wanted), (border, name, scale)
+
+
+def test_a_far_sample_of_a_batch_leaves_the_others_to_opencv() -> None:
+    images = torch.rand(3, 2, 6, 7)
+    matrices = torch.eye(2, 3).repeat(3, 1, 1)
+    matrices[:, 0, 2] = torch.tensor([0.4, 1e12, -0.3])
+    fills = torch.rand(3, 2)
+    out = imgops.warp_affine(images, matrices, None, "bilinear", "reflect", fills)
+    for i in (0, 2):
+        assert bits_equal(out[i], imgops.warp_affine(images[i], matrices[i], None, "bilinear", "reflect"))
+    assert out[1].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", ANY_DTYPE, ids=str)
+def test_ties_fall_alike_in_every_dtype(dtype: torch.dtype) -> None:
+    """An image turned by a right angle samples between two pixels: a mask of any dtype goes with it."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        height, width = (int(v) for v in rng.integers(3, 40, 2))
+        turn = np.pi / 2 * rng.integers(1, 4)
+        a, b = np.cos(turn), np.sin(turn)
+        x, y = (width - 1) / 2, (height - 1) / 2
+        matrix = torch.tensor([[a, -b, x - a * x + b * y], [b, a, y - b * x - a * y]])
+        image = torch.from_numpy(rng.integers(0, 2, (2, height, width), dtype=np.uint8))
+        wanted = imgops.warp_affine(image, matrix, None, "nearest")
+        found = imgops.warp_affine(image.to(dtype), matrix, None, "nearest")
+        assert bits_equal(found.to(torch.uint8), wanted)
+
+
+@pytest.mark.skipif(not OPENCV_IS_EXACT, reason="before OpenCV 5 other positions are rounded")
+def test_the_decomposition_has_opencvs_ties() -> None:
+    decomposition = imgops.decompositions()[torch.ops.imgops.warp_affine.default]
+    for size in ((6, 9), (7, 12), (30, 11)):
+        image = torch.randint(0, 256, (1, *size), dtype=torch.uint8)
+        x, y = (size[1] - 1) / 2, (size[0] - 1) / 2
+        matrix = torch.tensor([[0.0, -1, x + y], [1, 0, y - x]], dtype=torch.float64)
+        wanted = imgops.warp_affine(image, matrix, None, "nearest")
+        assert bits_equal(decomposition(image, matrix, None, *size, "nearest", "constant"), wanted)
+
+
+def test_the_derivative_of_a_map_is_that_of_opencv() -> None:
+    """Between two samples of ``cv2.remap``, a little to either side."""
+    image, step = np.random.default_rng(0).random((2, 7, 9)).astype(np.float32), np.float32(0.02)
+    map = np.random.default_rng(1).uniform(0.2, 0.8, (2, 4, 5)).astype(np.float32)
+    map += np.random.default_rng(2).integers(0, 5, map.shape)
+    grad = torch.from_numpy(np.random.default_rng(3).random((2, 4, 5)).astype(np.float32))
+    found = torch.ops.imgops.remap_grad_map(
+        grad, torch.from_numpy(image), torch.from_numpy(map), None, "bilinear", "constant"
+    )
+
+    def sampled_at(axis: int, by: float) -> np.ndarray:
+        moved = map.copy()
+        moved[axis] += by
+        return np.stack([cv2.remap(p, moved[0], moved[1], cv2.INTER_LINEAR) for p in image])
+
+    for axis in (0, 1):
+        slope = (sampled_at(axis, step) - sampled_at(axis, -step)) / (2 * step)
+        wanted = (grad.numpy() * slope).sum(0)
+        np.testing.assert_allclose(found[axis].numpy(), wanted, rtol=0, atol=2e-3)
 
 
 def test_singular_matrix_and_huge_sides() -> None:
@@ -216,37 +249,6 @@ def test_flip_and_rotate90_are_opencv_and_pil() -> None:
         assert bits_equal(out, torch.from_numpy(np.array(wanted))) and out.is_contiguous()
     interleaved = image.contiguous(memory_format=torch.channels_last)
     assert imgops.flip(interleaved).is_contiguous(memory_format=torch.channels_last)
-
-
-CROPS = [s for s in GEOMETRY if s.op == "resized_crop"]
-
-
-@pytest.mark.parametrize("sample", CROPS, ids=str)
-def test_resized_crop_is_a_crop_and_a_resize(sample: Sample) -> None:
-    for dtype in dtypes_of(sample):
-        for format in FORMATS:
-            for batch in ((), (2,), (2, 3)):
-                function, args, keywords = sample.call(Maker(dtype, format, batch))
-                image, boxes, size, *name = args
-                out = function(*args, **keywords)
-                check_format(out, image)
-                flat = image.detach().reshape(-1, *image.shape[-3:])
-                for x, y, box in zip(
-                    flat, out.reshape(-1, *out.shape[-3:]), each(boxes, image.shape[:-3], 1)
-                ):
-                    left, top, right, bottom = box.tolist()
-                    part = references_format(x, image)[:, top:bottom, left:right]
-                    part = references_format(part, image)
-                    wanted = references.resize(
-                        part, size, *name, **keywords, interleaved=references.is_interleaved(part)
-                    )
-                    close = {torch.uint8: 0, torch.float32: 1e-5}.get(
-                        dtype, 1e-5 if dtype == torch.float64 else 8e-3
-                    )
-                    if "nearest" in sample.id:
-                        assert bits_equal(y, wanted)
-                    else:
-                        torch.testing.assert_close(y, wanted, rtol=close, atol=close)
 
 
 def test_resized_crop_of_pil_sees_nothing_around_a_crop() -> None:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
-import references
 import torch
-from checks import bits_equal, check_compiled_raises, check_raises
-from samples import MOVEMENT_DTYPES, Maker, formatted
+from checks import bits_equal
 from torch import Tensor
 
 import imgops
+from tests.specs._maker import ANY_DTYPE, Maker, formatted
+from tests.specs.compose import paste_reference
 
 TAGGED = hasattr(torch.Tag, "inplace")
 
 
-@pytest.mark.parametrize("dtype", MOVEMENT_DTYPES, ids=str)
+def by_pil(image: Tensor, source: Tensor, mask: Tensor | None, position: tuple[int, int]) -> Tensor:
+    """Image by image; half precision moves as single precision does."""
+    half = image.dtype in (torch.float16, torch.bfloat16)
+    images, sources = (t.float() if half else t for t in (image, source))
+    pasted = [
+        paste_reference(a.numpy(), b.numpy(), None if mask is None else mask[i].numpy(), *position)
+        for i, (a, b) in enumerate(zip(images, sources))
+    ]
+    return torch.from_numpy(np.stack(pasted)).to(image.dtype)
+
+
+@pytest.mark.parametrize("dtype", ANY_DTYPE, ids=str)
 @pytest.mark.parametrize("format", ["planar", "interleaved", "sliced", "transposed", "rows"])
 def test_paste_in_place_is_pils(dtype: torch.dtype, format: str) -> None:
     maker = Maker(dtype, format, (2,))
     for position in ((2, 1), (-2, 5), (30, 0)):
         image, source = maker.image(3, 7, 9), maker.image(3, 4, 5)
-        expected = references.batched(lambda a, b: references.paste(a, b, position, None), image, source)
+        expected = by_pil(image, source, None, position)
         version = image._version
         assert imgops.paste_(image, source, position) is image
         assert bits_equal(image, expected)
@@ -38,9 +48,9 @@ def test_masked_paste_in_place_is_pils(format: str) -> None:
     for dtype in (torch.uint8, torch.bool, torch.float32):
         image, source, mask = maker.image(3, 7, 9), maker.image(3, 4, 5), maker.mask(4, 5, dtype)
         expected = imgops.paste(image, source, (-1, 4), mask)
-        by_pil = references.batched(lambda a, b, m: references.paste(a, b, (-1, 4), m), image, source, mask)
+        wanted = by_pil(image, source, mask, (-1, 4))
         imgops.paste_(image, source, (-1, 4), mask)
-        assert bits_equal(image, expected) and bits_equal(image, by_pil)
+        assert bits_equal(image, expected) and bits_equal(image, wanted)
 
 
 def test_only_the_window_of_a_view_is_written() -> None:
@@ -201,66 +211,7 @@ def test_saved_tensors_notice_the_change() -> None:
         image.sum().backward()
 
 
-# -- refusals, before anything is written ------------------------------------------------------------
-
-X = torch.rand(2, 3, 5, 6)
-S = torch.rand(3, 2, 2)
-HALF = torch.rand(2, 3, 5, 6).half()
-
-REFUSALS: tuple[tuple[str, type[Exception], str, Callable[[Tensor], Any]], ...] = (
-    ("shape", ValueError, "paste_out: out must have shape (2, 3, 5, 6), got (3, 5, 6)",
-     lambda out: imgops.paste_out(X, S, (0, 0), out=out[0])),
-    ("dtype", TypeError, "paste_out: out must have the dtype of image (torch.float32), got torch.float16",
-     lambda out: imgops.paste_out(X, S, (0, 0), out=HALF)),
-    ("device", ValueError, "paste_out: out must be on the device of image (cpu), got meta",
-     lambda out: imgops.paste_out(X, S, (0, 0), out=out.to("meta"))),
-    ("itself", ValueError, "paste_out: out must not overlap image in memory, got overlapping tensors",
-     lambda out: imgops.paste_out(out, S, (0, 0), out=out)),
-    ("part", ValueError, "paste_out: out must not overlap image in memory, got overlapping tensors",
-     lambda out: imgops.paste_out(out[0, :, :4], S, (0, 0), out=out[0, :, 1:])),
-    ("source", ValueError, "paste_out: out must not overlap source in memory, got overlapping tensors",
-     lambda out: imgops.paste_out(X, out[..., :2, :2], (0, 0), out=out)),
-    ("expanded", ValueError, "paste_out: out must have memory for each element, got strides (0, 30, 6, 1)",
-     lambda out: imgops.paste_out(X, S, (0, 0), out=out[:1].expand(2, 3, 5, 6))),
-    ("source-channels", ValueError, "paste_out: source must have the channels of image (3), got 1",
-     lambda out: imgops.paste_out(X, S[:1], (0, 0), out=out)),
-    ("resize-shape", ValueError, "resize_out: out must have shape (2, 3, 4, 4), got (2, 3, 5, 6)",
-     lambda out: imgops.resize_out(X, (4, 4), out=out)),
-    ("resize-overlap", ValueError, "resize_out: out must not overlap image in memory, got overlapping tensors",
-     lambda out: imgops.resize_out(out, (5, 6), out=out)),
-    ("resize-filter", ValueError,
-     "resize_out: interpolation must be one of 'nearest', 'bilinear', 'bicubic', 'area', 'lanczos' "
-     "with antialias=False, got 'box'",
-     lambda out: imgops.resize_out(X, (5, 6), "box", antialias=False, out=out)),
-    ("in-place-overlap", ValueError, "paste_: image must not overlap source in memory, got overlapping tensors",
-     lambda out: imgops.paste_(out, out[..., 1:3, 1:3], (0, 0))),
-    ("in-place-dtype", TypeError, "paste_: source must have the dtype of image (torch.float32), got torch.float16",
-     lambda out: imgops.paste_(out, HALF, (0, 0))),
-    ("in-place-batch", ValueError, "paste_: source must have the leading dimensions of image (), got (2,)",
-     lambda out: imgops.paste_(out[0], X, (0, 0))),
-    ("in-place-mask", ValueError, "paste_: mask must be (..., 1, 2, 2) as source is, got (2, 1, 5, 6)",
-     lambda out: imgops.paste_(out, S, (0, 0), X[:, :1])),
-    ("no-tensor", TypeError, "paste_: image must be a Tensor, got list", lambda out: imgops.paste_([1], S, (0, 0))),
-    ("count", ValueError, "accumulate: count must be (..., 1, 5, 6) as total is, got (2, 3, 5, 6)",
-     lambda out: imgops.accumulate(out, X, S, (0, 0))),
-    ("total-dtype", TypeError, "accumulate: total must be float32 or float64, got torch.float16",
-     lambda out: imgops.accumulate(HALF, HALF[:, :1], HALF, (0, 0))),
-    ("total-count", ValueError, "accumulate: total must not overlap count in memory, got overlapping tensors",
-     lambda out: imgops.accumulate(out, out[:, :1], S, (0, 0))),
-    ("weight", ValueError, "accumulate: weight must be (..., 1, 2, 2) as source is, got (2, 1, 5, 6)",
-     lambda out: imgops.accumulate(out, torch.zeros(2, 1, 5, 6), S, (0, 0), X[:, :1])),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("id", "error", "message", "call"), REFUSALS, ids=[r[0] for r in REFUSALS])
-def test_refusals(id: str, error: type[Exception], message: str, call: Callable[[Tensor], Any]) -> None:
-    out = torch.full((2, 3, 5, 6), 7.0)
-    check_raises(lambda: call(out), error, message)
-    tracked = out.clone().requires_grad_() * 1
-    if "out" not in message.split(":")[0]:
-        check_raises(lambda: call(tracked), error, message)
-    check_compiled_raises(call, message, out, backend="aot_eager")
-    assert (out == 7).all(), "something was written"
+# -- overlaps ----------------------------------------------------------------------------------
 
 
 def test_disjoint_windows_of_one_tensor_do_not_overlap() -> None:

@@ -73,8 +73,12 @@ def test_both_ways_of_the_antialiased_kernel(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     """Without the native module PIL does it, and ATen on float64."""
-    images = picture(3, 33, 41), picture(3, 33, 41, dtype=torch.float32), picture(3, 33, 41, dtype=torch.float64)
-    call = lambda x: imgops.resize(x, (20, 50), "lanczos", box=(1.5, 2, 40, 30.25))  # noqa: E731
+    images = (
+        picture(3, 33, 41),
+        picture(3, 33, 41, dtype=torch.float32),
+        picture(3, 33, 41, dtype=torch.float64),
+    )
+    call = lambda x: imgops.resize(x, (20, 50), "lanczos", box=(1.5, 2, 40, 30.25))
     found = [call(x) for x in images]
     forget()
     monkeypatch.setattr(native, "module", None)
@@ -111,7 +115,7 @@ def test_a_pil_that_resamples_otherwise_is_noticed(
 ) -> None:
     """Weights that differ by less than noise of 8 bits shows, too."""
     function, support = _filters.FILTERS[name]
-    changed = lambda x: function(x) * (1 + change * x.abs())  # noqa: E731
+    changed = lambda x: function(x) * (1 + change * x.abs())
     fill = native.fill_table
     monkeypatch.setitem(_filters.FILTERS, name, (changed, support))
     monkeypatch.setattr(native, "fill_table", lambda which, *rest: which != name and fill(which, *rest))
@@ -165,7 +169,9 @@ def test_pil_itself_stands_in(
         asked: list[str] = []
         with monkeypatch.context() as patch:
             patch.setitem(_pil._agree, name, False)
-            patch.setitem(_pil._CALLS, name, lambda *args, own=_pil._CALLS[name]: (asked.append(name), own(*args))[1])
+            patch.setitem(
+                _pil._CALLS, name, lambda *args, own=_pil._CALLS[name]: (asked.append(name), own(*args))[1]
+            )
             found = CALLS[name](image)
         assert asked and bits_equal(found, wanted) and found.stride() == wanted.stride()
 
@@ -173,7 +179,7 @@ def test_pil_itself_stands_in(
 def test_a_pil_with_other_levels_is_noticed(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
-    inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)  # noqa: E731
+    inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)
     monkeypatch.setitem(_pil._CALLS, "adjust_brightness", inverted)
     image = picture(3, 9, 8)
     assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)

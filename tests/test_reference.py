@@ -1,97 +1,106 @@
-"""Every sample against the real library, in every dtype, memory format and batch shape."""
+"""Every sample against the real library, image by image, in every dtype, memory format and batch shape."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
-import references
 import torch
-from checks import bits_equal, check_format, check_untouched, through_dispatcher, tree_tensors
-from samples import BATCHES, DEVICES, FORMATS, SAMPLES, Maker, Sample, dtypes_of
+from checks import bits_equal, check_format
+from torch import Tensor
 
 import imgops
+from imgops.testing import Call
+from tests.specs import OPERATORS, SPECS, OpSpec, Sample
+from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
+from tests.specs._spec import EXACT
+
+HALF = (torch.float16, torch.bfloat16)
+COMPARED = [s for spec in SPECS.values() if callable(spec.reference) for s in spec.samples]
 
 
-def compare(sample: Sample, maker: Maker) -> None:
+def per_image(args: tuple[Any, ...], cores: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    """The arguments for each image of the batch: arrays, and numbers."""
+    batch = args[0].shape[:-3]
+    columns = []
+    for i, value in enumerate(args):
+        if not isinstance(value, Tensor):
+            columns.append([value] * batch.numel())
+            continue
+        value, core = value.detach().cpu(), cores[i]
+        value = value.float() if core == 3 and value.dtype in HALF else value
+        value = value[None] if value.ndim < core else value
+        own = tuple(value.shape[value.ndim - core :])
+        each = value.expand((*batch, *own)).reshape((batch.numel(), *own))
+        columns.append([v.numpy() if core else v.item() for v in each])
+    return list(zip(*columns, strict=True))
+
+
+def compare(spec: OpSpec, sample: Sample, maker: Maker) -> None:
     function, args, keywords = sample.call(maker)
-    out = function(*args, **keywords)
+    out, op_args, cores = function(*args, **keywords), args, (3,)
+    if spec.is_operator:
+        op_args, cores = Call(function, args, keywords).op_args, spec.row.vmap.core  # type: ignore[union-attr]
     assert out.device.type == maker.device
-    if sample.op != "paste":
+    if spec.is_operator and sample.op != "paste":  # whose format may be its source's
         check_format(out, args[0])
-    images = [a for a in args if isinstance(a, torch.Tensor)]
-    rest = tuple(a for a in args if not isinstance(a, torch.Tensor))
-    reference = getattr(references, sample.op)
-    extra = {"interleaved": references.is_interleaved(args[0])} if sample.op == "resize" else {}
-    if sample.op == "paste":
-        call = lambda image, source, mask=None: reference(image, source, *rest, mask)  # noqa: E731
-    else:
-        call = lambda image: reference(image, *rest, **keywords, **extra)  # noqa: E731
     if 0 in maker.batch:
         assert out.shape[: len(maker.batch)] == maker.batch
         return
-    expected = references.batched(call, *images)
-    assert out.dtype == expected.dtype and out.shape == expected.shape
-    close(sample, out.cpu(), expected)
-
-
-def close(sample: Sample, out: torch.Tensor, expected: torch.Tensor) -> None:
-    resampled = sample.op == "resize" and "nearest" not in sample.id
-    antialiased = resampled and "plain" not in sample.id
-    if resampled and out.dtype == torch.float64:
-        # PIL has no float64 at all and OpenCV's weights are float32: test_resize.py has the exact test.
-        torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
-    elif antialiased and out.dtype == torch.float32:
-        torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
-    elif antialiased and out.dtype in (torch.float16, torch.bfloat16):
-        # The float32 result rounded once; PIL's and ours differ by 1e-7, so a tie may fall either way.
-        step = torch.finfo(out.dtype).eps
-        torch.testing.assert_close(out, expected, rtol=step, atol=1e-5)
-    else:
-        assert bits_equal(out, expected), f"{int((out != expected).sum())} of {out.numel()} values differ"
+    tolerance = spec.tolerance.get(out.dtype, EXACT)
+    flat = out.detach().cpu().reshape(out.shape[:-3].numel(), *out.shape[-3:])
+    for found, one in zip(flat, per_image(op_args, cores), strict=True):
+        wanted = torch.from_numpy(np.ascontiguousarray(spec.reference(*one)))  # type: ignore[operator]
+        if out.dtype.is_floating_point:
+            wanted = wanted.to(out.dtype)
+        tolerance.check(found, wanted)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", COMPARED, ids=str)
 def test_reference(sample: Sample, device: str) -> None:
-    for dtype in dtypes_of(sample):
+    spec = SPECS[sample.op]
+    for dtype in sample.dtypes:
         for format in FORMATS:
             for batch in BATCHES if format in ("planar", "interleaved") else ((), (2,)):
-                compare(sample, Maker(dtype, format, batch, device))
+                maker = Maker(dtype, format, batch, device)
+                try:
+                    compare(spec, sample, maker)
+                except AssertionError as error:
+                    raise AssertionError(f"{sample}, {dtype}, {format}, batch {batch}: {error}") from error
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_input_untouched_and_dispatcher_agrees(sample: Sample) -> None:
-    for dtype in dtypes_of(sample)[::3]:
-        for format in ("planar", "interleaved"):
-            function, args, keywords = sample.call(Maker(dtype, format, (2,)))
-            check_untouched(function, *args, **keywords)
-            direct = function(*args, **keywords)
-            assert bits_equal(direct, through_dispatcher(function, *args, **keywords))
-            assert direct.stride() == through_dispatcher(function, *args, **keywords).stride()
+@pytest.mark.parametrize("name", [n for n, s in SPECS.items() if isinstance(s.reference, str)])
+def test_what_is_compared_elsewhere_is(name: str, request: pytest.FixtureRequest) -> None:
+    path, _, test = SPECS[name].reference.partition("::")  # type: ignore[union-attr]
+    assert f"def {test}(" in (request.config.rootpath / path).read_text()
 
 
-@pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.edge], ids=str)
+@pytest.mark.parametrize("sample", [s for s in COMPARED if not s.edge and SPECS[s.op].is_operator], ids=str)
 def test_half_precision_is_float32_rounded_once(sample: Sample) -> None:
-    for dtype in (torch.float16, torch.bfloat16):
-        function, args, keywords = sample.call(Maker(dtype, "interleaved", (2,)))
-        wide = tuple(a.float() if isinstance(a, torch.Tensor) and a.dtype == dtype else a for a in args)
-        assert bits_equal(function(*args, **keywords), function(*wide, **keywords).to(dtype))
+    for dtype in HALF:
+        if dtype in sample.dtypes and torch.uint8 in sample.dtypes:  # an adjoint adds in its own order
+            function, args, keywords = sample.call(Maker(dtype, "interleaved", (2,)))
+            wide = tuple(a.float() if isinstance(a, Tensor) and a.dtype == dtype else a for a in args)
+            assert bits_equal(function(*args, **keywords), function(*wide, **keywords).to(dtype))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_special_values_pass(value: float) -> None:
-    for sample in SAMPLES:
-        if sample.edge or "hamming" in sample.id:
-            continue
-        function, args, keywords = sample.call(Maker())
-        args[0][1, 2, 3] = value
-        images = tree_tensors(args)
-        rest = tuple(a for a in args if not isinstance(a, torch.Tensor))
-        out = function(*args, **keywords)
-        if sample.op == "paste":
-            expected = references.paste(*images[:2], *rest, *images[2:])
-        else:
-            expected = getattr(references, sample.op)(*images, *rest, **keywords)
-        torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+    for name in ("crop", "paste", "pad", "resize"):
+        spec = OPERATORS[name]
+        for sample in spec.samples:
+            if sample.edge or "hamming" in sample.id:
+                continue
+            function, args, keywords = sample.call(Maker())
+            args[0][1, 2, 3] = value
+            call = Call(function, args, keywords)
+            (one,) = per_image(call.op_args, spec.row.vmap.core)  # type: ignore[union-attr]
+            wanted = torch.from_numpy(np.ascontiguousarray(spec.reference(*one)))  # type: ignore[operator]
+            torch.testing.assert_close(
+                function(*args, **keywords), wanted, rtol=1e-5, atol=1e-5, equal_nan=True
+            )
 
 
 def test_empty_batches_keep_every_other_size() -> None:

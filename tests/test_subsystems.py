@@ -6,92 +6,28 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import plain_torch
 import pytest
-import subsystem_calls
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 import imgops
-
-generator = torch.Generator().manual_seed(5)
-
-
-def rand(*shape: int) -> Tensor:
-    return torch.rand(*shape, generator=generator, dtype=torch.float64)
-
-
-def mutated(function: Callable[..., Any], *written: int) -> Callable[..., Any]:
-    """A mutating function as one that returns what it wrote."""
-
-    def call(*args: Any) -> Any:
-        copies = [a.clone() if i in written else a for i, a in enumerate(args)]
-        function(*copies)
-        out = tuple(copies[i] for i in written)
-        return out if len(out) > 1 else out[0]
-
-    return call
-
-
-IMAGE, SOURCE, MASK, COUNT = rand(3, 7, 9), rand(3, 4, 5), rand(1, 4, 5), rand(1, 7, 9)
-ops = torch.ops.imgops
+from imgops._rows import Contract
+from imgops._torch_private import tree_leaves
+from tests.specs import OPERATORS
+from tests.specs import _plain as plain
+from tests.specs._plain import rand
 
 #: name -> (ours, the same in plain torch, its tensors): each call as a function of tensors only.
-CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Tensor, ...]]] = {
-    "crop": (lambda x: imgops.crop(x, (-1, 2, 6, 9)), lambda x: plain_torch.crop(x, (-1, 2, 6, 9)), (IMAGE,)),
-    "paste": (
-        lambda x, s, m: imgops.paste(x, s, (-2, 5), m),
-        lambda x, s, m: plain_torch.paste(x, s, (-2, 5), m),
-        (IMAGE, SOURCE, MASK),
-    ),
-    "pad": (
-        lambda x: imgops.pad(x, 2, "reflect"),
-        lambda x: plain_torch.pad(x, 2, "reflect"),
-        (IMAGE,),
-    ),
-    "resize": (
-        lambda x: imgops.resize(x, (4, 13), "bilinear"),
-        lambda x: plain_torch.resize(x, (4, 13), "bilinear"),
-        (IMAGE,),
-    ),
-    "pad_adjoint": (
-        lambda g: ops.pad_adjoint(g, 1, 2, 1, 0, "edge"),
-        lambda g: plain_torch.pad_adjoint(g, 1, 2, 1, 0, "edge"),
-        (IMAGE,),
-    ),
-    "resize_adjoint": (
-        lambda g: ops.resize_adjoint(g, None, 5, 16, "bilinear", True),
-        lambda g: plain_torch.resize_adjoint(g, None, 5, 16, "bilinear", True),
-        (IMAGE,),
-    ),
-    "paste_": (
-        mutated(lambda x, s, m: imgops.paste_(x, s, (3, -1), m), 0),
-        lambda x, s, m: plain_torch.paste(x, s, (3, -1), m),
-        (IMAGE, SOURCE, MASK),
-    ),
-    "accumulate": (
-        mutated(lambda t, c, s, w: imgops.accumulate(t, c, s, (6, 1), w), 0, 1),
-        lambda t, c, s, w: plain_torch.accumulate(t, c, s, (6, 1), w),
-        (IMAGE, COUNT, SOURCE, MASK),
-    ),
+EVERY = {
+    name: (spec.plain.ours, spec.plain.theirs, spec.plain.tensors)
+    for name, spec in OPERATORS.items()
+    if spec.plain is not None
 }
-OUT: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Tensor, ...]]] = {
-    "paste_out": (
-        lambda x, s, m, out: imgops.paste_out(x, s, (3, -1), m, out=out.clone()),
-        lambda x, s, m, out: plain_torch.paste(x, s, (3, -1), m),
-        (IMAGE, SOURCE, MASK, rand(3, 7, 9)),
-    ),
-    "resize_out": (
-        lambda x, out: imgops.resize_out(x, (4, 13), out=out.clone()),
-        lambda x, out: plain_torch.resize(x, (4, 13)),
-        (IMAGE, rand(3, 4, 13)),
-    ),
-}
-CALLS |= subsystem_calls.CALLS
-EVERY = CALLS | OUT
-MUTATES = ("paste_", "accumulate", *OUT)  # exported as functional operators from torch 2.13 on
+OUT = {n for n in EVERY if OPERATORS[n].row.contract is Contract.OUT}
+CALLS = {n: call for n, call in EVERY.items() if n not in OUT}
+#: Exported as functional operators from torch 2.13 on.
+MUTATES = {n for n in EVERY if OPERATORS[n].row.contract.mutates}
 
 
 def same(found: Any, wanted: Any) -> None:
@@ -108,9 +44,8 @@ def loss(function: Callable[..., Any]) -> Callable[..., Tensor]:
 
 
 def test_the_program_is_complete() -> None:
-    from imgops._rows import operators
-
-    assert set(EVERY) | {"encode_image", "decode_image"} == set(operators())
+    missing = {n for n in OPERATORS if n not in EVERY}
+    assert missing == {n for n, spec in OPERATORS.items() if spec.row.contract is Contract.DYNAMIC}
 
 
 @pytest.mark.parametrize("name", list(EVERY))
@@ -153,7 +88,7 @@ def test_torch_func(name: str, transform: str) -> None:
             return getattr(torch.func, transform)(loss(function), every)(*tensors)
         return getattr(torch.func, transform)(flat(function), every)(*tensors)
 
-    if transform == "hessian" and name in subsystem_calls.DERIVED:
+    if transform == "hessian" and OPERATORS[name].is_derived:
         with pytest.raises(NotImplementedError, match="forward-mode AD of this order must have a rule"):
             apply(ours)
         return
@@ -265,8 +200,8 @@ def test_exported_with_dynamic_sizes_and_decomposed(name: str) -> None:
     """
     ours, theirs, tensors = CALLS[name]
     if name == "paste":
-        ours = lambda x, s, m: imgops.paste(x, s, (-2, 1), m)  # noqa: E731
-        theirs = lambda x, s, m: plain_torch.paste(x, s, (-2, 1), m)  # noqa: E731
+        ours = lambda x, s, m: imgops.paste(x, s, (-2, 1), m)
+        theirs = lambda x, s, m: plain.paste(x, s, (-2, 1), m)
     batch = tuple(torch.stack([t] * 3) for t in tensors)
     # An image pasted at a fixed place has every size; the patch has its own.
     sizes = {0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}

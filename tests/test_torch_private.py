@@ -42,7 +42,7 @@ def test_profiler_is_seen() -> None:
 def test_forward_levels() -> None:
     assert private._forward_levels() == 1
     seen = []
-    call = lambda x: (seen.append(private._forward_levels()), x.sum())[1]  # noqa: E731
+    call = lambda x: (seen.append(private._forward_levels()), x.sum())[1]
     x = torch.ones(2)
     torch.func.jvp(call, (x,), (x,))
     torch.func.jvp(lambda y: torch.func.jvp(call, (y,), (x,))[1], (x,), (x,))

@@ -165,8 +165,8 @@ def test_distributions(mode: str) -> None:
     """Chances, and the mean and spread of angles, over 2,000 draws: within 5 standard errors."""
     count = 2000
     images = torch.arange(4.0).reshape(1, 2, 2).expand(count, 1, 2, 2).contiguous()
-    turn = lambda **more: ours.RandomRotation((-30, 30), **more)  # noqa: E731
-    flip = lambda **more: ours.RandomHorizontalFlip(p=0.3, **more)  # noqa: E731
+    turn = lambda **more: ours.RandomRotation((-30, 30), **more)
+    flip = lambda **more: ours.RandomHorizontalFlip(p=0.3, **more)
     torch.manual_seed(0)
     if mode == "per_sample":
         flipped = flip(per_sample=True)(images)[:, 0, 0, 0] == 1
@@ -229,7 +229,7 @@ def test_gradients_to_the_parameters_of_functionals() -> None:
     image = (
         torch.rand(2, 3, 6, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3)) * 0.8 + 0.1
     )
-    value = lambda *v: torch.tensor(v, dtype=torch.float64).requires_grad_()  # noqa: E731
+    value = lambda *v: torch.tensor(v, dtype=torch.float64).requires_grad_()
     each = value(0.9, 1.2)
     for function, parameters in (
         (lambda s: F.gaussian_blur(image, [3, 5], s), (value(0.8, 1.1),)),

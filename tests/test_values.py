@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import references
 import torch
 from checks import bits_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from samples import formatted
 
 import imgops
+from tests.specs import compose
+from tests.specs._libraries import BORDERS, FILTERS
+from tests.specs._maker import formatted
+from tests.specs.resize import resize_reference
 
 FORMAT = st.sampled_from(["planar", "interleaved"])
 EXTENT = st.integers(1, 40)
@@ -27,6 +29,49 @@ def picture(channels: int, height: int, width: int, dtype: torch.dtype, format: 
     else:
         values = torch.randn(channels, height, width, generator=generator).to(dtype)
     return formatted(values, format)
+
+
+def weights_pil(name: str, size: int, low: float, high: float, out: int) -> np.ndarray:
+    """The matrix of a PIL filter by its definition, in double precision."""
+    from math import cos, pi, sin
+
+    def sinc(x: float) -> float:
+        return 1.0 if x == 0 else sin(pi * x) / (pi * x)
+
+    def cubic(x: float, a: float = -0.5) -> float:
+        x = abs(x)
+        if x < 1:
+            return (a + 2) * x**3 - (a + 3) * x**2 + 1
+        return a * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else 0.0
+
+    kernel, support = {
+        "box": (lambda x: 1.0 if -0.5 < x <= 0.5 else 0.0, 0.5),
+        "bilinear": (lambda x: max(1 - abs(x), 0.0), 1.0),
+        "hamming": (
+            lambda x: (
+                sinc(x) * (float(np.float32(0.54)) + float(np.float32(0.46)) * cos(pi * x))
+                if abs(x) < 1
+                else 0.0
+            ),
+            1.0,
+        ),
+        "bicubic": (cubic, 2.0),
+        "lanczos": (lambda x: sinc(x) * sinc(x / 3) if -3 <= x < 3 else 0.0, 3.0),
+    }[name]
+    scale = (high - low) / out
+    stretch = max(scale, 1.0)
+    matrix = np.zeros((out, size))
+    for o in range(out):
+        center = low + (o + 0.5) * scale
+        first = max(int(center - support * stretch + 0.5), 0)
+        last = min(int(center + support * stretch + 0.5), size)
+        row = [kernel((i - center + 0.5) / stretch) for i in range(first, last)]
+        matrix[o, first:last] = np.array(row) / sum(row)
+    return matrix
+
+
+def by_opencv(image: torch.Tensor, size: tuple[int, int], name: str) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(resize_reference(image.numpy(), None, *size, name, False)))
 
 
 def as_pil(image: torch.Tensor) -> Image.Image:
@@ -109,7 +154,7 @@ class TestPaste:
             "bool": torch.rand(1, h, w) < 0.5,
         }[kind]
         canvas = as_pil(x)
-        hard = None if mask is None else as_pil(references._levels(mask))
+        hard = None if mask is None else as_pil(torch.from_numpy(compose._mask_levels(mask.numpy())))
         canvas.paste(as_pil(source), (left, top), hard)
         assert bits_equal(imgops.paste(x, source, (left, top), mask), of_pil(canvas))
 
@@ -158,7 +203,7 @@ class TestPad:
         left, top, right, bottom = padding
         array = x.permute(1, 2, 0).contiguous().numpy()
         fill = (3, 200, 77)[:channels]
-        wanted = cv2.copyMakeBorder(array, top, bottom, left, right, references._BORDERS[mode], value=fill)
+        wanted = cv2.copyMakeBorder(array, top, bottom, left, right, BORDERS[mode], value=fill)
         wanted = torch.from_numpy(wanted.reshape(height + top + bottom, -1, channels)).permute(2, 0, 1)
         assert bits_equal(imgops.pad(x, padding, mode, fill=fill), wanted)
 
@@ -189,7 +234,7 @@ class TestPad:
         from imgops.decomposition._borders import folded
 
         for mode in ("edge", "reflect", "symmetric", "wrap"):
-            flag = references._BORDERS[mode]
+            flag = BORDERS[mode]
             for size in (1, 2, 3, 7):
                 wanted = [cv2.borderInterpolate(i, size, flag) for i in range(-19, size + 23)]
                 assert folded(mode, torch.arange(-19, size + 23), size).tolist() == wanted
@@ -215,7 +260,7 @@ class TestResize:
             whole = Image.frombytes("CMYK", (width, height), array.tobytes())
         else:
             whole = as_pil(x)
-        wanted = of_pil(whole.resize((w, h), references._FILTERS[name]))
+        wanted = of_pil(whole.resize((w, h), FILTERS[name]))
         assert bits_equal(imgops.resize(x, (h, w), name), wanted)
 
     @many
@@ -234,7 +279,7 @@ class TestResize:
         x = picture(3, height, width, torch.uint8, format)
         left, right = sorted((ends[0] * width, ends[1] * width))
         top, bottom = sorted((ends[2] * height, ends[3] * height))
-        wanted = of_pil(as_pil(x).resize((w, h), references._FILTERS[name], box=(left, top, right, bottom)))
+        wanted = of_pil(as_pil(x).resize((w, h), FILTERS[name], box=(left, top, right, bottom)))
         assert bits_equal(imgops.resize(x, (h, w), name, box=(left, top, right, bottom)), wanted)
 
     @many
@@ -260,13 +305,13 @@ class TestResize:
         dtype: torch.dtype,
     ) -> None:
         x = picture(channels, height, width, dtype, format)
-        wanted = references.resize(x, (h, w), name, antialias=False, interleaved=references.is_interleaved(x))
+        wanted = by_opencv(x, (h, w), name)
         assert bits_equal(imgops.resize(x, (h, w), name, antialias=False), wanted)
 
     @pytest.mark.parametrize("size", [(224, 224), (100, 640), (700, 90), (333, 333)])
     @pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
     def test_photograph(self, photograph: torch.Tensor, name: str, size: tuple[int, int]) -> None:
-        wanted = of_pil(as_pil(photograph).resize(size[::-1], references._FILTERS[name]))
+        wanted = of_pil(as_pil(photograph).resize(size[::-1], FILTERS[name]))
         for format in ("planar", "interleaved"):
             assert bits_equal(imgops.resize(formatted(photograph, format), size, name), wanted)
 
@@ -279,8 +324,8 @@ class TestResize:
     ) -> None:
         x = torch.randn(2, 13, 19, dtype=torch.float64)
         left, top, right, bottom = box or (0, 0, 19, 13)
-        rows = references.weights_pil(name, 13, top, bottom, size[0])
-        columns = references.weights_pil(name, 19, left, right, size[1])
+        rows = weights_pil(name, 13, top, bottom, size[0])
+        columns = weights_pil(name, 19, left, right, size[1])
         wanted = torch.from_numpy(np.einsum("oh,chw,pw->cop", rows, x.numpy(), columns))
         out = imgops.resize(x, size, name, box=box)
         assert (out - wanted).abs().max() <= 1e-12 * x.abs().max()
@@ -304,7 +349,7 @@ class TestResize:
     def test_plain_float64_is_opencv_to_its_accuracy(self, name: str) -> None:
         for size in ((5, 4), (23, 31), (5, 31), (6, 9), (12, 18)):
             x = torch.randn(2, 13, 19, dtype=torch.float64)
-            wanted = references.resize(x, size, name, antialias=False)
+            wanted = by_opencv(x, size, name)
             torch.testing.assert_close(
                 imgops.resize(x, size, name, antialias=False), wanted, rtol=1e-5, atol=1e-5
             )

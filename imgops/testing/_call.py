@@ -93,6 +93,12 @@ class Call:
 
         return function
 
+    @cached_property
+    def program(self) -> tuple[Any, tuple[Tensor, ...]]:
+        """The call exported, and its tensors."""
+        module, tensors = _Module(self.of(self.names)), tuple(t.detach() for t in self.tensors)
+        return torch.export.export(module, tensors), tensors
+
     def double(self) -> Call | None:
         """The call in double precision; None where the operator has no gradient, or refuses float64."""
         if not self.differentiable:
@@ -106,6 +112,15 @@ class Call:
             return Call(self.function, changed.args, changed.kwargs)
         except TypeError:
             return None
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors: Tensor) -> Any:
+        return self.function(*tensors)
 
 
 class _Capture(TorchDispatchMode):

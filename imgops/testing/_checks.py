@@ -280,32 +280,20 @@ def compiled(call: Call, backend: str = "aot_eager") -> None:
         torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
 
 
-class _Module(torch.nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *tensors: Tensor) -> Any:
-        return self.function(*tensors)
-
-
-def exported(call: Call) -> Any:
+def exported(call: Call) -> None:
     """Exported, saved, loaded and run; the operator stays one opaque node."""
-    module = _Module(call.of(call.names))
-    tensors = tuple(t.detach() for t in call.tensors)
-    program = torch.export.export(module, tensors)
+    program, tensors = call.program
     if not call.row.contract.mutates:
         assert _nodes(program, call) == 1, "the operator is not one node of the exported program"
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
-    for a, b in zip(_several(loaded(*tensors)), _several(module(*tensors)), strict=True):
+    for a, b in zip(_several(loaded(*tensors)), call.outputs(), strict=True):
         if call.row.contract.mutates:  # exported as functional operators, which may round otherwise
             torch.testing.assert_close(a, b, msg=lambda m: f"the loaded program: {m}")
         else:
             assert bits_equal(a, b), "the loaded program gives other values"
-    return program, tensors
 
 
 def _nodes(program: Any, call: Call) -> int:
@@ -313,29 +301,39 @@ def _nodes(program: Any, call: Call) -> int:
     return sum(str(n.target).startswith(prefix) for n in program.graph.nodes if n.op == "call_function")
 
 
-def decomposed(call: Call, rtol: float = 1e-5, atol: float = 1e-5, levels: int = 0) -> None:
-    """In core ATen the same result: integers to the bit or within ``levels``, floats within a tolerance."""
+def decomposed(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
+    """An exported program in core ATen gives what the decomposition gives, in the same memory format."""
     if call.row.decomposition is None:
         return
-    program, tensors = exported(call)
+    program, tensors = call.program
     table = torch.export.default_decompositions() | {call.row.overload: call.row.decomposition}
     program = program.run_decompositions(table)
     assert _nodes(program, call) == 0, "a call of the operator is left"
     for node in program.graph.nodes:
         core = node.op != "call_function" or getattr(node.target, "namespace", "aten") == "aten"
         assert core, f"{node.target} is not of ATen"
-    for a, b in zip(_several(program.module()(*tensors)), call.outputs(), strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype), (
-            f"{a.dtype}{list(a.shape)} for {b.dtype}{list(b.shape)}"
-        )
-        if a.numel() and 1 not in a.shape:
-            assert a.stride() == b.stride(), f"strides {a.stride()} for {b.stride()}"
-        if b.dtype.is_floating_point:
-            torch.testing.assert_close(a, b, rtol=rtol, atol=atol)
-        elif levels:
-            assert (a.long() - b.long()).abs().max() <= levels
-        else:
-            assert bits_equal(a, b), "the decomposition gives other integers"
+    (found,) = _several(program.module()(*tensors))
+    with torch.no_grad():
+        torch.testing.assert_close(found, call.row.decomposition(*call.op_args), rtol=1e-5, atol=1e-5)
+    decomposition(call, compare)
+
+
+def decomposition(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
+    """The decomposition gives the kernel's result; by default floats to 1e-5 and integers to the bit."""
+    if call.row.decomposition is None:
+        return
+    with torch.no_grad():
+        found, wanted = call.row.decomposition(*call.op_args), call.overload(*call.op_args)
+    shapes = f"{found.dtype}{list(found.shape)} for {wanted.dtype}{list(wanted.shape)}"
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), shapes
+    if found.numel() and 1 not in found.shape:
+        assert found.stride() == wanted.stride(), f"strides {found.stride()} for {wanted.stride()}"
+    if compare is not None:
+        compare(found, wanted)
+    elif wanted.dtype.is_floating_point:
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    else:
+        assert bits_equal(found, wanted), "the decomposition gives other integers"
 
 
 def autocast(call: Call) -> None:

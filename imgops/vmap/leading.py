@@ -12,7 +12,7 @@ def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
     """The batching rule of an operator whose tensors have ``core`` trailing dimensions each.
 
     3 stands for an image, whose leading dimensions must all be there, less for a parameter, which broadcasts
-    against them. The first ``mutates`` tensors are written to.
+    against them. The first ``mutates`` tensors are written to. ``rule.core`` holds the numbers.
     """
 
     def rule(op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
@@ -27,6 +27,7 @@ def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
             return (None, None) if out is None else (args[0], in_dims[0])
         return out, 0
 
+    rule.core = core  # type: ignore[attr-defined]
     return rule
 
 

@@ -29,7 +29,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
         lut(out, image, torch.from_numpy(np.nan_to_num(table).clip(0, 255).astype(np.uint8))[None])
     elif single and image.dtype in (torch.float32, torch.float64):
-        torch.pow(image.detach(), gamma.item(), out=out)
+        torch.pow(in_format_of(image, out), gamma.item(), out=out)  # strides would change its last bit
         if gain.item() != 1:
             out.mul_(gain.item())
         out.clamp_(0, 1)

@@ -1,22 +1,15 @@
-"""What samples are made of.
-
-A sample is one call of a public function (or of an adjoint operator, which has none). Its images are made
-by a Maker, so that the same call can be had in every dtype, memory format, batch shape and device.
-"""
+"""Makers of images: the same call can be had in every dtype, memory format, batch shape and device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-import imgops
-from imgops.testing import Call
-
-MOVEMENT_DTYPES = (
+#: What pixels may be where they only move.
+ANY_DTYPE = (
     torch.uint8,
     torch.int8,
     torch.int16,
@@ -31,7 +24,8 @@ MOVEMENT_DTYPES = (
     torch.float32,
     torch.float64,
 )
-RESIZE_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+#: uint8 and floating point.
+FLOATS = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "rows")
 BATCHES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (0,), (1, 1))
 DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
@@ -72,7 +66,7 @@ class Maker:
         own = dtype or (self.dtype if self.dtype.is_floating_point else torch.uint8)
         return replace(self, dtype=own).image(1, height, width, 0, 1)
 
-    def amounts(self, *values: float) -> Tensor:
+    def per_sample(self, *values: float) -> Tensor:
         """A parameter for each sample: the values in turn, or one of them where there is no batch."""
         count = max(torch.Size(self.batch).numel(), 0)
         each = torch.tensor([values[i % len(values)] for i in range(count)], dtype=torch.float64)
@@ -111,36 +105,7 @@ def formatted(dense: Tensor, format: str) -> Tensor:
     raise ValueError(format)
 
 
-@dataclass(frozen=True)
-class Sample:
-    op: str
-    id: str
-    arguments: Callable[[Maker], tuple[Any, ...]]
-    keywords: dict[str, Any] = field(default_factory=dict)
-    linear: bool = False  # in its first tensor
-    edge: bool = False  # a shape at the edge of what is defined
-
-    def function(self) -> Callable[..., Tensor]:
-        if hasattr(imgops, self.op):
-            return getattr(imgops, self.op)
-        return getattr(torch.ops.imgops, self.op)
-
-    def call(self, maker: Maker) -> tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any]]:
-        args, keywords = self.arguments(maker), self.keywords
-        if isinstance(args[-1], dict):  # keywords that are tensors
-            *args, made = args
-            keywords = keywords | made
-        return self.function(), tuple(args), keywords
-
-    def checked(self, maker: Maker) -> Call:
-        function, args, keywords = self.call(maker)
-        return Call(function, args, keywords)
-
-    def __str__(self) -> str:
-        return f"{self.op}-{self.id}"
-
-
-def given(m: Maker, value: Tensor) -> Tensor:
+def parameter(m: Maker, value: Tensor) -> Tensor:
     """A parameter as this maker's gradient wants it."""
     return value.clone().requires_grad_(m.grad and value.is_floating_point())
 

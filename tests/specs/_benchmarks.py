@@ -1,0 +1,154 @@
+"""The calls of the benchmark for movement and resizing; torchvision and kornia are imported where they are called.
+
+A ``case`` (``benchmarks.cases.Case``) makes images of a size, dtype and memory format, and gives them as OpenCV's and
+PIL's users have them. Every call ends with its output in memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import cv2
+import torch
+from PIL import Image
+from torch import Tensor
+
+import imgops
+
+Call = Callable[[], Any]
+Calls = Sequence[Call | None]
+
+
+def functional() -> Any:
+    from torchvision.transforms.v2 import functional
+
+    return functional
+
+
+def of_floats(x: Tensor, call: Callable[[Tensor], Tensor]) -> Call:
+    """kornia works on batches of floats: uint8 goes there and back."""
+    four = x if x.ndim == 4 else x[None]
+    if x.dtype != torch.uint8:
+        return lambda: call(four)
+    return lambda: call(four.float() / 255).mul(255).clamp(0, 255).to(torch.uint8)
+
+
+def crop(case: Any) -> Calls:
+    import kornia.geometry.transform as kornia
+
+    x, n, v2 = case.image(), case.size, functional()
+    left, top, right, bottom = box = (n // 4, n // 4, n // 4 + n // 2, n // 4 + n // 2)
+    size = (bottom - top, right - left)
+    raw: Any
+    if case.dtype == torch.uint8:
+        pictures = case.pictures(x)
+        raw = lambda: [p.crop(box) for p in pictures]
+    else:
+        arrays = case.arrays(x)
+        raw = lambda: [a[top:bottom, left:right].copy() for a in arrays]
+    four = x if x.ndim == 4 else x[None]
+    corners = torch.tensor([[[left, top], [right - 1, top], [right - 1, bottom - 1], [left, bottom - 1]]])
+    corners = corners.expand(len(four), 4, 2)
+    return (
+        lambda: imgops.crop(x, box),
+        raw,
+        lambda: v2.crop(x, top, left, *size).clone(),
+        lambda: kornia.crop_by_indices(four, corners).clone(),
+    )
+
+
+def paste(case: Any) -> Calls:
+    return _paste(case, masked=False)
+
+
+def paste_mask(case: Any) -> Calls:
+    return _paste(case, masked=True)
+
+
+def _paste(case: Any, masked: bool) -> Calls:
+    n, half = case.size, case.size // 2
+    x, source = case.image(), case.image(half, 1)
+    at = (n // 4, n // 4)
+    window = (slice(at[1], at[1] + half), slice(at[0], at[0] + half))
+    mask = case.image(half, 2)[..., :1, :, :].contiguous() if masked else None
+    if case.dtype == torch.uint8:
+        images, sources = case.pictures(x), case.pictures(source)
+        levels = [None] * len(images)
+        if mask is not None:
+            masks = case.pictures(mask, planar=True)
+            levels = [masks[i * len(masks) // len(images)] for i in range(len(images))]
+
+        def raw() -> Any:
+            out = [i.copy() for i in images]
+            for canvas, patch, level in zip(out, sources, levels, strict=True):
+                canvas.paste(patch, at, level)
+            return out
+
+    else:
+        arrays, patches = case.arrays(x), case.arrays(source)
+        weights = None if mask is None else mask.movedim(-3, -1).numpy().reshape(-1, half, half, 1)
+
+        def raw() -> Any:
+            out = [a.copy() for a in arrays]
+            for i, (canvas, patch) in enumerate(zip(out, patches, strict=True)):
+                if weights is None:
+                    canvas[window] = patch
+                else:
+                    w = weights[i * len(weights) // len(out)]
+                    w = w if canvas.ndim == 3 else w[..., 0]
+                    canvas[window] = canvas[window] * (1 - w) + patch * w
+            return out
+
+    return lambda: imgops.paste(x, source, at, mask), raw, None, None
+
+
+def pad(mode: str) -> Callable[[Any], Calls]:
+    def calls(case: Any) -> Calls:
+        x, border, v2 = case.image(), max(case.size // 16, 2), functional()
+        flag = {"constant": cv2.BORDER_CONSTANT, "reflect": cv2.BORDER_REFLECT_101}[mode]
+        arrays = case.arrays(x)
+        return (
+            lambda: imgops.pad(x, border, mode),
+            lambda: [cv2.copyMakeBorder(a, border, border, border, border, flag) for a in arrays],
+            lambda: v2.pad(x, [border] * 4, padding_mode=mode),
+            None,
+        )
+
+    return calls
+
+
+def resize(name: str, antialias: bool) -> Callable[[Any], Calls]:
+    def calls(case: Any) -> Calls:
+        from torchvision.transforms import InterpolationMode
+
+        x, out, v2 = case.image(), max(case.size * 7 // 16, 1), functional()
+        raw: Any
+        if antialias:
+            filter = getattr(Image.Resampling, name.upper())
+            pictures = case.pictures(x)
+            raw = lambda: [p.resize((out, out), filter) for p in pictures]
+        else:
+            flag = {"bilinear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA}[name]
+            arrays = case.arrays(x)
+            raw = lambda: [cv2.resize(a, (out, out), interpolation=flag) for a in arrays]
+        torchvision = None
+        if name != "area":
+            mode = InterpolationMode(name)
+            torchvision = lambda: v2.resize(x, [out, out], interpolation=mode, antialias=antialias)
+        return (
+            lambda: imgops.resize(x, (out, out), name, antialias=antialias),
+            raw,
+            torchvision,
+            lambda: _kornia_resize(x, out, name, antialias),
+        )
+
+    return calls
+
+
+def _kornia_resize(x: Tensor, out: int, name: str, antialias: bool) -> Tensor:
+    import kornia.geometry.transform as kornia
+
+    if x.dtype != torch.uint8:
+        return kornia.resize(x, (out, out), name, antialias=antialias)
+    return kornia.resize(x.float(), (out, out), name, antialias=antialias).round().clamp(0, 255).to(x.dtype)

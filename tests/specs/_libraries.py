@@ -1,0 +1,79 @@
+"""PIL and OpenCV on the arrays ``(C, H, W)`` of one image: what the references of the specs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+Array = np.ndarray
+
+FILTERS = {
+    name: getattr(Image.Resampling, name.upper())
+    for name in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+}
+FLAGS = {
+    "nearest": cv2.INTER_NEAREST,
+    "bilinear": cv2.INTER_LINEAR,
+    "bicubic": cv2.INTER_CUBIC,
+    "area": cv2.INTER_AREA,
+    "lanczos": cv2.INTER_LANCZOS4,
+}
+BORDERS = {
+    "constant": cv2.BORDER_CONSTANT,
+    "edge": cv2.BORDER_REPLICATE,
+    "reflect": cv2.BORDER_REFLECT_101,
+    "symmetric": cv2.BORDER_REFLECT,
+    "wrap": cv2.BORDER_WRAP,
+}
+
+
+def is_interleaved(image: Array) -> bool:
+    return not image.flags.c_contiguous and image.transpose(1, 2, 0).flags.c_contiguous
+
+
+def to_pil(image: Array) -> Image.Image:
+    """Mode L, F or RGB."""
+    if len(image) == 1:
+        return Image.fromarray(np.ascontiguousarray(image[0]))
+    return Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0)))
+
+
+def of_pil(image: Image.Image) -> Array:
+    array = np.array(image)
+    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+
+
+def by_pil_planes(image: Array, function: Callable[[Image.Image], Image.Image]) -> Array:
+    return np.concatenate([of_pil(function(to_pil(plane[None]))) for plane in image])
+
+
+def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
+    """Plane by plane; the HWC frame of an interleaved image, for which OpenCV may round otherwise."""
+    if is_interleaved(image) and len(image) <= 4:
+        frame = function(image.transpose(1, 2, 0))
+        return frame.reshape(*frame.shape[:2], -1).transpose(2, 0, 1)
+    return np.stack([function(plane) for plane in np.ascontiguousarray(image)])
+
+
+# -- photographs, for the pages --------------------------------------------------------------------
+
+
+def photo_frame(x: Tensor) -> Array:
+    """A photograph as OpenCV users have it."""
+    return x.permute(1, 2, 0).contiguous().numpy()
+
+
+def photo_pil(x: Tensor) -> Image.Image:
+    return Image.fromarray(photo_frame(x))
+
+
+def chw(image: Any) -> Tensor:
+    """A library's result, an HWC array or an image of PIL, as a tensor."""
+    array = np.array(image)
+    return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)

@@ -1,0 +1,207 @@
+"""What is known of an operator outside of the package: one ``OpSpec``, read by tests, pages and benchmarks.
+
+A family of operators has a page of its own in this folder, and each field of a spec is written there once. A test
+that needs a field which is missing names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+from imgops._rows import Operator, operators
+from imgops.autograd.derived import Derived
+from imgops.testing import Call
+from imgops.testing._call import bits_equal
+from tests.specs._maker import FLOATS, Maker
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far two results may be apart: integers by levels, in a share of the values; floats by rtol and atol."""
+
+    real: float = 0.0
+    levels: int = 0
+    share: float = 1.0
+
+    def check(self, found: Tensor, wanted: Tensor) -> None:
+        assert found.shape == wanted.shape, f"shape {tuple(found.shape)} for {tuple(wanted.shape)}"
+        assert found.dtype == wanted.dtype, f"{found.dtype} for {wanted.dtype}"
+        if not found.numel():
+            return
+        if found.dtype.is_floating_point and self.real:
+            close = {"rtol": self.real, "atol": self.real, "equal_nan": True}
+            torch.testing.assert_close(found.double(), wanted.double(), **close)
+        elif self.levels and not found.dtype.is_floating_point:
+            apart = (found.long() - wanted.long()).abs()
+            assert apart.max() <= self.levels, f"{int(apart.max())} levels apart"
+            share = (apart > 0).double().mean()
+            assert share <= self.share, f"{float(share):.1%} of the values differ"
+        else:
+            assert bits_equal(found, wanted), (
+                f"{int((found != wanted).sum())} of {found.numel()} values differ"
+            )
+
+
+EXACT = Tolerance()
+
+#: dtype -> tolerance; what is not named is exact.
+Tolerances = Mapping[torch.dtype, Tolerance]
+ROUNDED: Tolerances = {torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)}
+#: Exact on uint8; the same in real numbers on floats.
+REAL: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-12)}
+#: Within 1e-5 wherever there is arithmetic.
+CLOSE: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)}
+LEVEL: Tolerances = {**CLOSE, torch.uint8: Tolerance(levels=1)}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of a public function, or of an operator that has none.
+
+    ``arguments(maker)`` makes the arguments; a dict at their end holds keywords that are tensors.
+    """
+
+    id: str
+    arguments: Callable[[Maker], tuple[Any, ...]]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    #: The dtypes that the call is defined for; those of its spec by default.
+    dtypes: tuple[torch.dtype, ...] = ()
+    #: Whether it is linear in its first tensor.
+    linear: bool = False
+    #: Whether a shape is at the edge of what is defined.
+    edge: bool = False
+    #: Whether its gradients have values to compare.
+    differentiable: bool = True
+    #: Whether finite differences see its gradients: not where a mask of another dtype is rounded.
+    gradcheck: bool = True
+    #: The tolerance of its decomposition, where it is another than its spec's.
+    decomposed: Tolerances | None = None
+    op: str = ""
+
+    def function(self) -> Callable[..., Any]:
+        if hasattr(imgops, self.op):
+            return getattr(imgops, self.op)
+        return getattr(torch.ops.imgops, self.op)
+
+    def call(self, maker: Maker) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        args, keywords = self.arguments(maker), dict(self.keywords)
+        if isinstance(args[-1], dict):
+            *args, made = args
+            keywords |= made
+        return self.function(), tuple(args), keywords
+
+    def checked(self, maker: Maker) -> Call:
+        function, args, keywords = self.call(maker)
+        return Call(function, args, keywords)
+
+    def __str__(self) -> str:
+        return f"{self.op}-{self.id}"
+
+
+@dataclass(frozen=True)
+class ErrorInput:
+    """A call that must fail with exactly this message, of an image of ones, (2, 3, 5, 6)."""
+
+    error: type[Exception]
+    message: str
+    call: Callable[[Tensor], Any]
+    dtype: torch.dtype = torch.float32
+    #: Found where a tensor's values are read, so not on the meta device.
+    reads_values: bool = False
+
+    def __str__(self) -> str:
+        return re.sub(r"[^a-z0-9]+", "-", self.message.partition(", got")[0].lower())[:60].strip("-")
+
+    @property
+    def check(self) -> str:
+        """What is checked, without the name of the operator and the numbers at hand."""
+        return re.sub(r"\d+", "0", self.message.partition(": ")[2].partition(", got")[0])
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A call beside the same thing in plain PyTorch, both as functions of float64 tensors only."""
+
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any]
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A row of the benchmark: ``calls(case)`` gives imgops' call, the raw library's, torchvision's and kornia's."""
+
+    name: str
+    #: What the raw call is.
+    raw: str
+    calls: Callable[[Any], Sequence[Callable[[], Any] | None]]
+    #: Whether it is timed in every size and batch, or on one image of 512 x 512.
+    every_size: bool = False
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """All that is known of an operator, or of a public function made of PyTorch's own."""
+
+    name: str
+    samples: tuple[Sample, ...] = ()
+    errors: tuple[ErrorInput, ...] = ()
+
+    #: The real library on the arrays of one image, with the arguments of the operator; or the test that compares.
+    reference: Callable[..., Any] | str | None = None
+    tolerance: Tolerances = field(default_factory=dict)
+    #: How far the decomposition may be from the kernel.
+    decomposed: Tolerances = field(default_factory=lambda: CLOSE)
+    dtypes: tuple[torch.dtype, ...] = FLOATS
+    #: Whether it has derivatives where all channels are equal.
+    smooth_on_gray: bool = True
+    plain: Plain | None = None
+
+    # The tables: the reference, the worst difference, the dtypes, and the worst difference of the decomposition.
+    reference_name: str = ""
+    difference: str = "0"
+    dtype_names: str = "uint8, floats"
+    decomposed_difference: str = ""
+
+    # The pages: the section of the API, the formula in LaTeX, the border rule, the transforms made of it, and
+    # imgops' call and the library's on a photograph, an interleaved (3, H, W) of uint8.
+    section: str = ""
+    formula: str = ""
+    border: str = ""
+    transforms: tuple[str, ...] = ()
+    photo: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Any]] | None = None
+
+    benchmarks: tuple[Benchmark, ...] = ()
+
+    def __post_init__(self) -> None:
+        made = [replace(s, op=self.name, dtypes=s.dtypes or self.dtypes) for s in self.samples]
+        object.__setattr__(self, "samples", tuple(made))
+
+    @property
+    def row(self) -> Operator:
+        return operators()[self.name]
+
+    @property
+    def is_operator(self) -> bool:
+        return self.name in operators()
+
+    @property
+    def is_public(self) -> bool:
+        return self.name in imgops.__all__
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether the gradient is derived from the decomposition."""
+        backward = getattr(self.row.autograd, "backward", None)
+        return isinstance(getattr(backward, "__self__", None), Derived)
+
+
+def number(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64)

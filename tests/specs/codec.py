@@ -1,0 +1,162 @@
+"""encode_image and decode_image."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from functools import cache
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+import imgops
+from imgops import decode_image, encode_image
+from tests.specs._libraries import chw, photo_frame
+from tests.specs._maker import Maker
+from tests.specs._spec import ErrorInput, OpSpec, Sample
+
+BYTES = torch.zeros(10, dtype=torch.uint8)
+PIXELS = torch.zeros(3, 4, 5, dtype=torch.uint8)
+DEEP = PIXELS.to(torch.uint16)
+
+
+def _levels(m: Maker, channels: int) -> Tensor:
+    return replace(m, dtype=torch.uint8, batch=(), grad=False).image(channels, 6, 7)
+
+
+def _encoded(m: Maker, format: str) -> Tensor:
+    return imgops.encode_image(_levels(replace(m, format="planar"), 3), format)
+
+
+@cache
+def _jpeg_of(pixels: bytes, size: tuple[int, int]) -> bytes:
+    buffer = io.BytesIO()
+    Image.frombytes("RGB", size, pixels).save(buffer, "JPEG", quality=90)
+    return buffer.getvalue()
+
+
+def _jpeg(x: Tensor) -> bytes:
+    return _jpeg_of(photo_frame(x).tobytes(), (x.shape[-1], x.shape[-2]))
+
+
+def _tensor(raw: bytes) -> Tensor:
+    return torch.tensor(list(raw), dtype=torch.uint8)
+
+
+ENCODE_IMAGE = OpSpec(
+    "encode_image",
+    samples=tuple(
+        Sample(
+            f"{format}-{channels}",
+            lambda m, f=format, c=channels: (_levels(m, c), f, 90),
+            differentiable=False,
+        )
+        for format, channels in (("jpeg", 1), ("jpeg", 3), ("png", 1), ("png", 2), ("png", 4), ("webp", 3))
+    ),
+    errors=(
+        ErrorInput(TypeError, "encode_image: image must be a Tensor, got list", lambda x: encode_image([1])),
+        ErrorInput(
+            TypeError,
+            "encode_image: image must be uint8, or uint16 for a gray png, got torch.float32",
+            lambda x: encode_image(PIXELS.float()),
+        ),
+        ErrorInput(
+            TypeError,
+            "encode_image: image must be uint8 for jpeg, got torch.uint16",
+            lambda x: encode_image(DEEP),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: image must have 1 or 3 channels for jpeg, got 2",
+            lambda x: encode_image(PIXELS[:2]),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: image must have 1 channels for png of uint16, got 3",
+            lambda x: encode_image(DEEP, "png"),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: image must be (C, H, W), got shape (1, 3, 4, 5)",
+            lambda x: encode_image(PIXELS[None]),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: image must have at least one pixel, got shape (3, 0, 5)",
+            lambda x: encode_image(PIXELS[:, :0]),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: quality must be from 1 to 100, got 0",
+            lambda x: encode_image(PIXELS, quality=0),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: format must be one of 'jpeg', 'png', 'webp', got 'gif'",
+            lambda x: encode_image(PIXELS, "gif"),
+        ),
+        ErrorInput(
+            ValueError,
+            "encode_image: image must have sides of at most 16383 for webp, got (1, 16384)",
+            lambda x: encode_image(PIXELS[:, :1, :1].expand(3, 1, 16384), "webp"),
+        ),
+        ErrorInput(
+            NotImplementedError,
+            "encode_image: image must have data, which decide the size of the result, got a meta tensor",
+            lambda x: encode_image(PIXELS.to("meta")),
+        ),
+    ),
+    reference="tests/test_codec.py::test_encoded_bytes_are_pillows",
+    dtypes=(torch.uint8,),
+    reference_name="`PIL.Image.save`",
+    difference="0 (bytes)",
+    dtype_names="uint8; gray png: uint16",
+    section="Files",
+    formula=r"\text{bytes} = \operatorname{PIL.save}(x)",
+    border="no pixel looks at another",
+    photo=(lambda x: encode_image(x, "jpeg", 90), lambda x: _tensor(_jpeg(x))),
+)
+
+DECODE_IMAGE = OpSpec(
+    "decode_image",
+    samples=tuple(
+        Sample(f"{format}-{mode}", lambda m, f=format, o=mode: (_encoded(m, f), o), differentiable=False)
+        for format, mode in (("jpeg", "RGB"), ("png", "L"), ("webp", "RGBA"), ("png", "LA"))
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "decode_image: data must be uint8, got torch.float32",
+            lambda x: decode_image(BYTES.float()),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: data must have 1 dimension, got shape (1, 10)",
+            lambda x: decode_image(BYTES[None]),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', got 'CMYK'",
+            lambda x: decode_image(BYTES, "CMYK"),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: max_pixels must be at least 1, got 0",
+            lambda x: decode_image(BYTES, max_pixels=0),
+        ),
+    ),
+    reference="tests/test_codec.py::test_decoded_pixels_are_pillows",
+    dtypes=(torch.uint8,),
+    reference_name="`PIL.Image.open`",
+    dtype_names="uint8",
+    section="Files",
+    formula=r"x = \operatorname{PIL.open}(\text{bytes})",
+    border="no pixel looks at another",
+    photo=(
+        lambda x: decode_image(_tensor(_jpeg(x))),
+        lambda x: chw(Image.open(io.BytesIO(_jpeg(x)))),
+    ),
+)
+
+SPECS = (ENCODE_IMAGE, DECODE_IMAGE)

@@ -1,0 +1,427 @@
+"""Brightness, contrast, saturation, hue, grayscale, color_matrix and color_sequence."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import ImageEnhance
+from torch import Tensor
+from torchvision.transforms.v2 import functional as tv
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs import filter, levels
+from tests.specs._libraries import Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._maker import Maker, parameter
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+
+ones = torch.ones
+
+
+def unit(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor:
+    """Values inside [0, 1], where no result is clamped by chance."""
+    return m.image(channels, height, width, 0.05, 0.95)
+
+
+def luma_of(x: Array) -> Array:
+    return x if len(x) == 1 else np.tensordot([0.299, 0.587, 0.114], x, 1)[None]
+
+
+def blended(start: Any, end: Array, factor: float) -> Array:
+    return np.clip(start + factor * (end - start), 0, 1)
+
+
+def enhanced(kind: str, start: Callable[[Array], Any]) -> Callable[[Array, float], Array]:
+    """PIL's ImageEnhance on uint8; on floats the blend with what it blends with."""
+
+    def reference(image: Array, factor: float) -> Array:
+        if image.dtype != np.uint8:
+            x = image.astype(np.float64)
+            return blended(start(x), x, factor)
+        call = lambda p: getattr(ImageEnhance, kind)(p).enhance(factor)
+        return of_pil(call(to_pil(image))) if len(image) in (1, 3) else by_pil_planes(image, call)
+
+    return reference
+
+
+def factors(*values: tuple[str, float]) -> tuple[Sample, ...]:
+    return (
+        *(Sample(id, lambda m, f=f: (unit(m), f)) for id, f in values),
+        Sample("each", lambda m: (unit(m), m.per_sample(0.4, 1.3, 0.9))),
+        Sample("one-row", lambda m: (unit(m, 3, 1, 4), 0.4), edge=True),
+        Sample("of-nothing", lambda m: (unit(m, 3, 0, 4), 0.4), edge=True, differentiable=False),
+    )
+
+
+GRAY = Sample("gray", lambda m: (unit(m, 1), 0.4))
+FACTORS = (("less", 0.3), ("more", 1.7), ("none", 0), ("same", 1.0), ("beyond", -0.4))
+_UNIT = plain.rand(3, 5, 6)
+_BLEND = r"y = b + \alpha\,(x - b)"
+NO_BORDER = "no pixel looks at another"
+
+
+def _adjust(
+    name: str,
+    kind: str,
+    start: Callable[[Array], Any],
+    theirs: Callable[..., Tensor],
+    formula: str,
+    kornia: str,
+    **options: Any,
+) -> OpSpec:
+    """What brightness, contrast and saturation have in common."""
+    ours = getattr(imgops, f"adjust_{name}")
+
+    def calls(case: Any) -> bench.Calls:
+        from kornia import enhance
+
+        x, v2 = case.image(), bench.functional()
+        return (
+            lambda: ours(x, 1.3),
+            case.by_pil(x, lambda p: getattr(ImageEnhance, kind)(p).enhance(1.3)),
+            lambda: getattr(v2, f"adjust_{name}")(x, 1.3),
+            bench.of_floats(x, lambda y: getattr(enhance, kornia)(y, 1.3)),
+        )
+
+    return OpSpec(
+        f"adjust_{name}",
+        reference=enhanced(kind, start),
+        tolerance=REAL,
+        plain=Plain(ours, theirs, (_UNIT, number(1.3 if name == "contrast" else 0.7))),
+        reference_name=f"`PIL.ImageEnhance.{kind}`",
+        difference="uint8 0; floats 1e-5",
+        decomposed_difference="uint8 0; floats 1e-5",
+        section="Color",
+        formula=formula,
+        border=NO_BORDER,
+        photo=(
+            lambda x: ours(x, 1.4),
+            lambda x: chw(getattr(ImageEnhance, kind)(photo_pil(x)).enhance(1.4)),
+        ),
+        benchmarks=(Benchmark(name, f"PIL.ImageEnhance.{kind} (uint8)", calls),),
+        **options,
+    )
+
+
+ADJUST_BRIGHTNESS = _adjust(
+    "brightness",
+    "Brightness",
+    lambda x: 0,
+    lambda x, f: plain.blend(0, x, f),
+    _BLEND + r",\quad b = 0",
+    "adjust_brightness",
+    samples=factors(*FACTORS),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "adjust_brightness: image must be a Tensor, got list",
+            lambda x: imgops.adjust_brightness([1], 1),
+        ),
+        ErrorInput(
+            TypeError,
+            "adjust_brightness: factor must be a number, a sequence of numbers or a Tensor, got str",
+            lambda x: imgops.adjust_brightness(x, "a"),
+        ),
+        ErrorInput(
+            ValueError,
+            "adjust_brightness: factor must have one value, or that for each image of (2,), got shape (3,)",
+            lambda x: imgops.adjust_brightness(x, ones(3)),
+        ),
+    ),
+)
+
+ADJUST_CONTRAST = _adjust(
+    "contrast",
+    "Contrast",
+    lambda x: luma_of(x).mean(),
+    lambda x, f: plain.blend(plain.luma(x).mean((-3, -2, -1), keepdim=True), x, f),
+    _BLEND + r",\quad b = \operatorname{mean} L(x)",
+    "adjust_contrast",
+    samples=(*factors(*FACTORS), GRAY),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "adjust_contrast: image must have 1 or 3 channels, got 2",
+            lambda x: imgops.adjust_contrast(x[:, :2], 1),
+        ),
+    ),
+)
+
+ADJUST_SATURATION = _adjust(
+    "saturation",
+    "Color",
+    luma_of,
+    lambda x, f: plain.blend(plain.luma(x), x, f),
+    _BLEND + r",\quad b = L(x)",
+    "adjust_saturation",
+    samples=(*factors(*FACTORS), GRAY),
+    transforms=("RandomGrayscale",),
+)
+
+
+# -- hue -------------------------------------------------------------------------------------------
+
+
+def hue_reference(image: Array, turn: float) -> Array:
+    """Python's own HSV, pixel by pixel; a float image is rounded to uint8 as torchvision rounds it."""
+    if len(image) == 1:
+        return image
+    x = image.astype(np.float64) / (255 if image.dtype == np.uint8 else 1)
+    out = np.empty_like(x)
+    for i in range(x.shape[1]):
+        for j in range(x.shape[2]):
+            h, s, v = colorsys.rgb_to_hsv(*x[:, i, j].tolist())
+            out[:, i, j] = colorsys.hsv_to_rgb((h + turn) % 1.0, s, v)
+    return (out * 255.999).astype(np.uint8) if image.dtype == np.uint8 else out
+
+
+def _hue_calls(case: Any) -> bench.Calls:
+    from kornia import enhance
+
+    x, v2 = case.image(), bench.functional()
+    return (
+        lambda: imgops.adjust_hue(x, 0.1),
+        None,
+        lambda: v2.adjust_hue(x, 0.1),
+        bench.of_floats(x, lambda y: enhance.adjust_hue(y, 0.6)),
+    )
+
+
+ADJUST_HUE = OpSpec(
+    "adjust_hue",
+    samples=(*factors(("on", 0.21), ("back", -0.4)), GRAY),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "adjust_hue: image must be uint8 or floating point, got torch.int64",
+            lambda x: imgops.adjust_hue(x.long(), 1),
+        ),
+    ),
+    reference=hue_reference,
+    tolerance={**REAL, torch.uint8: Tolerance(levels=1, share=0.05)},
+    smooth_on_gray=False,
+    plain=Plain(imgops.adjust_hue, plain.hue, (_UNIT, number(0.13))),
+    reference_name="torchvision's `adjust_hue` of a tensor",
+    difference="1 level; floats 1e-5",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Color",
+    formula=r"(h, s, v) \mapsto \big((h + \varphi) \bmod 1,\ s,\ v\big)",
+    border=NO_BORDER,
+    photo=(lambda x: imgops.adjust_hue(x, 0.2), lambda x: tv.adjust_hue(x, 0.2)),
+    benchmarks=(Benchmark("hue", "none", _hue_calls),),
+)
+
+
+# -- grayscale and matrices --------------------------------------------------------------------------
+
+
+def grayscale_reference(image: Array, channels: int) -> Array:
+    gray = (
+        of_pil(to_pil(image).convert("L")) if image.dtype == np.uint8 else luma_of(image.astype(np.float64))
+    )
+    return np.repeat(gray, channels, 0)
+
+
+def _gray_calls(case: Any) -> bench.Calls:
+    from kornia import color
+
+    x, v2 = case.image(), bench.functional()
+    return (
+        lambda: imgops.grayscale(x),
+        case.by_pil(x, lambda p: p.convert("L")),
+        lambda: v2.rgb_to_grayscale(x),
+        bench.of_floats(x, color.rgb_to_grayscale),
+    )
+
+
+GRAYSCALE = OpSpec(
+    "grayscale",
+    samples=(
+        Sample("one", lambda m: (unit(m),)),
+        Sample("three", lambda m: (unit(m), 3)),
+        Sample("gray-three", lambda m: (unit(m, 1), 3)),
+    ),
+    errors=(
+        ErrorInput(ValueError, "grayscale: channels must be 1 or 3, got 2", lambda x: imgops.grayscale(x, 2)),
+    ),
+    reference=grayscale_reference,
+    tolerance=REAL,
+    plain=Plain(imgops.grayscale, plain.luma, (_UNIT,)),
+    reference_name='`Image.convert("L")`',
+    difference="uint8 0; floats 1e-6",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Color",
+    formula=r"L(x) = 0.299\, r + 0.587\, g + 0.114\, b",
+    border=NO_BORDER,
+    transforms=("Grayscale", "rgb_to_grayscale", "to_grayscale"),
+    photo=(imgops.grayscale, lambda x: chw(photo_pil(x).convert("L"))),
+    benchmarks=(Benchmark("grayscale", "PIL.Image.convert (uint8)", _gray_calls),),
+)
+
+_MIX = torch.tensor([[0.2, 0.5, -0.3], [0.9, 0.1, 0.3], [-0.4, 1.5, 0.7]], dtype=torch.float64)
+_OFFSET = torch.tensor([[0.2, 0.5, 0.3, 0.1], [0.9, -0.1, 0.3, -0.2]], dtype=torch.float64)
+_PHOTO_MIX = np.array([[0.5, 0.3, 0.2], [-0.1, 1.0, 0.1], [0.2, 0.2, 0.6]], np.float32)
+
+
+def color_matrix_reference(image: Array, matrix: Array) -> Array:
+    """OpenCV on uint8; on floats the product."""
+    if image.dtype == np.uint8:
+        out = cv2.transform(np.ascontiguousarray(image.transpose(1, 2, 0)), matrix)
+        return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
+    channels = len(image)
+    product = np.tensordot(matrix[:, :channels], image.astype(np.float64), 1)
+    return product + matrix[:, channels:].sum(1)[:, None, None]
+
+
+def _matrix_calls(case: Any) -> bench.Calls:
+    x = case.image()
+    matrix = np.array([[0.4, 0.3, 0.2], [0.1, 0.8, 0.1], [0.0, 0.3, 0.6]])
+    own, frame = torch.from_numpy(matrix), np.ascontiguousarray(x.permute(1, 2, 0).numpy())
+    return lambda: imgops.color_matrix(x, own), lambda: cv2.transform(frame, matrix), None, None
+
+
+COLOR_MATRIX = OpSpec(
+    "color_matrix",
+    samples=(
+        Sample("square", lambda m: (m.image(3, 5, 6), parameter(m, _MIX))),
+        Sample("offset", lambda m: (m.image(3, 5, 6), parameter(m, _OFFSET))),
+        Sample("each", lambda m: (m.image(3, 5, 6), (_MIX * m.per_sample(1, 0.4)[..., None, None]).detach())),
+        Sample("five-to-one", lambda m: (m.image(5, 4, 3), parameter(m, _MIX[:1, :1].expand(1, 5)))),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "color_matrix: matrix must have 3 or 4 columns, got shape (3, 2)",
+            lambda x: imgops.color_matrix(x, ones(3, 2)),
+        ),
+    ),
+    reference=color_matrix_reference,
+    tolerance={**REAL, torch.uint8: Tolerance(levels=1, share=0.05)},
+    decomposed=LEVEL,
+    plain=Plain(
+        imgops.color_matrix,
+        lambda x, m: torch.einsum("ij,...jhw->...ihw", m[:, :3], x) + m[:, 3:, None],
+        (_UNIT, plain.rand(2, 4, low=-1, high=1)),
+    ),
+    reference_name="`cv2.transform`",
+    difference="1 level; floats 1e-5",
+    decomposed_difference="1 level; floats 1e-5",
+    section="Color",
+    formula=r"y_p = A\, x_p + b",
+    border=NO_BORDER,
+    photo=(
+        lambda x: imgops.color_matrix(x, torch.from_numpy(_PHOTO_MIX)),
+        lambda x: chw(cv2.transform(photo_frame(x), _PHOTO_MIX)),
+    ),
+    benchmarks=(Benchmark("matrix", "cv2.transform of HWC", _matrix_calls),),
+)
+
+
+# -- sequences ---------------------------------------------------------------------------------------
+
+#: The references of the steps, by the names that a sequence has for them.
+_STEPS: dict[str, Callable[[Array, float], Array]] = {
+    "brightness": ADJUST_BRIGHTNESS.reference,  # type: ignore[dict-item]
+    "contrast": ADJUST_CONTRAST.reference,  # type: ignore[dict-item]
+    "saturation": ADJUST_SATURATION.reference,  # type: ignore[dict-item]
+    "hue": hue_reference,
+    "sharpness": filter.sharpness_reference,
+    "posterize": levels.posterize_reference,
+    "solarize": levels.solarize_reference,
+    "invert": lambda image, amount: levels.invert_reference(image),
+    "autocontrast": lambda image, amount: levels.autocontrast_reference(image),
+    "equalize": lambda image, amount: levels.equalize_reference(image),
+}
+
+
+def color_sequence_reference(image: Array, order: Array, amounts: Array, names: str) -> Array:
+    steps = names.split(",")
+    for which in order.tolist():
+        if which >= 0:
+            image = _STEPS[steps[which]](image, float(amounts[which]))
+    return image
+
+
+COLOR_SEQUENCE = OpSpec(
+    "color_sequence",
+    samples=(
+        Sample(
+            "jitter",
+            lambda m: (
+                unit(m),
+                torch.tensor([2, 0, 3, 1]),
+                parameter(m, torch.tensor([0.8, 1.2, 1.3, 0.1], dtype=torch.float64)),
+                "brightness,contrast,saturation,hue",
+            ),
+        ),
+        Sample(
+            "each",
+            lambda m: (
+                unit(m),
+                torch.stack([m.per_sample(1, -1, 0), m.per_sample(0, -1, 1)], -1).long(),
+                torch.stack([m.per_sample(0.7, 1.2), m.per_sample(0.3, 0.6)], -1)
+                .detach()
+                .requires_grad_(m.grad),
+                "contrast,solarize",
+            ),
+        ),
+        Sample(
+            "levels",
+            lambda m: (
+                unit(m),
+                torch.tensor([3, 2, 1, 0]),
+                torch.tensor([0.0, 0, 3.5, 0]),
+                "equalize,invert,posterize,autocontrast",
+            ),
+        ),
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "color_sequence: order must be int64, got torch.float32",
+            lambda x: imgops.color_sequence(x, ones(1), ones(1), "hue"),
+        ),
+        ErrorInput(
+            ValueError,
+            "color_sequence: amounts must have shape (2,), or that for each image of (2,), got shape (1,)",
+            lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), "hue,invert"),
+        ),
+    ),
+    reference=color_sequence_reference,
+    tolerance=REAL,
+    smooth_on_gray=False,
+    plain=Plain(
+        lambda x, a: imgops.color_sequence(x, torch.tensor([1, 0]), a, "brightness,saturation"),
+        lambda x, a: plain.blend(0, plain.blend(plain.luma(x), x, a[1]), a[0]),
+        (_UNIT, torch.tensor([0.8, 1.2], dtype=torch.float64)),
+    ),
+    reference_name="the steps one after the other",
+    difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Color",
+    formula=r"y = (f_{o_K} \circ \dots \circ f_{o_1})(x)",
+    border="as the steps: only sharpness looks at neighbors",
+    transforms=("ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide"),
+    photo=(
+        lambda x: imgops.color_sequence(
+            x, torch.tensor([1, 0]), torch.tensor([0.7, 1.3]), "brightness,contrast"
+        ),
+        lambda x: chw(ImageEnhance.Brightness(ImageEnhance.Contrast(photo_pil(x)).enhance(1.3)).enhance(0.7)),
+    ),
+)
+
+SPECS = (
+    ADJUST_BRIGHTNESS,
+    ADJUST_CONTRAST,
+    ADJUST_SATURATION,
+    ADJUST_HUE,
+    GRAYSCALE,
+    COLOR_MATRIX,
+    COLOR_SEQUENCE,
+)

@@ -1,0 +1,476 @@
+"""The warps, remap with its adjoint and its derivative, flip and rotate90."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+import imgops
+from imgops import remap, warp_affine, warp_perspective
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import (
+    BORDERS,
+    FLAGS,
+    Array,
+    by_opencv,
+    chw,
+    is_interleaved,
+    photo_frame,
+    photo_pil,
+)
+from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter
+from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+
+ones, ops = torch.ones, torch.ops.imgops
+#: From OpenCV 5 on; before, positions are rounded to 1/32 pixel.
+OPENCV_IS_EXACT = int(cv2.__version__.split(".")[0]) >= 5
+
+_TURN = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4]], dtype=torch.float64)
+_TILT = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4], [0.02, -0.03, 1.1]], dtype=torch.float64)
+#: OpenCV itself in its own types; in double precision its float32 result is as near as it gets.
+_TOLERANCE = {torch.float64: Tolerance(2e-4 if OPENCV_IS_EXACT else 0.2)}
+_BORDER = "``border``: constant with ``fill``, edge, reflect, symmetric, wrap"
+
+
+def _nearest(name: str) -> dict[str, Any]:
+    return {"dtypes": ANY_DTYPE, "decomposed": {}} if name == "nearest" else {}
+
+
+def _warp(
+    id: str, matrix: Tensor, *rest: Any, shape: Any = (3, 7, 9), each: bool = False, **options: Any
+) -> Sample:
+    """One matrix; ``each``: one a sample, each a little farther."""
+
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        value = matrix * m.per_sample(1, 0.9, 1.07).detach()[..., None, None] if each else matrix
+        return m.image(*shape), parameter(m, value), *rest
+
+    keywords = {"fill": options.pop("fill")} if "fill" in options else {}
+    name = rest[1] if len(rest) > 1 else "bilinear"
+    return Sample(id, arguments, keywords, **(_nearest(name) | options))
+
+
+def _sampled(image: Array, fill: Array | None, interpolation: str, call: Callable[..., Array]) -> Array:
+    """``call(array, flags, value)`` of OpenCV, in its own types; moved pixels of other types by their numbers."""
+    channels = len(image)
+    fills = np.zeros(channels) if fill is None else np.broadcast_to(fill, channels)
+    flags = FLAGS[interpolation]
+    if image.dtype in (np.uint8, np.float32):
+        if is_interleaved(image) and channels <= 4:
+            value = (*fills.tolist(), *(0.0,) * (4 - channels))
+            return by_opencv(image, lambda a: call(a, flags, value))
+        planes = np.ascontiguousarray(image)
+        return np.stack([call(p, flags, (float(v),) * 4) for p, v in zip(planes, fills)])
+    if interpolation != "nearest":
+        return _sampled(image.astype(np.float32), fill, interpolation, call).astype(image.dtype)
+    numbers = np.arange(1, image[0].size + 1, dtype=np.float32).reshape(image.shape[1:])
+    taken = call(numbers, flags, 0.0).astype(np.int64)
+    moved = image.reshape(channels, -1)[:, taken.clip(1) - 1]
+    values = [bool(v) if image.dtype == bool else v for v in fills.tolist()]
+    return np.where(taken > 0, moved, np.array(values).astype(image.dtype)[:, None, None])
+
+
+def warp_affine_reference(
+    image: Array, matrix: Array, fill: Any, height: int, width: int, interpolation: str, border: str
+) -> Array:
+    def call(array: Array, flags: int, value: Any) -> Array:
+        how = {"flags": flags, "borderMode": BORDERS[border], "borderValue": value}
+        return cv2.warpAffine(array, matrix.astype(np.float64), (width, height), **how)
+
+    return _sampled(image, fill, interpolation, call)
+
+
+def warp_perspective_reference(
+    image: Array, matrix: Array, fill: Any, height: int, width: int, interpolation: str, border: str
+) -> Array:
+    def call(array: Array, flags: int, value: Any) -> Array:
+        how = {"flags": flags, "borderMode": BORDERS[border], "borderValue": value}
+        return cv2.warpPerspective(array, matrix.astype(np.float64), (width, height), **how)
+
+    return _sampled(image, fill, interpolation, call)
+
+
+def _photo_warp(ours: Any, theirs: Any, matrix: Array) -> tuple[Any, Any]:
+    size = (300, 400)
+    return (
+        lambda x: ours(x, torch.from_numpy(matrix), size, "bilinear"),
+        lambda x: chw(theirs(photo_frame(x), matrix, size[::-1], flags=cv2.INTER_LINEAR)),
+    )
+
+
+_PHOTO_TURN = np.array([[0.9, -0.3, 60.0], [0.2, 1.1, -40.0]])
+_PHOTO_TILT = np.array([[0.9, -0.3, 60.0], [0.2, 1.1, -40.0], [2e-4, -1e-4, 1.0]])
+_BENCH_TURN = np.array([[0.9, -0.2, 40.0], [0.15, 0.95, -20.0]])
+_BENCH_TILT = np.array([[0.9, -0.2, 40.0], [0.15, 0.95, -20.0], [1e-4, 5e-5, 1.0]])
+
+
+def _affine_calls(name: str) -> Callable[[Any], bench.Calls]:
+    def calls(case: Any) -> bench.Calls:
+        import kornia.geometry.transform as kornia
+        from torchvision.transforms import InterpolationMode
+
+        x, v2, arrays, size = case.image(), bench.functional(), case.arrays(case.image()), case.size
+        matrix, mode = torch.from_numpy(_BENCH_TURN), InterpolationMode(name)
+        return (
+            lambda: warp_affine(x, matrix, interpolation=name),
+            lambda: [cv2.warpAffine(a, _BENCH_TURN, (size, size), flags=FLAGS[name]) for a in arrays],
+            lambda: v2.affine(x, 12.0, [10, -5], 0.95, [0.0, 0.0], interpolation=mode),
+            bench.of_floats(
+                x, lambda y: kornia.warp_affine(y, matrix[None].float(), (size, size), mode=name)
+            ),
+        )
+
+    return calls
+
+
+def _perspective_calls(case: Any) -> bench.Calls:
+    import kornia.geometry.transform as kornia
+
+    x, v2, arrays, size = case.image(), bench.functional(), case.arrays(case.image()), case.size
+    matrix = torch.from_numpy(_BENCH_TILT)
+    start = [[0, 0], [size, 0], [size, size], [0, size]]
+    end = [[20, 10], [size - 9, 5], [size - 20, size - 3], [4, size - 30]]
+    return (
+        lambda: warp_perspective(x, matrix),
+        lambda: [cv2.warpPerspective(a, _BENCH_TILT, (size, size)) for a in arrays],
+        lambda: v2.perspective(x, start, end),
+        bench.of_floats(x, lambda y: kornia.warp_perspective(y, matrix[None].float(), (size, size))),
+    )
+
+
+_UNIT = plain.rand(3, 5, 6)
+_SHARED: dict[str, Any] = {
+    "tolerance": _TOLERANCE,
+    "decomposed": LEVEL,
+    "dtype_names": "uint8, floats; nearest: all",
+    "decomposed_difference": "1 level; floats 1e-5",
+    "section": "Warps",
+    "border": _BORDER,
+}
+
+WARP_AFFINE = OpSpec(
+    "warp_affine",
+    samples=(
+        *(
+            _warp(f"{name}-{border}", _TURN, None, name, border)
+            for name, border in (
+                ("nearest", "constant"),
+                ("bilinear", "constant"),
+                ("bicubic", "constant"),
+                ("nearest", "wrap"),
+                ("bilinear", "edge"),
+                ("bicubic", "reflect"),
+                ("bilinear", "symmetric"),
+            )
+        ),
+        _warp("larger", _TURN, (9, 12), "bilinear", fill=0.5),
+        _warp("each-fills", _TURN, (5, 6), "bilinear", fill=(1, 0, 2), each=True),
+        Sample("identity", lambda m: (m.image(3, 7, 9), torch.eye(3)[:2].long())),
+        _warp("one-pixel", _TURN, (2, 3), shape=(1, 1, 1), edge=True),
+        _warp(
+            "five-channels",
+            _TURN,
+            (4, 3),
+            shape=(5, 6, 7),
+            fill=(1, 2, 3, 4, 5),
+            edge=True,
+            differentiable=False,
+        ),
+        _warp("singular", 0 * _TURN, edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "warp_affine: matrix must have shape (2, 3), or that for each image of (2,), got shape (3, 3)",
+            lambda x: warp_affine(x, ones(3, 3)),
+        ),
+        ErrorInput(
+            ValueError,
+            "warp_affine: interpolation must be one of 'nearest', 'bilinear', 'bicubic', got 'area'",
+            lambda x: warp_affine(x, ones(2, 3), interpolation="area"),
+        ),
+        ErrorInput(
+            ValueError,
+            "warp_affine: fill must be one value or one for each of 3 channels, got shape (2,)",
+            lambda x: warp_affine(x, ones(2, 3), fill=(1, 2)),
+        ),
+        ErrorInput(
+            ValueError,
+            "warp_affine: image must have at least one pixel, got shape (2, 3, 0, 6)",
+            lambda x: warp_affine(x[..., :0, :], ones(2, 3)),
+        ),
+    ),
+    reference=warp_affine_reference,
+    plain=Plain(warp_affine, plain.warp, (_UNIT, _TURN)),
+    reference_name="`cv2.warpAffine`",
+    formula=r"y(p) = \sum_q k\big(M^{-1} p - q\big)\, x_q",
+    transforms=(
+        "RandomAffine",
+        "RandomRotation",
+        "affine",
+        "rotate",
+        "AutoAugment",
+        "RandAugment",
+        "TrivialAugmentWide",
+    ),
+    photo=_photo_warp(warp_affine, cv2.warpAffine, _PHOTO_TURN),
+    benchmarks=tuple(
+        Benchmark(f"affine {name}", "cv2.warpAffine", _affine_calls(name)) for name in ("nearest", "bilinear")
+    ),
+    **_SHARED,
+)
+
+WARP_PERSPECTIVE = OpSpec(
+    "warp_perspective",
+    samples=(
+        *(
+            _warp(f"{name}-{border}", _TILT, None, name, border)
+            for name, border in (("nearest", "edge"), ("bilinear", "constant"), ("bicubic", "constant"))
+        ),
+        _warp("each-fill", _TILT, (5, 6), "bilinear", "constant", 2, each=True),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "warp_perspective: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
+            lambda x: warp_perspective(x, ones(3, 3), border="zero"),
+        ),
+        ErrorInput(
+            ValueError,
+            "warp_perspective: size must be at least (1, 1), got (0, 3)",
+            lambda x: warp_perspective(x, ones(3, 3), (0, 3)),
+        ),
+    ),
+    reference=warp_perspective_reference,
+    plain=Plain(warp_perspective, plain.warp, (_UNIT, _TILT)),
+    reference_name="`cv2.warpPerspective`",
+    formula=r"y(p) = \sum_q k\big(\pi(M^{-1} [p, 1]) - q\big)\, x_q,\quad \pi(u, v, w) = (u/w, v/w)",
+    transforms=("RandomPerspective", "perspective"),
+    photo=_photo_warp(warp_perspective, cv2.warpPerspective, _PHOTO_TILT),
+    benchmarks=(Benchmark("perspective", "cv2.warpPerspective", _perspective_calls),),
+    **_SHARED,
+)
+
+
+# -- remap -------------------------------------------------------------------------------------------
+
+
+def _positions(m: Maker, height: int, width: int) -> Tensor:
+    """Positions on both sides of the border, none of them near a whole number."""
+    made = replace(m, dtype=torch.float64, format="planar", grad=False).image(2, height, width, -3, 11)
+    held = made.floor() + 0.1 + 0.8 * (made - made.floor())
+    return held.to(torch.float64 if m.dtype == torch.float64 else torch.float32).requires_grad_(m.grad)
+
+
+def remap_reference(image: Array, map: Array, fill: Any, interpolation: str, border: str) -> Array:
+    x, y = map.astype(np.float32)
+
+    def call(array: Array, flags: int, value: Any) -> Array:
+        return cv2.remap(array, x, y, flags, borderMode=BORDERS[border], borderValue=value)
+
+    return _sampled(image, fill, interpolation, call)
+
+
+def _fills(m: Maker, *values: float) -> dict[str, Any]:
+    return {"fill": torch.tensor(values, dtype=torch.float64).requires_grad_(m.grad)}
+
+
+def _photo_map() -> tuple[Array, Array]:
+    y, x = np.mgrid[0:300, 0:400].astype(np.float32)
+    return x * 1.1 + 8 * np.sin(y / 20), y * 1.05 + 8 * np.cos(x / 25)
+
+
+def _remap_calls(case: Any) -> bench.Calls:
+    import kornia.geometry.transform as kornia
+
+    x, arrays, size = case.image(), case.arrays(case.image()), case.size
+    grid = np.stack(np.meshgrid(np.arange(size), np.arange(size))).astype(np.float32)
+    at = grid + np.float32(2) * np.sin(grid[::-1] / 20)
+    own = torch.from_numpy(at)
+    return (
+        lambda: remap(x, own),
+        lambda: [cv2.remap(a, at[0], at[1], cv2.INTER_LINEAR) for a in arrays],
+        None,
+        bench.of_floats(x, lambda y: kornia.remap(y, own[:1], own[1:], align_corners=True)),
+    )
+
+
+_MAP = torch.stack([plain.rand(4, 4, low=-1.7, high=6.2), plain.rand(4, 4, low=-1.6, high=5.3)])
+_SMALL = plain.rand(3, 4, 4)
+
+REMAP = OpSpec(
+    "remap",
+    samples=(
+        *(
+            Sample(
+                f"{name}-{border}",
+                lambda m, n=name, b=border: (m.image(3, 7, 9), _positions(m, 4, 5), n, b),
+                **_nearest(name),
+            )
+            for name, border in (
+                ("nearest", "reflect"),
+                ("bilinear", "constant"),
+                ("bicubic", "constant"),
+                ("bilinear", "wrap"),
+            )
+        ),
+        Sample(
+            "fills",
+            lambda m: (m.image(3, 7, 9), _positions(m, 4, 5), "bicubic", "constant", _fills(m, 1, 0, 2)),
+        ),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "remap: map must be (..., 2, H, W): x and y, got shape (2, 3, 5, 6)",
+            lambda x: remap(x, x.float()),
+        ),
+        ErrorInput(
+            TypeError,
+            "remap: map must be float32 or float64, got torch.int64",
+            lambda x: remap(x, x[:, :2].long()),
+        ),
+    ),
+    reference=remap_reference,
+    plain=Plain(remap, plain.remap, (_UNIT, _MAP)),
+    reference_name="`cv2.remap`",
+    formula=r"y(p) = \sum_q k\big(\mathrm{map}(p) - q\big)\, x_q",
+    photo=(
+        lambda x: remap(x, torch.from_numpy(np.stack(_photo_map())), "bilinear"),
+        lambda x: chw(cv2.remap(photo_frame(x), *_photo_map(), cv2.INTER_LINEAR)),
+    ),
+    benchmarks=(Benchmark("remap", "cv2.remap", _remap_calls),),
+    **_SHARED,
+)
+
+
+def remap_adjoint_reference(
+    grad: Array, map: Array, height: int, width: int, interpolation: str, border: str
+) -> Array:
+    """What ``cv2.remap`` makes of every unit image, transposed."""
+    basis = np.eye(height * width, dtype=np.float32).reshape(-1, 1, height, width)
+    rows = np.stack([remap_reference(b, map, None, interpolation, border)[0].ravel() for b in basis])
+    return (rows @ grad.reshape(len(grad), -1).T).T.reshape(len(grad), height, width)
+
+
+_NEAR_OPENCV = {d: Tolerance(2e-3 if OPENCV_IS_EXACT else 0.5) for d in (torch.float32, torch.float64)} | {
+    torch.float16: Tolerance(4e-3 if OPENCV_IS_EXACT else 0.5),
+    torch.bfloat16: Tolerance(2e-2 if OPENCV_IS_EXACT else 0.5),
+}
+
+REMAP_ADJOINT = OpSpec(
+    "remap_adjoint",
+    samples=tuple(
+        Sample(f"{n}-{b}", lambda m, n=n, b=b: (m.image(3, 4, 5), _positions(m, 4, 5), 7, 9, n, b))
+        for n, b in (("bilinear", "constant"), ("bicubic", "reflect"), ("nearest", "wrap"))
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "remap_adjoint: grad must have the size of map (4, 6), got (5, 6)",
+            lambda x: ops.remap_adjoint(x, x[:, :2, :4], 4, 4, "nearest", "edge"),
+        ),
+    ),
+    reference=remap_adjoint_reference,
+    tolerance=_NEAR_OPENCV,
+    decomposed=CLOSE,
+    dtypes=FLOATS[1:],
+    plain=Plain(
+        lambda g, m: ops.remap_adjoint(g, m, 5, 6, "bilinear", "constant"),
+        lambda g, m: torch.einsum(
+            "...chw,...hwi,...hwj->...cij",
+            g,
+            plain.hats(m[..., 1, :, :], 5),
+            plain.hats(m[..., 0, :, :], 6),
+        ),
+        (_SMALL, _MAP),
+    ),
+    reference_name="transpose of remap",
+    difference="1e-12",
+    dtype_names="floats",
+    decomposed_difference="1e-5",
+)
+
+REMAP_GRAD_MAP = OpSpec(
+    "remap_grad_map",
+    samples=tuple(
+        Sample(
+            f"{n}-{b}",
+            lambda m, n=n, b=b: (m.image(3, 4, 5), m.image(3, 7, 9), _positions(m, 4, 5), None, n, b),
+        )
+        for n, b in (("bilinear", "constant"), ("bicubic", "edge"))
+    ),
+    reference="tests/test_geometry.py::test_the_derivative_of_a_map_is_that_of_opencv",
+    tolerance=REAL,
+    dtypes=FLOATS[1:],
+    plain=Plain(
+        lambda g, x, m: ops.remap_grad_map(g, x, m, None, "bilinear", "constant"),
+        lambda g, x, m: torch.func.vjp(lambda at: plain.remap(x, at), m)[1](g)[0],
+        (_SMALL, _UNIT, _MAP),
+    ),
+    reference_name="derivative of remap in its map",
+    difference="1e-12",
+    dtype_names="floats",
+    decomposed_difference="1e-5",
+)
+
+
+# -- functions of PyTorch's own ----------------------------------------------------------------------
+
+
+def _flip_calls(case: Any) -> bench.Calls:
+    import kornia.geometry.transform as kornia
+
+    x, v2, arrays = case.image(), bench.functional(), case.arrays(case.image())
+    return (
+        lambda: imgops.flip(x),
+        lambda: [cv2.flip(a, 1) for a in arrays],
+        lambda: v2.horizontal_flip(x),
+        bench.of_floats(x, kornia.hflip),
+    )
+
+
+_MOVES: dict[str, Any] = {
+    "dtypes": ANY_DTYPE,
+    "section": "Movement",
+    "border": "no pixel looks at another",
+    "reference": "tests/test_geometry.py::test_flip_and_rotate90_are_opencv_and_pil",
+}
+
+FLIP = OpSpec(
+    "flip",
+    errors=(
+        ErrorInput(
+            ValueError,
+            "flip: direction must be one of 'horizontal', 'vertical', 'both', got 'up'",
+            lambda x: imgops.flip(x, "up"),
+        ),
+    ),
+    formula=r"y_{c,i,j} = x_{c,i,W-1-j}",
+    transforms=("RandomHorizontalFlip", "RandomVerticalFlip", "horizontal_flip", "vertical_flip"),
+    photo=(imgops.flip, lambda x: chw(cv2.flip(photo_frame(x), 1))),
+    benchmarks=(Benchmark("flip", "cv2.flip", _flip_calls),),
+    **_MOVES,
+)
+
+ROTATE90 = OpSpec(
+    "rotate90",
+    errors=(
+        ErrorInput(
+            TypeError, "rotate90: turns must be an integer, got float 1.5", lambda x: imgops.rotate90(x, 1.5)
+        ),
+    ),
+    formula=r"y_{c,i,j} = x_{c,j,W-1-i}\ \text{(once, counterclockwise)}",
+    photo=(imgops.rotate90, lambda x: chw(photo_pil(x).transpose(Image.Transpose.ROTATE_90))),
+    **_MOVES,
+)
+
+SPECS = (WARP_AFFINE, WARP_PERSPECTIVE, REMAP, REMAP_ADJOINT, REMAP_GRAD_MAP, FLIP, ROTATE90)

@@ -1,0 +1,336 @@
+"""Operators that map single values: gamma, posterize, solarize, invert, autocontrast, equalize, lut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import ImageOps
+from torch import Tensor
+from torchvision.transforms.v2 import functional as tv
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
+from tests.specs._maker import Maker
+from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, number
+
+NO_BORDER = "no pixel looks at another"
+_UNIT = plain.rand(3, 5, 6)
+
+
+def _unit(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor:
+    return m.image(channels, height, width, 0.05, 0.95)
+
+
+def _calls(name: str, *args: Any, floats: tuple[Any, ...] | None = None, kornia: str = "") -> Any:
+    """The calls of the benchmark: ``floats`` are the arguments where the image is float."""
+
+    def calls(case: Any) -> bench.Calls:
+        from kornia import enhance
+
+        x, v2 = case.image(), bench.functional()
+        own = args if floats is None or x.dtype == torch.uint8 else floats
+        theirs = None
+        if kornia:
+            theirs = bench.of_floats(
+                x, lambda y: getattr(enhance, kornia)(y, *(args if floats is None else floats))
+            )
+        return (
+            lambda: getattr(imgops, name)(x, *own),
+            case.by_pil(x, lambda p: getattr(ImageOps, name)(p, *args)),
+            lambda: getattr(v2, name)(x, *own),
+            theirs,
+        )
+
+    return calls
+
+
+def _spec(name: str, **fields: Any) -> OpSpec:
+    """What the operators of ``ImageOps`` have in common."""
+    shared: dict[str, Any] = {
+        "tolerance": REAL,
+        "reference_name": f"`PIL.ImageOps.{name}`",
+        "difference": "uint8 0; floats 1e-5",
+        "decomposed_difference": "uint8 0; floats 1e-5",
+        "section": "Levels",
+        "border": NO_BORDER,
+    }
+    return OpSpec(name, **(shared | fields))
+
+
+# -- gamma -------------------------------------------------------------------------------------------
+
+
+def gamma_reference(image: Array, gamma: float, gain: float) -> Array:
+    if image.dtype != np.uint8:
+        return np.clip(gain * image.astype(np.float64) ** gamma, 0, 1)
+    table = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
+    return by_pil_planes(image, lambda p: p.point(table))
+
+
+def _gamma_calls(case: Any) -> bench.Calls:
+    from kornia import enhance
+
+    x, v2, arrays = case.image(), bench.functional(), case.arrays(case.image())
+    table = (255 * (np.arange(256) / 255) ** 1.7).astype(np.uint8)
+    return (
+        lambda: imgops.adjust_gamma(x, 1.7),
+        (lambda: [cv2.LUT(a, table) for a in arrays]) if x.dtype == torch.uint8 else None,
+        lambda: v2.adjust_gamma(x, 1.7),
+        bench.of_floats(x, lambda y: enhance.adjust_gamma(y, 1.7)),
+    )
+
+
+ADJUST_GAMMA = OpSpec(
+    "adjust_gamma",
+    samples=(
+        Sample("dark", lambda m: (_unit(m), 2.2)),
+        Sample("gain", lambda m: (_unit(m), 0.45, 0.8)),
+        Sample("each", lambda m: (_unit(m), m.per_sample(0.7, 1.9, 1.0), m.per_sample(1.0, 0.6))),
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "adjust_gamma: gamma must be real numbers, got torch.bool",
+            lambda x: imgops.adjust_gamma(x, torch.tensor(True)),
+        ),
+    ),
+    reference=gamma_reference,
+    tolerance=REAL,
+    plain=Plain(
+        imgops.adjust_gamma, lambda x, g, k: (k * x**g).clamp(0, 1), (_UNIT, number(1.7), number(0.9))
+    ),
+    reference_name="`Image.point` with torchvision's table",
+    difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Levels",
+    formula=r"y = \operatorname{clip}(g\, x^\gamma, 0, 1)",
+    border=NO_BORDER,
+    photo=(lambda x: imgops.adjust_gamma(x, 2.2), lambda x: tv.adjust_gamma(photo_pil(x), 2.2)),
+    benchmarks=(Benchmark("gamma", "cv2.LUT (uint8)", _gamma_calls),),
+)
+
+
+# -- PIL.ImageOps ------------------------------------------------------------------------------------
+
+
+def posterize_reference(image: Array, bits: float) -> Array:
+    if image.dtype == np.uint8:
+        return by_pil_planes(image, lambda p: ImageOps.posterize(p, int(bits)))
+    steps = 2 ** int(bits)
+    return np.clip(np.floor(image.astype(np.float64) * steps), 0, steps - 1) / steps
+
+
+POSTERIZE = _spec(
+    "posterize",
+    samples=(
+        *(Sample(str(bits), lambda m, bits=bits: (_unit(m), bits)) for bits in (1, 4, 8)),
+        Sample("each", lambda m: (_unit(m), m.per_sample(1, 4, 7).long())),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "posterize: bits must be finite, got nan",
+            lambda x: imgops.posterize(x, float("nan")),
+            reads_values=True,
+        ),
+    ),
+    reference=posterize_reference,
+    plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),
+    formula=r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}",
+    transforms=("RandomPosterize",),
+    photo=(lambda x: imgops.posterize(x, 3), lambda x: chw(ImageOps.posterize(photo_pil(x), 3))),
+    benchmarks=(
+        Benchmark("posterize", "PIL.ImageOps.posterize (uint8)", _calls("posterize", 4, kornia="posterize")),
+    ),
+)
+
+
+def solarize_reference(image: Array, threshold: float) -> Array:
+    if image.dtype == np.uint8:
+        return by_pil_planes(image, lambda p: ImageOps.solarize(p, threshold))
+    x = image.astype(np.float64)
+    return np.where(x >= threshold, 1 - x, x)
+
+
+SOLARIZE = _spec(
+    "solarize",
+    samples=(
+        Sample("half", lambda m: (_unit(m), 0.5 if m.dtype.is_floating_point else 128)),
+        Sample("all", lambda m: (_unit(m), 0)),
+        Sample("each", lambda m: (_unit(m), m.per_sample(0.2, 100, 0.7))),
+    ),
+    reference=solarize_reference,
+    plain=Plain(lambda x: imgops.solarize(x, 0.5), lambda x: torch.where(x >= 0.5, 1 - x, x), (_UNIT,)),
+    formula=r"y = x \text{ below the threshold},\ 1 - x \text{ from it on}",
+    transforms=("RandomSolarize",),
+    photo=(lambda x: imgops.solarize(x, 128), lambda x: chw(ImageOps.solarize(photo_pil(x), 128))),
+    benchmarks=(
+        Benchmark(
+            "solarize",
+            "PIL.ImageOps.solarize (uint8)",
+            _calls("solarize", 128, floats=(0.5,), kornia="solarize"),
+        ),
+    ),
+)
+
+
+def invert_reference(image: Array) -> Array:
+    return by_pil_planes(image, ImageOps.invert) if image.dtype == np.uint8 else 1 - image.astype(np.float64)
+
+
+def _invert_calls(case: Any) -> bench.Calls:
+    from kornia import enhance
+
+    x, v2, arrays, one = case.image(), bench.functional(), case.arrays(case.image()), np.float32(1)
+    bitwise = x.dtype == torch.uint8
+    return (
+        lambda: imgops.invert(x),
+        lambda: [cv2.bitwise_not(a) if bitwise else one - a for a in arrays],
+        lambda: v2.invert(x),
+        bench.of_floats(x, lambda y: enhance.invert(y)),
+    )
+
+
+INVERT = _spec(
+    "invert",
+    samples=(Sample("rgb", lambda m: (_unit(m),)), Sample("five", lambda m: (_unit(m, 5, 4, 3),))),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "invert: image must be uint8 or floating point, got torch.int64",
+            lambda x: imgops.invert(x.long()),
+        ),
+    ),
+    reference=invert_reference,
+    formula=r"y = 255 - x\ \text{(uint8)},\quad 1 - x\ \text{(floats)}",
+    transforms=("RandomInvert",),
+    photo=(imgops.invert, lambda x: chw(ImageOps.invert(photo_pil(x)))),
+    benchmarks=(Benchmark("invert", "cv2.bitwise_not (uint8), NumPy (float32)", _invert_calls),),
+)
+
+
+def _channels(snap: bool) -> tuple[Sample, ...]:
+    """``snap``: values inside their levels, where a step to the next one is far away."""
+
+    def make(id: str, shape: tuple[int, ...], **options: Any) -> Sample:
+        return Sample(id, lambda m: (m.image(*shape, 0.05, 0.95, snap=snap),), **options)
+
+    return (
+        make("rgb", (3, 20, 30)),
+        make("five", (5, 4, 5)),
+        make("one-pixel", (3, 1, 1), edge=True),
+        make("no-rows", (3, 0, 4), edge=True, differentiable=False),
+    )
+
+
+def autocontrast_reference(image: Array) -> Array:
+    if image.dtype == np.uint8:
+        return by_pil_planes(image, ImageOps.autocontrast)
+    x = image.astype(np.float64)
+    if x.size == 0:
+        return x
+    low, high = x.min((1, 2), keepdims=True), x.max((1, 2), keepdims=True)
+    return np.where(high > low, (x - low) / np.where(high > low, high - low, 1), x)
+
+
+def _stretched(x: Tensor) -> Tensor:
+    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
+    return (x - low) / (high - low)
+
+
+AUTOCONTRAST = _spec(
+    "autocontrast",
+    samples=_channels(snap=False),
+    reference=autocontrast_reference,
+    plain=Plain(imgops.autocontrast, _stretched, (_UNIT,)),
+    formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
+    transforms=("RandomAutocontrast",),
+    photo=(imgops.autocontrast, lambda x: chw(ImageOps.autocontrast(photo_pil(x)))),
+    benchmarks=(Benchmark("autocontrast", "PIL.ImageOps.autocontrast (uint8)", _calls("autocontrast")),),
+)
+
+
+def equalize_reference(image: Array) -> Array:
+    if image.dtype == np.uint8:
+        return by_pil_planes(image, ImageOps.equalize)
+    return equalize_reference((image.astype(np.float64) * 255.999).astype(np.uint8)) / 255.0
+
+
+EQUALIZE = _spec(
+    "equalize",
+    samples=_channels(snap=True),
+    reference=equalize_reference,
+    decomposed={},
+    # Too few pixels to do more than a rounding to levels.
+    plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
+    difference="0",
+    decomposed_difference="0",
+    formula=r"y = T[x],\quad T = \text{PIL's whole-number cumulative histogram}",
+    transforms=("RandomEqualize",),
+    photo=(imgops.equalize, lambda x: chw(ImageOps.equalize(photo_pil(x)))),
+    benchmarks=(
+        Benchmark("equalize", "PIL.ImageOps.equalize (uint8)", _calls("equalize", kornia="equalize")),
+    ),
+)
+
+
+# -- tables ------------------------------------------------------------------------------------------
+
+
+def _table(m: Maker, *lead: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    values = torch.arange(torch.Size(lead).numel() * 256).reshape(*lead, 256) * 7 % 251
+    return values.to(dtype).requires_grad_(m.grad and dtype.is_floating_point)
+
+
+def _levels(m: Maker, channels: int = 3) -> Tensor:
+    return replace(m, dtype=torch.uint8).image(channels, 5, 6)
+
+
+def lut_reference(image: Array, table: Array) -> Array:
+    rows = np.broadcast_to(table, (len(image), 256))
+    if table.dtype == np.int64:  # OpenCV has no such table
+        return np.stack([row[plane] for row, plane in zip(rows, image)])
+    return np.stack([cv2.LUT(np.ascontiguousarray(p), r.copy()) for p, r in zip(image, rows)])
+
+
+_LEVELS = torch.randint(0, 256, (3, 5, 6), generator=torch.Generator().manual_seed(11), dtype=torch.uint8)
+_PHOTO_TABLE = (np.arange(256) * 7 % 251).astype(np.uint8)
+
+LUT = OpSpec(
+    "lut",
+    samples=(
+        Sample("float", lambda m: (_levels(m), _table(m))),
+        Sample("channels", lambda m: (_levels(m), _table(m, 3, dtype=torch.float32))),
+        Sample("each", lambda m: (_levels(m), _table(m, *m.batch, 1, dtype=torch.uint8))),
+        Sample("each-channel", lambda m: (_levels(m, 5), _table(m, *m.batch, 5, dtype=torch.int64))),
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "lut: image must be uint8, got torch.float32",
+            lambda x: imgops.lut(x, torch.ones(256)),
+        ),
+    ),
+    reference=lut_reference,
+    dtypes=(torch.uint8,),
+    decomposed={},
+    plain=Plain(lambda t: imgops.lut(_LEVELS, t), lambda t: t[_LEVELS.long()], (plain.rand(256),)),
+    reference_name="`cv2.LUT`",
+    dtype_names="uint8; table any",
+    decomposed_difference="0",
+    section="Levels",
+    formula=r"y_{c,p} = T_c[x_{c,p}]",
+    border=NO_BORDER,
+    photo=(
+        lambda x: imgops.lut(x, torch.from_numpy(_PHOTO_TABLE)),
+        lambda x: chw(cv2.LUT(photo_frame(x), _PHOTO_TABLE)),
+    ),
+)
+
+SPECS = (ADJUST_GAMMA, POSTERIZE, SOLARIZE, INVERT, AUTOCONTRAST, EQUALIZE, LUT)

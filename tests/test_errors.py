@@ -1,0 +1,80 @@
+"""Every error input of the specs: the same error and message in eager, dispatched, compiled and meta calls."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from checks import check_compiled_raises, check_raises, through_dispatcher
+
+import imgops
+from imgops._rows import Contract, operators
+from tests.specs import SPECS
+from tests.specs._spec import ErrorInput
+
+ERRORS = [(name, error) for name, spec in SPECS.items() for error in spec.errors]
+IDS = [f"{i}-{error}" for i, (_, error) in enumerate(ERRORS)]
+#: One error of each check and operator family: a compiler sees the same Python for all of them.
+DISTINCT = list({(error.check, SPECS[name].section): error for name, error in reversed(ERRORS)}.values())
+
+
+def image(error: ErrorInput, device: str = "cpu") -> torch.Tensor:
+    return torch.ones(2, 3, 5, 6, dtype=error.dtype, device=device)
+
+
+@pytest.mark.parametrize(("name", "error"), ERRORS, ids=IDS)
+def test_eager_dispatched_recorded_and_meta(name: str, error: ErrorInput) -> None:
+    contract = operators()[name].contract if name in operators() else Contract.FUNCTIONAL
+    x = image(error)
+    check_raises(lambda: error.call(x), error.error, error.message)
+    check_raises(lambda: through_dispatcher(error.call, x), error.error, error.message)
+    if error.dtype.is_floating_point and contract is not Contract.OUT:  # which takes no gradient at all
+        recorded = x.clone().requires_grad_() * 1
+        check_raises(lambda: error.call(recorded), error.error, error.message)
+    if not error.reads_values and not contract.mutates:  # those bring tensors of their own, on the CPU
+        meta = image(error, "meta")
+        check_raises(lambda: error.call(meta), error.error, error.message)
+    assert torch.equal(x, image(error)), "something was written"
+
+
+@pytest.mark.parametrize("error", DISTINCT, ids=str)
+def test_compiled(error: ErrorInput) -> None:
+    """With symbolic sizes too, but for overlaps: whether symbolic strides overlap nobody can tell."""
+    x = image(error)
+    dynamic = None if "overlap" in error.check else True
+    check_compiled_raises(error.call, error.message, x, dynamic=dynamic, backend="aot_eager")
+    assert torch.equal(x, image(error)), "something was written"
+
+
+def test_sparse() -> None:
+    x = torch.ones(3, 5, 6).to_sparse()
+    message = "crop: image must be a strided tensor, got torch.sparse_coo"
+    check_raises(lambda: imgops.crop(x, (0, 0, 1, 1)), TypeError, message)
+
+
+def test_wrong_device() -> None:
+    x = torch.ones(3, 5, 6)
+    meta = x.to("meta")
+    message = "paste: source must be on the device of image (cpu), got meta"
+    check_raises(lambda: imgops.paste(x, meta, (0, 0)), ValueError, message)
+    message = "paste: mask must be on the device of image (cpu), got meta"
+    check_raises(lambda: imgops.paste(x, x, (0, 0), meta[:1]), ValueError, message)
+
+
+def test_no_half_result_in_a_batch() -> None:
+    """The second box of a batch is wrong: nothing was written when the first one's turn came."""
+    x = torch.ones(2, 1, 4, 4)
+    boxes = torch.tensor([[0.0, 0, 4, 4], [0, 0, 9, 4]], dtype=torch.float64)
+    from imgops.kernels.cpu import resize as kernel
+
+    out = torch.full((2, 1, 2, 2), -1.0)
+    with pytest.raises(ValueError):
+        kernel.resize(out, x, boxes, 2, 2, "bilinear", True)
+    assert (out == -1).all()
+
+
+def test_box_with_a_gradient_is_refused() -> None:
+    box = torch.tensor([0.0, 0, 4, 4], dtype=torch.float64, requires_grad=True)
+    message = (
+        "resize: box must not require a gradient, which is not implemented, got a box with requires_grad=True"
+    )
+    check_raises(lambda: imgops.resize(torch.ones(1, 4, 4), (2, 2), box=box), NotImplementedError, message)
