@@ -5,7 +5,11 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml $(wildcard imgops/kernels/cpu/_native*.[ch])
 
-.PHONY: help demo test lint format bench docs docs-noplot clean
+# A part of the tests that a change of any kind is likely to fail, in seconds.
+QUICK := structure reference errors native color geometry values fast_path torch_private checkers
+SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -ffp-contract=off
+
+.PHONY: help demo test check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
 help: ## Show the commands
@@ -14,8 +18,18 @@ help: ## Show the commands
 demo: $(VENV)/.base ## Show the operators on a photograph; PHOTO=path takes yours
 	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
 
-test: $(VENV)/.test ## Run all tests
-	$(PY) -m pytest
+test: $(VENV)/.test ## Run all tests, on all cores
+	$(PY) -m pytest -n auto
+
+check: lint $(VENV)/.test ## Lint, types and the quick tests: what to run before each commit
+	$(PY) -m pytest -n auto $(QUICK:%=tests/test_%.py)
+
+sanitize: $(VENV)/.test ## Run the native module with checks of its memory accesses and of undefined behavior
+	@mkdir -p build/sanitize
+	$(CC) -shared -fPIC $(SANITIZE) -I"$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')" \
+		imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		$(PY) tests/native_program.py 5000 build/sanitize/_native.so
 
 lint: $(VENV)/.lint ## Check style, format and types
 	$(PY) -m ruff check .

@@ -13,7 +13,7 @@ import cv2
 import torch
 from tqdm import tqdm
 
-from benchmarks.cases import MORE, OPERATORS, Case
+from benchmarks.cases import BENCHMARKS, EVERY_SIZE, Case
 from benchmarks.table import Row, machine, write
 
 RESULTS = Path(__file__).parent / "results"
@@ -24,7 +24,7 @@ def cases(quick: bool) -> list[Case]:
     return [
         Case(operator, dtype, layout, size, batch)
         for size, batch in sizes
-        for operator in (OPERATORS + MORE if (size, batch) == (512, 1) else OPERATORS)
+        for operator in (BENCHMARKS if (size, batch) == (512, 1) else EVERY_SIZE)
         for dtype in (torch.uint8, torch.float32)
         for layout in ("planar", "interleaved")
     ]

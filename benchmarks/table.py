@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from benchmarks.cases import COLUMNS, RAW, Case
+from benchmarks.cases import BENCHMARKS, COLUMNS, Case
 
 #: A ratio below this is a loss; nearer to 1 the noise of a shared machine decides.
 EVEN = 0.95
@@ -146,7 +146,7 @@ def write(rows: list[Row], path: Path) -> str:
         f"loses (below {EVEN}), and the last column says why. To judge what calls cost here: torch.empty of 32 bytes",
         f"takes {facts['torch.empty']}, numpy.copyto of as many {facts['numpy.copyto']}.",
         "",
-        *(f"- {operator}: raw is {raw}" for operator, raw in RAW.items()),
+        *(f"- {name}: raw is {benchmark.raw}" for name, benchmark in BENCHMARKS.items()),
         "",
         "kornia works on floats: on uint8 it is timed with the conversion there and back, and its antialiasing",
         "and torchvision's give other pixels than PIL.",

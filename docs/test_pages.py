@@ -27,8 +27,9 @@ from imgops.transforms import functional
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
 
-from formulas import FORMULAS, MADE_OF, NOT_MADE
-from imgops_docs import MODULES, public_of
+from imgops_docs import FAMILIES, MADE_OF, MODULES, NOT_MADE, public_of
+
+from tests.specs import SPECS
 
 HTML = DOCS / "_build" / "html"
 PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts)
@@ -53,16 +54,21 @@ def test_every_public_name_has_a_page(name: str) -> None:
     page = (HTML / "api" / f"{name}.html").read_text()
     assert f'id="{name}"' in page, "no documentation was found"
     operator = name.removeprefix("imgops.")
-    if operator in imgops.__all__ and operator in FORMULAS:
+    if operator in imgops.__all__ and operator in SPECS:
         for fact in ("<math", "Reference", "Tolerance", "Measured", "Border", "Gradient"):
             assert fact in page, f"the page does not show: {fact}"
 
 
 def test_every_operator_has_its_facts() -> None:
     functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
-    assert functions - set(FORMULAS) == {"Gradient", "adjoint", "decompositions", "inverse", "operator"}
-    assert {*transforms.OURS, *functional.OURS} == {*MADE_OF, *NOT_MADE}
-    assert {n for names in MADE_OF.values() for n in names} <= set(FORMULAS)
+    assert functions == {name for names in FAMILIES.values() for name in names}
+    for name in functions & set(SPECS):
+        missing = [field for field in ("formula", "border") if not getattr(SPECS[name], field)]
+        assert not missing, f"{name}: its spec has no {missing}"
+    ours = {*transforms.OURS, *functional.OURS}
+    assert {n for n in ours if MADE_OF[n]} == ours - NOT_MADE
+    named = {name for spec in SPECS.values() for name in spec.transforms}
+    assert named <= ours, "a spec names a transform that is not imgops' own"
 
 
 def test_operators_of_the_gallery_know_their_pages() -> None:

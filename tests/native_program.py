@@ -84,7 +84,7 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "no such pass": (ValueError, lambda: native.point("gray", flat, flat, None, one, zero, 2)),
         "a pass of floats on bytes": (
             ValueError,
-            lambda: native.point("solarize", levels, levels, None, one, zero, 2),
+            lambda: native.point("invert_above", levels, levels, None, one, zero, 2),
         ),
         "images without another": (
             ValueError,
@@ -266,7 +266,7 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
         return out
 
     if kind == np.float32:
-        return [point(n) for n in ("constant", "images", "solarize", "posterize")] + [extremes]
+        return [point(n) for n in ("constant", "images", "invert_above", "floor_to_steps")] + [extremes]
     period = int(rng.choice([1, channels]))
     tables = rng.integers(0, 256, (parts, period, 256), dtype=np.uint8)
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 import imgops
 from imgops.kernels.cpu import native
-from tests.specs import OPERATORS, OpSpec
+from tests.specs import OPERATORS, OpSpec, Sample
+from tests.specs._maker import Maker
 
 #: Operators of one factor that blend with something, as PIL's ImageEnhance does.
 ENHANCED = [spec for spec in OPERATORS.values() if spec.reference_name.startswith("`PIL.ImageEnhance")]
@@ -75,52 +76,51 @@ def test_a_native_step_is_its_decomposition(
                 torch.testing.assert_close(found, wanted, rtol=0, atol=2e-7)
 
 
-#: Operators that map single values of 8 bits: those of the section of levels, with arguments beside their image.
-LEVELS = {
-    "adjust_gamma": ((2.2, 1), (0.45, 0.8)),
-    "posterize": ((1,), (4,), (8,)),
-    "solarize": ((0,), (0.5,), (128,)),
-}
+#: Operators that map single values, and the samples that have one number for all images.
+LEVELS = [s for spec in OPERATORS.values() for s in spec.samples if spec.section == "Levels" and not s.edge]
+LEVELS = [s for s in LEVELS if s.op != "lut" and s.id != "each"]
 
 
-@pytest.mark.parametrize("name", [n for n, s in OPERATORS.items() if s.section == "Levels" and n != "lut"])
+def numbers_of(sample: Sample, dtype: torch.dtype) -> list[Tensor]:
+    return list(sample.checked(Maker(dtype)).op_args[1:])
+
+
+@pytest.mark.parametrize("sample", LEVELS, ids=str)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_levels_at_every_simd_level(
-    photo: Tensor, name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    photo: Tensor, sample: Sample, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The native passes at every SIMD level, and what stands in for them."""
     image = torch.cat([photo, photo[:2].flip(-1)])[:, :61, :67]  # five channels; no multiple of a vector
     image[1, 3] = 7  # a level that occurs often, in a row
     image = image if dtype == torch.uint8 else image / 255 * 0.7 + 0.1
+    spec, numbers = OPERATORS[sample.op], numbers_of(sample, dtype)
     for channels in (1, 3, 5):
         x = torch.stack([image[:channels], image[:channels].flip(-2)])
-        for args in LEVELS.get(name, ((),)):
-            wanted = torch.stack([reference(OPERATORS[name], y, *args) for y in x])
-            for simd in (0, 1, 2, None):
-                monkeypatch.setattr(native, "SIMD_LEVEL", simd or 0)
-                if simd is None:
-                    monkeypatch.setattr(native, "module", None)
-                for y in (x, interleaved(x)):
-                    found = getattr(imgops, name)(y, *args)
-                    if dtype == torch.uint8:
-                        assert bits_equal(found, wanted), (channels, args, simd)
-                    else:
-                        torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
-                monkeypatch.undo()
+        wanted = torch.stack([reference(spec, y, *(n.item() for n in numbers)) for y in x])
+        for simd in (0, 1, 2, None):
+            monkeypatch.setattr(native, "SIMD_LEVEL", simd or 0)
+            if simd is None:
+                monkeypatch.setattr(native, "module", None)
+            for y in (x, interleaved(x)):
+                found = getattr(imgops, sample.op)(y, *numbers)
+                if dtype == torch.uint8:
+                    assert bits_equal(found, wanted), (channels, simd)
+                else:
+                    torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
+            monkeypatch.undo()
 
 
-def test_values_out_of_range_and_no_numbers() -> None:
+@pytest.mark.parametrize("sample", LEVELS, ids=str)
+def test_values_out_of_range_and_no_numbers(sample: Sample) -> None:
     """What NaN and values beyond [0, 1] become is what the decomposition says, flat planes too."""
     plane = torch.tensor([-0.5, 0.0, 0.25, 0.999, 1.0, 1.5, float("nan"), float("inf")])
     image = torch.stack([plane, torch.full((8,), 2.5), plane.nan_to_num(0.3, 2.0)]).reshape(3, 2, 4)
-    arguments = {"adjust_gamma": (2.0, 1.0), "posterize": (3.0,), "solarize": (0.5,)}
-    for name, spec in OPERATORS.items():
-        if spec.section == "Levels" and name != "lut":
-            numbers = [torch.tensor(v) for v in arguments.get(name, ())]
-            wanted = spec.row.decomposition(image, *numbers)  # type: ignore[misc]
-            for y in (image, interleaved(image)):
-                found = getattr(imgops, name)(y, *numbers)
-                torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6, equal_nan=True)
+    numbers = numbers_of(sample, torch.float32)
+    wanted = OPERATORS[sample.op].row.decomposition(image, *numbers)  # type: ignore[misc]
+    for y in (image, interleaved(image)):
+        found = getattr(imgops, sample.op)(y, *numbers)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6, equal_nan=True)
 
 
 def test_hue_against_torchvision(photo: Tensor) -> None:

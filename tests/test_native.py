@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import native_program
@@ -16,6 +17,8 @@ from torch import Tensor
 import imgops
 from imgops.decomposition import _filters
 from imgops.kernels.cpu import _pil, _resample, _tables, native
+from tests.specs import OPERATORS
+from tests.specs._maker import Maker
 
 built = pytest.mark.skipif(native.module is None, reason="built without a C compiler")
 
@@ -24,10 +27,6 @@ def picture(*shape: int, dtype: torch.dtype = torch.uint8) -> Tensor:
     noise = np.random.default_rng(3).integers(0, 256, shape, dtype=np.uint8)
     image = torch.from_numpy(noise)
     return image if dtype == torch.uint8 else image.to(dtype) / 255
-
-
-def interleaved(image: Tensor) -> Tensor:
-    return image.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
 @built
@@ -139,48 +138,39 @@ def test_hamming_is_pils_for_400_images() -> None:
 
 # -- color and levels ------------------------------------------------------------------------------
 
-CALLS: dict[str, Callable[[Tensor], Tensor]] = {
-    "adjust_brightness": lambda x: imgops.adjust_brightness(x, 1.3),
-    "adjust_contrast": lambda x: imgops.adjust_contrast(x, 0.6),
-    "adjust_saturation": lambda x: imgops.adjust_saturation(x, 1.8),
-    "adjust_sharpness": lambda x: imgops.adjust_sharpness(x, 1.7),
-    "grayscale": lambda x: imgops.grayscale(x, 3),
-    "posterize": lambda x: imgops.posterize(x, 3),
-    "solarize": lambda x: imgops.solarize(x, 90),
-    "autocontrast": imgops.autocontrast,
-    "equalize": imgops.equalize,
-    "blend": lambda x: imgops.blend(x, x.flip(-1), 0.3),
-}
 
-
-@pytest.mark.parametrize("name", list(_pil._kernels))
+@pytest.mark.parametrize("name", list(_pil.compared))
 def test_the_installed_pil_agrees(name: str, forget: Callable[[], None]) -> None:
     assert _pil.agrees(name), "this PIL computes otherwise: it is called itself"
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("name", list(_pil._kernels))
-def test_pil_itself_stands_in(
-    name: str, channels: int, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
-) -> None:
-    batch = picture(2, channels, 17, 23)
-    for image in (batch, interleaved(batch), batch[0]):
-        wanted = CALLS[name](image)
-        asked: list[str] = []
-        with monkeypatch.context() as patch:
-            patch.setitem(_pil._agree, name, False)
-            patch.setitem(
-                _pil._CALLS, name, lambda *args, own=_pil._CALLS[name]: (asked.append(name), own(*args))[1]
-            )
-            found = CALLS[name](image)
-        assert asked and bits_equal(found, wanted) and found.stride() == wanted.stride()
+@pytest.mark.parametrize("name", list(_pil.compared))
+def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]) -> None:
+    """On every sample of uint8, in both formats and in batches."""
+    compared, asked = _pil.compared[name], []
+
+    def by_pil(*args: Any) -> Any:
+        asked.append(name)
+        return compared.by_pil(*args)
+
+    for sample in OPERATORS[name].samples:
+        for format, batch in (("planar", ()), ("interleaved", (2,)), ("planar", (2, 3))):
+            function, args, keywords = sample.call(Maker(torch.uint8, format, batch))
+            wanted = function(*args, **keywords)
+            with monkeypatch.context() as patch:
+                patch.setitem(_pil._agree, name, False)
+                patch.setitem(_pil.compared, name, replace(compared, by_pil=by_pil))
+                found = function(*args, **keywords)
+            assert bits_equal(found, wanted) and found.stride() == wanted.stride()
+    assert asked
 
 
 def test_a_pil_with_other_levels_is_noticed(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)
-    monkeypatch.setitem(_pil._CALLS, "adjust_brightness", inverted)
+    compared = _pil.compared["adjust_brightness"]
+    monkeypatch.setitem(_pil.compared, "adjust_brightness", replace(compared, by_pil=inverted))
     image = picture(3, 9, 8)
     assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)
     steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), "brightness")

@@ -31,7 +31,7 @@ ALLOWED = {
     "_rows": set(),
     "autocast": set(),
     "config": set(),
-    "fake": {"_check", "_layout"},
+    "fake": {"_check", "_layout", "decomposition"},
     "kernels": {"_check", "_layout", "_torch_private", "decomposition", "fake"},
     "autograd": {"_check", "_torch_private", "decomposition"},
     "decomposition": {"_layout"},

@@ -14,7 +14,6 @@ import PIL.Image
 import pytest
 import torch
 from checks import bits_equal
-from test_geometry import EXACT
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -22,6 +21,7 @@ from torchvision.transforms import v2
 from transform_cases import CASES, Case, containers, picture, sample, seeded
 
 from imgops import transforms as ours
+from tests.specs.geometry import OPENCV_IS_EXACT
 
 warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")
 SEEDS = 50
@@ -51,7 +51,7 @@ def test_same_seed_same_augmentation(case: Case, dtype: torch.dtype) -> None:
     image = picture(dtype)
     if case.name == "RandomErasing" and dtype == torch.uint8 and case.id == "random":
         pytest.skip("torchvision casts normal noise to uint8, which no machine is bound to do alike")
-    if case.edges and dtype == torch.float32 and not EXACT:
+    if case.edges and dtype == torch.float32 and not OPENCV_IS_EXACT:
         pytest.skip("before OpenCV 5 a bilinear warp rounds positions to 1/32 pixel")
     options = case
     if case.name == "RandomSolarize" and dtype == torch.uint8:
@@ -95,7 +95,9 @@ def test_containers_draw_as_torchvision_does(name: str) -> None:
     for seed in range(SEEDS):
         found = seeded(seed, containers(ours)[name], image)
         wanted = seeded(seed, containers(v2)[name], image)
-        assert ((found.int() - wanted.int()).abs() > 1).double().mean() <= (0.001 if EXACT else 0.01)
+        assert ((found.int() - wanted.int()).abs() > 1).double().mean() <= (
+            0.001 if OPENCV_IS_EXACT else 0.01
+        )
 
 
 @pytest.mark.parametrize("name", ["MixUp", "CutMix"])

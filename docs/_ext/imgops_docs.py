@@ -16,42 +16,49 @@ import torch
 from benchmark_plots import draw
 from docutils import nodes
 from docutils.statemachine import StringList
-from formulas import FORMULAS, MADE_OF
 from measured import difference
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import imgops
 from imgops import transforms
-from imgops._rows import operators
+from imgops._rows import Contract, operators
 from imgops.transforms import functional
-from tests import operator_table
+from tests.specs import SPECS
+from tests.specs import __main__ as operator_table
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: What the directives read: a page is made again when one of these changes.
 SOURCES = [str(p) for p in (*Path(__file__).parent.glob("*.py"), ROOT / "README.md")]
 
+#: The sections of the API: those of the specs, and what is no operator.
+SECTIONS = (
+    *("Movement", "Resizing", "Warps", "Color", "Levels", "Filters", "Into memory that exists", "Files"),
+)
 FAMILIES = {
-    "Movement": ("crop", "paste", "pad", "flip", "rotate90", "erase"),
-    "Resizing": ("resize", "resized_crop"),
-    "Warps": ("warp_affine", "warp_perspective", "remap"),
-    "Color": (
-        "adjust_brightness",
-        "adjust_contrast",
-        "adjust_saturation",
-        "adjust_hue",
-        "grayscale",
-        "color_matrix",
-        "color_sequence",
-        "blend",
+    **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
+    "There and back": ["adjoint", "inverse"],
+    "Operators of your own": ["operator", "Gradient", "decompositions"],
+}
+#: What a transform, or a functional, is made of: the operators that have its formula, border rule and gradient.
+MADE_OF = {
+    name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
+    for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
+}
+#: Transforms that only apply others, and torchvision's own arithmetic.
+NOT_MADE = {
+    *(
+        "Compose",
+        "RandomApply",
+        "RandomChoice",
+        "RandomOrder",
+        "ToDtype",
+        "ToImage",
+        "Normalize",
+        "GaussianNoise",
     ),
-    "Levels": ("adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posterize", "solarize"),
-    "Filters": ("gaussian_blur", "filter2d", "adjust_sharpness"),
-    "Into memory that exists": ("paste_", "paste_out", "resize_out", "accumulate"),
-    "Files": ("encode_image", "decode_image"),
-    "There and back": ("adjoint", "inverse"),
-    "Operators of your own": ("operator", "Gradient", "decompositions"),
+    *("to_dtype", "normalize"),
 }
 MODULES = ("config", "vmap", "sharding", "autocast", "testing")
 
@@ -87,24 +94,26 @@ class Facts(Parsed):
         name = self.arguments[0].removeprefix("imgops.")
         if name.startswith("transforms."):
             return _transform_facts(name.rpartition(".")[2])
-        if name not in FORMULAS:
+        spec = SPECS.get(name)
+        if spec is None:
             return []
-        formula, border = FORMULAS[name]
         facts = [("Reference", "PyTorch's own operators"), ("Tolerance", "0"), ("dtypes", "all")]
         gradient, batching = "PyTorch's own", "yes"
-        if name in operators():
-            row = operators()[name]
-            reference, tolerance, dtypes, _ = operator_table._FACTS[name]
-            facts = [("Reference", _double(reference)), ("Tolerance", tolerance), ("dtypes", dtypes)]
-            gradient = _double(operator_table._gradient(row))
-            batching = "yes" if row.vmap else "none"
+        if spec.is_operator:
+            facts = [
+                ("Reference", _double(spec.reference_name)),
+                ("Tolerance", spec.difference),
+                ("dtypes", spec.dtype_names),
+            ]
+            gradient = _double(operator_table.gradient(spec))
+            batching = "yes" if spec.row.vmap else "none"
         facts += [
             ("Measured", f"{difference(name)} (a photograph, uint8, on the machine that built this page)"),
-            ("Border", border),
+            ("Border", spec.border),
             ("Gradient", _GRADIENTS.get(gradient, gradient)),
             ("vmap", batching),
         ]
-        return _box(facts, f".. math:: {formula}", "")
+        return _box(facts, f".. math:: {spec.formula}", "")
 
 
 def _box(facts: list[tuple[str, str]], *above: str) -> list[str]:
@@ -147,7 +156,7 @@ def _transform_facts(name: str) -> list[str]:
                 ("In a graph", "one graph, with the draws of eager mode; forward and backward"),
                 ("per_sample", each),
             ]
-    if name in MADE_OF:
+    if MADE_OF.get(name):
         operators = ", ".join(f":func:`imgops.{n}`" for n in MADE_OF[name])
         facts.append(("Made of", f"{operators}: the formula, border rule, tolerance and gradient"))
     return _box(facts) if facts else []
@@ -167,25 +176,22 @@ class OperatorTable(Parsed):
         head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "devices", "gradient"]
         rows = [[*head, "adjoint", "vmap", "DTensor", "autocast", "in core ATen"]]
         for name, row in operators().items():
-            reference, tolerance, dtypes, decomposed = operator_table._FACTS[name]
-            public = name in imgops.__all__
-            adjoint = f"``{row.adjoint}``" if row.adjoint else "–"
-            codec = name in ("encode_image", "decode_image")
+            spec = SPECS[name]
             rows.append(
                 [
-                    f":func:`imgops.{name}`" if public else f"``torch.ops.imgops.{name}``",
-                    _double(reference),
-                    tolerance,
+                    f":func:`imgops.{name}`" if spec.is_public else f"``torch.ops.imgops.{name}``",
+                    _double(spec.reference_name),
+                    spec.difference,
                     difference(name),
-                    dtypes,
-                    "planar" if codec else "planar, interleaved",
+                    spec.dtype_names,
+                    "planar" if row.contract is Contract.DYNAMIC else "planar, interleaved",
                     "all, through the host" if row.cuda is None else "CPU, CUDA",
-                    _double(operator_table._gradient(row)),
-                    adjoint,
+                    _double(operator_table.gradient(spec)),
+                    f"``{row.adjoint}``" if row.adjoint else "–",
                     "yes" if row.vmap else "–",
                     "batch" if row.sharding else "–",
                     row.autocast.__name__ if row.autocast else "as given",
-                    operator_table._decomposition(row, decomposed),
+                    operator_table.decomposition(spec),
                 ]
             )
         return _table(rows, kind="wide operators")

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
+from imgops.decomposition.color import STEPS
 from imgops.fake._common import image_like
 
 
@@ -50,21 +51,6 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
         fail(ValueError, "color_matrix", must, f"shape {_check.shape(matrix)}")
     _check.per_sample_parameter("color_matrix", "matrix", matrix, image, *matrix.shape[-2:])
     return _layout.empty(image, *image.shape[-2:], channels=matrix.shape[-2])
-
-
-#: The steps that a sequence may have.
-STEPS = (
-    "brightness",
-    "contrast",
-    "saturation",
-    "hue",
-    "sharpness",
-    "posterize",
-    "solarize",
-    "invert",
-    "autocontrast",
-    "equalize",
-)
 
 
 def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:

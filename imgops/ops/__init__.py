@@ -1,1 +1,1 @@
-"""The table of operators: for each a typed signature, a docstring and the facets it has."""
+"""The table of operators, a family in each module: ``__all__`` of a module is public in ``imgops``."""

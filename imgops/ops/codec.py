@@ -10,6 +10,8 @@ from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
 from imgops.kernels.cpu import codec as cpu
 
+__all__ = ["decode_image", "encode_image"]
+
 
 @operator("imgops::encode_image", kernel=cpu.encode_image, fake=fake.encode_image, dynamic=True)
 def _encode_image(image: Tensor, quality: int, format: str) -> Tensor: ...

@@ -10,6 +10,16 @@ from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
 from imgops.kernels.cpu import color as cpu
 
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_hue",
+    "adjust_saturation",
+    "color_matrix",
+    "color_sequence",
+    "grayscale",
+]
+
 
 @operator(
     "imgops::adjust_brightness",

@@ -18,6 +18,8 @@ from imgops.decomposition import compose as decomposition
 from imgops.fake import compose as fake
 from imgops.kernels.cpu import compose as cpu
 
+__all__ = ["crop", "pad", "paste"]
+
 
 @operator(
     "imgops::crop",

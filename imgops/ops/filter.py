@@ -12,6 +12,8 @@ from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels.cpu import filter as cpu
 
+__all__ = ["adjust_sharpness", "filter2d", "gaussian_blur"]
+
 
 @operator(
     "imgops::gaussian_blur",

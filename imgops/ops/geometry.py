@@ -16,6 +16,8 @@ from imgops.fake import geometry as fake
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops.compose import fill_tensor
 
+__all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
+
 
 @operator(
     "imgops::warp_affine",

@@ -10,6 +10,8 @@ from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
 from imgops.kernels.cpu import levels as cpu
 
+__all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posterize", "solarize"]
+
 
 @operator(
     "imgops::adjust_gamma",

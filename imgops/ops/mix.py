@@ -14,6 +14,8 @@ from imgops.fake import mix as fake
 from imgops.kernels.cpu import mix as cpu
 from imgops.ops.compose import values_tensor
 
+__all__ = ["blend", "erase"]
+
 
 @operator(
     "imgops::erase",

@@ -14,6 +14,8 @@ from imgops.fake import mutation as fake
 from imgops.kernels.cpu import mutation as cpu
 from imgops.ops.compose import broadcast, paste_arguments
 
+__all__ = ["accumulate", "paste_", "paste_out"]
+
 
 @operator(
     "imgops::paste_",

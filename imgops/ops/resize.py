@@ -17,6 +17,8 @@ from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
 from imgops.kernels.cpu import resize as cpu
 
+__all__ = ["resize", "resize_out", "resized_crop"]
+
 
 @operator(
     "imgops::resize",

@@ -238,8 +238,8 @@ def _applied(image: Tensor, kind: str, magnitude: float, interpolation: Any, fil
         return image
     if kind in _MOVES:
         return _kernels.warp(image, _matrix(kind, magnitude, *image.shape[-2:]), interpolation, fill)
-    _, function = _COLORS[kind]
-    return function(image, _amount(kind, magnitude, 255.0 if image.dtype == torch.uint8 else 1.0))
+    amount = _amount(kind, magnitude, 255.0 if image.dtype == torch.uint8 else 1.0)
+    return _color_step(image, kind, amount)
 
 
 def _matrix(kind: str, magnitude: float, height: int, width: int) -> Tensor:
@@ -266,19 +266,21 @@ _MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
     "TranslateY": lambda m: (0.0, (0.0, float(int(m))), 1.0, (0.0, 0.0), None),
     "Rotate": lambda m: (-m, (0.0, 0.0), 1.0, (0.0, 0.0), None),
 }
-#: the step of a sequence, and the function of an image and an amount
-_COLORS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
-    "Brightness": ("brightness", imgops.adjust_brightness),
-    "Color": ("saturation", imgops.adjust_saturation),
-    "Contrast": ("contrast", imgops.adjust_contrast),
-    "Sharpness": ("sharpness", imgops.adjust_sharpness),
-    "Posterize": ("posterize", lambda x, bits: imgops.posterize(x, int(bits))),
-    "Solarize": ("solarize", imgops.solarize),
-    "AutoContrast": ("autocontrast", lambda x, _: imgops.autocontrast(x)),
-    "Equalize": ("equalize", lambda x, _: imgops.equalize(x)),
-    "Invert": ("invert", lambda x, _: imgops.invert(x)),
+#: torchvision's names of the color steps -> those of :func:`imgops.color_sequence`
+_COLORS: dict[str, str] = {
+    kind: {"Color": "saturation"}.get(kind, kind.lower())
+    for kind in (
+        *("Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize"),
+        *("AutoContrast", "Equalize", "Invert"),
+    )
 }
-_STEPS = ",".join(step for step, _ in _COLORS.values())
+_STEPS = ",".join(_COLORS.values())
+_TAKE_NO_AMOUNT = ("AutoContrast", "Equalize", "Invert")
+
+
+def _color_step(image: Tensor, kind: str, amount: float) -> Tensor:
+    function: Any = getattr(imgops, f"adjust_{_COLORS[kind]}", None) or getattr(imgops, _COLORS[kind])
+    return function(image) if kind in _TAKE_NO_AMOUNT else function(image, amount)
 
 
 class AutoAugment(_Policy, v2.AutoAugment):

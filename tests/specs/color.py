@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -326,17 +327,13 @@ COLOR_MATRIX = OpSpec(
 # -- sequences ---------------------------------------------------------------------------------------
 
 #: The references of the steps, by the names that a sequence has for them.
-_STEPS: dict[str, Callable[[Array, float], Array]] = {
-    "brightness": ADJUST_BRIGHTNESS.reference,  # type: ignore[dict-item]
-    "contrast": ADJUST_CONTRAST.reference,  # type: ignore[dict-item]
-    "saturation": ADJUST_SATURATION.reference,  # type: ignore[dict-item]
-    "hue": hue_reference,
-    "sharpness": filter.sharpness_reference,
-    "posterize": levels.posterize_reference,
-    "solarize": levels.solarize_reference,
-    "invert": lambda image, amount: levels.invert_reference(image),
-    "autocontrast": lambda image, amount: levels.autocontrast_reference(image),
-    "equalize": lambda image, amount: levels.equalize_reference(image),
+_STEPS = {
+    spec.name.removeprefix("adjust_"): spec.reference
+    for spec in (
+        *(ADJUST_BRIGHTNESS, ADJUST_CONTRAST, ADJUST_SATURATION, ADJUST_HUE),
+        *filter.SPECS,
+        *levels.SPECS,
+    )
 }
 
 
@@ -344,7 +341,9 @@ def color_sequence_reference(image: Array, order: Array, amounts: Array, names: 
     steps = names.split(",")
     for which in order.tolist():
         if which >= 0:
-            image = _STEPS[steps[which]](image, float(amounts[which]))
+            reference: Any = _STEPS[steps[which]]
+            takes_amount = len(inspect.signature(reference).parameters) > 1
+            image = reference(image, float(amounts[which])) if takes_amount else reference(image)
     return image
 
 

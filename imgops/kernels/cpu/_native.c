@@ -211,8 +211,8 @@ static PyObject *point(PyObject *self, PyObject *args) {
     if (other_object != Py_None &&
         !(other = array_of(&arrays, other_object, "other", "Bf", ANY_DIMENSIONS, CONTIGUOUS)))
         goto end;
-    if (!require(strcmp(name, "constant") == 0 || strcmp(name, "images") == 0 || strcmp(name, "solarize") == 0 ||
-                     strcmp(name, "posterize") == 0,
+    if (!require(strcmp(name, "constant") == 0 || strcmp(name, "images") == 0 || strcmp(name, "invert_above") == 0 ||
+                     strcmp(name, "floor_to_steps") == 0,
                  "pass must be one of single values") ||
         !require((strcmp(name, "images") == 0) == (other != NULL), "other must be given to 'images' alone") ||
         !(pass = pass_of(name, kind_of(out), usable_simd(simd))))

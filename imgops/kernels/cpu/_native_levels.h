@@ -115,9 +115,9 @@ EXTREMES(float, f32)
         }                                                     \
     }
 INLINE float step_of(float value, float most) { return value < 0.0f ? 0.0f : value > most ? most : value; }
-VALUES(solarize, x >= amount ? 1.0f - x : x)
+VALUES(invert_above, x >= amount ? 1.0f - x : x)
 /* amount: the number of levels, a power of two, and constant its inverse */
-VALUES(posterize, step_of(floorf(x * amount), amount - 1.0f) * constant)
+VALUES(floor_to_steps, step_of(floorf(x * amount), amount - 1.0f) * constant)
 
 /* ---- all passes of the header above and of this one, by the vector instructions of the machine ---- */
 
@@ -128,8 +128,8 @@ VALUES(posterize, step_of(floorf(x * amount), amount - 1.0f) * constant)
     BOTH(extremes)         \
     REAL(mean)             \
     REAL(matrix)           \
-    REAL(solarize)         \
-    REAL(posterize)
+    REAL(invert_above)         \
+    REAL(floor_to_steps)
 #define MADE(prefix, attribute, name, suffix) \
     static attribute void prefix##_##name##_##suffix(const Color *job) { name##_##suffix(job); }
 #define PORTABLE_REAL(name) MADE(portable, , name, f32)

@@ -7,17 +7,21 @@ each kernel is compared with the installed PIL; where they differ, PIL does the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from imgops.kernels.cpu._common import number_per_image
 
 Kernel = Callable[..., None]
+
+#: Stands for a second image among the parameters that a comparison tries.
+OTHER = object()
 
 
 def view(plane: np.ndarray) -> Image.Image:
@@ -28,45 +32,36 @@ def view(plane: np.ndarray) -> Image.Image:
     return Image.frombuffer("L", (width, height), plane, "raw", "L", 0, 1)
 
 
-#: name -> PIL's call of an image and the operator's parameters
-_CALLS: dict[str, Callable[..., Image.Image]] = {
-    "adjust_brightness": lambda image, factor: ImageEnhance.Brightness(image).enhance(factor),
-    "adjust_contrast": lambda image, factor: ImageEnhance.Contrast(image).enhance(factor),
-    "adjust_saturation": lambda image, factor: ImageEnhance.Color(image).enhance(factor),
-    "adjust_sharpness": lambda image, factor: ImageEnhance.Sharpness(image).enhance(factor),
-    "grayscale": lambda image, channels: image.convert("L"),
-    "posterize": lambda image, bits: ImageOps.posterize(image, min(max(int(bits), 1), 8)),
-    "solarize": ImageOps.solarize,
-    "autocontrast": ImageOps.autocontrast,
-    "equalize": ImageOps.equalize,
-    "blend": Image.blend,
-}
-_PROBES: dict[str, tuple[tuple[Any, ...], ...]] = {
-    "grayscale": ((1,),),
-    "posterize": ((3,), (7,)),
-    "solarize": ((77,),),
-    "autocontrast": ((),),
-    "equalize": ((),),
-}
-_FACTORS = ((0.37,), (1.6,))
+@dataclass(frozen=True)
+class _Compared:
+    kernel: Kernel
+    #: PIL's call of an image and the operator's parameters
+    by_pil: Callable[..., Image.Image]
+    #: parameters that the comparison tries
+    probes: tuple[tuple[Any, ...], ...]
 
-_kernels: dict[str, Kernel] = {}
+
+compared: dict[str, _Compared] = {}
 _agree: dict[str, bool] = {}
 
 
-def compared(kernel: Kernel) -> Kernel:
-    """A kernel of ``(out, image, *parameters)`` that gives way to PIL on uint8 where the two differ."""
-    name = kernel.__name__
-    _kernels[name] = kernel
+def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
+    """Decorates a kernel ``(out, image, *parameters)``: on uint8 PIL does its work where the two differ."""
 
-    @wraps(kernel)
-    def run(out: Tensor, image: Tensor, *parameters: Any) -> None:
-        if image.dtype == torch.uint8 and image.numel() and not agrees(name):
-            by_pil(name, out, image, *parameters)
-        else:
-            kernel(out, image, *parameters)
+    def decorate(kernel: Kernel) -> Kernel:
+        name = kernel.__name__
+        compared[name] = _Compared(kernel, by_pil, probes or ((0.37,), (1.6,)))
 
-    return run
+        @wraps(kernel)
+        def run(out: Tensor, image: Tensor, *parameters: Any) -> None:
+            if image.dtype == torch.uint8 and image.numel() and not agrees(name):
+                run_pil(name, out, image, *parameters)
+            else:
+                kernel(out, image, *parameters)
+
+        return run
+
+    return decorate
 
 
 def agrees(name: str) -> bool:
@@ -80,20 +75,18 @@ def agrees(name: str) -> bool:
 def _compare(name: str) -> bool:
     noise = np.random.default_rng(0).integers(0, 256, (2, 3, 19, 41), dtype=np.uint8)
     image, other = torch.from_numpy(noise)
-    for numbers in _PROBES.get(name, _FACTORS):
-        parameters = [n if name == "grayscale" else torch.tensor(n) for n in numbers]
-        if name == "blend":
-            parameters.insert(0, other)
-        size = (1, *image.shape[1:]) if name == "grayscale" else image.shape
-        ours, theirs = torch.empty((2, *size), dtype=torch.uint8)
-        _kernels[name](ours, image, *parameters)
-        by_pil(name, theirs, image, *parameters)
+    for probe in compared[name].probes:
+        parameters = [other if p is OTHER else torch.tensor(p) if type(p) is float else p for p in probe]
+        channels = 1 if probe == (1,) else 3
+        ours, theirs = torch.empty((2, channels, *image.shape[1:]), dtype=torch.uint8)
+        compared[name].kernel(ours, image, *parameters)
+        run_pil(name, theirs, image, *parameters)
         if not torch.equal(ours, theirs):
             return False
     return True
 
 
-def by_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
+def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
     """PIL's own call, of RGB images as they are and of other channels one by one."""
     batch = image.shape[:-3]
     each: list[list[Any]] = []
@@ -107,17 +100,16 @@ def by_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
     for k, i in enumerate(np.ndindex(*batch)):
         own = [parameter[k] for parameter in each]
         if image.shape[-3] == 3:
-            result = _CALLS[name](_rgb(image[i]), *(_rgb(v) if isinstance(v, Tensor) else v for v in own))
+            result = compared[name].by_pil(
+                _rgb(image[i]), *(_rgb(v) if isinstance(v, Tensor) else v for v in own)
+            )
             array = np.array(result)
             out[i].copy_(torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1))
             continue
         for c, plane in enumerate(image[i]):
             inputs = [_gray(v[c]) if isinstance(v, Tensor) else v for v in own]
-            values = torch.from_numpy(np.array(_CALLS[name](_gray(plane), *inputs)))
-            if name == "grayscale":
-                out[i].copy_(values.expand_as(out[i]))
-            else:
-                out[i][c].copy_(values)
+            values = torch.from_numpy(np.array(compared[name].by_pil(_gray(plane), *inputs)))
+            (out[i] if len(image[i]) == 1 else out[i][c]).copy_(values)
 
 
 def _rgb(image: Tensor) -> Image.Image:

@@ -6,17 +6,19 @@ the native module was not built) is the decomposition, run by ATen.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import cv2
 import numpy as np
 import torch
+from PIL import ImageEnhance
 from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import color as formula
-from imgops.decomposition import levels as tone
 from imgops.kernels.cpu import _pil, _threads, filter, levels, native
 from imgops.kernels.cpu._common import (
     HALF,
@@ -29,7 +31,7 @@ from imgops.kernels.cpu._common import (
 _RGB = 3
 
 
-@_pil.compared
+@_pil.like(lambda image, factor: ImageEnhance.Brightness(image).enhance(factor))
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if image.dtype == torch.uint8 and _has_rgb_passes(image) and not _layout.writes_interleaved(out):
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
@@ -39,7 +41,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         run_decomposition(out, formula.adjust_brightness, image, factor)
 
 
-@_pil.compared
+@_pil.like(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor))
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     colors = image.shape[-3] == _RGB
     if not native.has_passes(image) or image.numel() == 0 or (colors and image.dtype == torch.uint8):
@@ -56,7 +58,7 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     native.point("constant", out, image, factors, means)
 
 
-@_pil.compared
+@_pil.like(lambda image, factor: ImageEnhance.Color(image).enhance(factor))
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("saturation", formula.adjust_saturation, out, image, factor)
 
@@ -83,7 +85,7 @@ def _has_rgb_passes(image: Tensor) -> bool:
     return native.has_passes(image) and image.shape[-3] == _RGB and image.numel() > 0
 
 
-@_pil.compared
+@_pil.like(lambda image, channels: image.convert("L"), (1,))
 def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
     if not _has_rgb_passes(image):
         run_decomposition(out, formula.grayscale, image, channels)
@@ -135,19 +137,21 @@ def _grouped(image: Tensor) -> Any:
     return _layout.planes(image).reshape(-1, *image.shape[-3:])
 
 
-#: The kernels of a sequence's steps: each of an image and one number a sample.
-STEPS: dict[str, Callable[..., None]] = {
-    "brightness": adjust_brightness,
-    "contrast": adjust_contrast,
-    "saturation": adjust_saturation,
-    "hue": adjust_hue,
-    "sharpness": filter.adjust_sharpness,
-    "posterize": levels.posterize,
-    "solarize": levels.solarize,
-    "invert": lambda out, image, amount: run_decomposition(out, tone.invert, image),
-    "autocontrast": lambda out, image, amount: levels.autocontrast(out, image),
-    "equalize": lambda out, image, amount: levels.equalize(out, image),
-}
+def _step(name: str) -> tuple[Callable[..., None], bool]:
+    """The kernel of a sequence's step, and whether it takes an amount."""
+    for family in (levels, filter, sys.modules[__name__]):
+        kernel = getattr(family, name, None) or getattr(family, f"adjust_{name}", None)
+        if kernel is not None:
+            return kernel, len(inspect.signature(kernel).parameters) > 2
+    return _by_formula(name), False
+
+
+def _by_formula(name: str) -> Callable[..., None]:
+    """A step that has no kernel of its own."""
+    return lambda out, image: run_decomposition(out, formula.STEPS[name], image, None)
+
+
+_STEPS = {name: _step(name) for name in formula.STEPS}
 
 
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> None:
@@ -179,7 +183,9 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         if pending:
             native.sequence(out, source, pending)
             source, pending = out, []
-        STEPS[names[which]](out, source, torch.tensor(amounts[which], dtype=torch.float64))
+        kernel, takes_amount = _STEPS[names[which]]
+        amount = (torch.tensor(amounts[which], dtype=torch.float64),) if takes_amount else ()
+        kernel(out, source, *amount)
         source = out
     if pending:
         native.sequence(out, source, pending)

@@ -10,6 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
+from PIL import ImageEnhance
 from torch import Tensor
 
 from imgops import _check
@@ -129,7 +130,7 @@ def _on_planes(
 _RIMS: tuple[Any, ...] = ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None)))
 
 
-@_pil.compared
+@_pil.like(lambda image, factor: ImageEnhance.Sharpness(image).enhance(factor))
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if not native.has_passes(image) or min(image.shape[-2:]) < 3 or image.numel() == 0:
         run_decomposition(out, formula.adjust_sharpness, image, factor)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 import torch
+from PIL import ImageOps
 from torch import Tensor
 
 from imgops import _check, _layout, _torch_private
@@ -37,7 +38,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
-@_pil.compared
+@_pil.like(lambda image, bits: ImageOps.posterize(image, min(max(int(bits), 1), 8)), (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.dtype.is_floating_point:
         for value in bits.flatten().tolist():
@@ -50,19 +51,19 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
     elif native.has_passes(image):
-        native.point("posterize", out, in_format_of(image, out), [levels], [1 / levels])
+        native.point("floor_to_steps", out, in_format_of(image, out), [levels], [1 / levels])
     else:
         torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
 
 
-@_pil.compared
+@_pil.like(ImageOps.solarize, (77.0,))
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
         table = np.where(threshold.item() <= GRAY_LEVELS, 255 - GRAY_LEVELS, GRAY_LEVELS).astype(np.uint8)
         lut(out, image, torch.from_numpy(table)[None])
     elif native.has_passes(image) and image.dtype != torch.uint8 and image.numel():
         thresholds = number_per_image(threshold, image)
-        native.point("solarize", out, in_format_of(image, out), thresholds)
+        native.point("invert_above", out, in_format_of(image, out), thresholds)
     else:
         _by_table(out, formula.solarize, image, threshold)
 
@@ -78,7 +79,7 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
         lut(out, image, function(levels, *parameters).squeeze(-2))
 
 
-@_pil.compared
+@_pil.like(ImageOps.autocontrast, ())
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """``ImageOps.autocontrast`` of each plane."""
     if not native.has_passes(image) or image.numel() == 0:
@@ -105,7 +106,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         out.clamp_(0, 1)
 
 
-@_pil.compared
+@_pil.like(ImageOps.equalize, ())
 def equalize(out: Tensor, image: Tensor) -> None:
     """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
     if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:

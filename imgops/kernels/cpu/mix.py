@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from PIL import Image
 from torch import Tensor
 
 from imgops import _layout
@@ -36,7 +37,7 @@ def _put(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
     target[..., y0:y1, x0:x1] = pixels[..., rows, columns]
 
 
-@_pil.compared
+@_pil.like(Image.blend, (_pil.OTHER, 0.37), (_pil.OTHER, 1.6))
 def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> None:
     if not native.has_passes(image) or image.numel() == 0:
         run_decomposition(out, formula.blend, image, other.detach(), weight)

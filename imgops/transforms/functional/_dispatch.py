@@ -31,27 +31,14 @@ _GEOMETRY = (
     "rotate",
     "perspective",
 )
-_PIXELS = (
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_saturation",
-    "adjust_sharpness",
-    "adjust_hue",
-    "adjust_gamma",
-    "rgb_to_grayscale",
-    "to_grayscale",
-    "invert",
-    "posterize",
-    "solarize",
-    "autocontrast",
-    "equalize",
-    "gaussian_blur",
-    "erase",
-)
 _ALIASES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
 
 #: name -> the function of a tensor (..., C, H, W)
-KERNELS: dict[str, Function] = {name: getattr(_kernels, name) for name in _GEOMETRY + _PIXELS}
+KERNELS: dict[str, Function] = {
+    name: value
+    for name, value in vars(_kernels).items()
+    if inspect.isfunction(value) and value.__module__ == _kernels.__name__ and hasattr(reference, name)
+}
 #: Arithmetic that ATen does as well as anybody: torchvision's own functions of a tensor.
 KERNELS |= {"to_dtype": reference.to_dtype_image, "normalize": reference.normalize_image}
 
