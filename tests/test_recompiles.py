@@ -65,6 +65,32 @@ def test_at_most_two_compilations(name: str, grad: bool) -> None:
     assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
 
 
+X3, SIDE = X[:1], torch.rand(1, 3, 32, 36)
+NUMBERS: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
+    "adjust_brightness": imgops.adjust_brightness,
+    "adjust_contrast": imgops.adjust_contrast,
+    "adjust_saturation": imgops.adjust_saturation,
+    "adjust_hue": lambda x, v: imgops.adjust_hue(x, v / 4),
+    "adjust_gamma": imgops.adjust_gamma,
+    "adjust_sharpness": imgops.adjust_sharpness,
+    "solarize": imgops.solarize,
+    "gaussian_blur": lambda x, v: imgops.gaussian_blur(x, 5, v),
+    "blend": lambda x, v: imgops.blend(x, SIDE, v),
+    "pad": lambda x, v: imgops.pad(x, 2, fill=v),
+    "erase": lambda x, v: imgops.erase(x, (3, 3, 9, 9), v),
+    "warp_affine": lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
+}
+
+
+@pytest.mark.parametrize("name", list(NUMBERS))
+def test_a_new_float_does_not_recompile(name: str) -> None:
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(NUMBERS[name], fullgraph=True, backend=counter)
+    for value in (0.11 + step / 13 for step in range(12)):
+        assert bits_equal(compiled(X3, value), NUMBERS[name](X3, value)), value
+    assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
+
+
 def test_tensor_parameters_never_recompile() -> None:
     counter = CompileCounterWithBackend("aot_eager")
 

@@ -1,4 +1,4 @@
-"""The house: which room may look into which, and that every facet of an operator has its signature."""
+"""The package layout: which module may import which, and that every facet of an operator has its signature."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from imgops.autograd.derived import Derived
 ROOT = Path(imgops.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-#: What a room may import; nothing looks upwards.
+#: What each module or subpackage may import; nothing imports upwards.
 ALLOWED = {
     "_check": set(),
     "_layout": set(),
@@ -73,13 +73,13 @@ ALLOWED = {
 }
 
 
-def room(path: Path) -> str:
+def part_of(path: Path) -> str:
     first = path.relative_to(ROOT).parts[0]
     return first.removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    rooms = set()
+def imported_parts(path: Path) -> set[str]:
+    parts = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -92,40 +92,73 @@ def imported_rooms(path: Path) -> set[str]:
         for name in names:
             if name.split(".")[0] == "imgops":
                 part = name.split(".")[1] if "." in name else ""
-                rooms.add(
+                parts.add(
                     ""
                     if hasattr(imgops, "__all__") and part in imgops.__all__ and part not in ALLOWED
                     else part
                 )
-    return rooms
+    return parts
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
-    here = room(path)
-    assert here in ALLOWED, f"{path} is in no known room"
-    assert imported_rooms(path) - {here} <= ALLOWED[here]
+    here = part_of(path)
+    assert here in ALLOWED, f"ALLOWED does not say what {path} may import"
+    assert imported_parts(path) - {here} <= ALLOWED[here]
 
 
 def test_only_the_registry_talks_to_torch_library() -> None:
     for path in FILES:
-        if room(path) not in ("_registry", "_torch_private", "testing"):  # opcheck is of torch.library too
+        if part_of(path) not in ("_registry", "_torch_private", "testing"):  # opcheck is of torch.library too
             assert "torch.library" not in re.sub("``.*?``|:func:`.*?`", "", path.read_text()), path
 
 
 def test_only_one_module_uses_private_names() -> None:
-    for path in FILES:
-        if room(path) == "_torch_private":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "torch"
-            ):
-                assert not node.attr.startswith("_") or node.attr in ("_check", "__version__"), (
-                    f"{path}: torch.{node.attr}"
-                )
+    found = {
+        (str(path.relative_to(ROOT)), name)
+        for path in FILES
+        if part_of(path) != "_torch_private"
+        for name in private_names(path.read_text())
+    }
+    assert not found
+
+
+def private_names(source: str) -> set[str]:
+    """Every name below torch with a private part, imported or written out; torch._check is documented."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            names.add(ast.unparse(node))
+    documented = ("torch._check", "torch.__version__")
+    return {
+        name
+        for name in names
+        if name.startswith("torch.")
+        and any(part.startswith("_") for part in name.split("."))
+        and not name.startswith(documented)
+    }
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from torch.utils._pytree import tree_map",
+        "from torch.utils import _pytree",
+        "import torch._dynamo",
+        "import torch.utils._python_dispatch as dispatch",
+        "x = torch._C._dispatch_dump_table",
+        "x = torch.utils._pytree.tree_map",
+    ],
+)
+def test_private_names_are_seen(source: str) -> None:
+    assert private_names(source)
+    assert not private_names(
+        "import torch\nfrom torch.utils import data\ntorch._check(True)\ntorch.__version__"
+    )
 
 
 def test_files_are_short() -> None:

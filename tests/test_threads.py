@@ -46,6 +46,35 @@ def test_child_process(method: str) -> None:
     assert sums == [int(t.long().sum()) for t in wanted]
 
 
+def test_forks_while_other_threads_run() -> None:
+    """OpenCV's pool holds a lock while it changes size; a child that inherits it locked never returns."""
+    wanted, stop = [int(t.long().sum()) for t in work()], threading.Event()
+
+    def run(threads: int) -> None:
+        while not stop.is_set():
+            torch.set_num_threads(threads)
+            work()
+
+    before = torch.get_num_threads()
+    busy = [threading.Thread(target=run, args=(count,)) for count in (1, 2, 2)]
+    context = multiprocessing.get_context("fork")
+    try:
+        for thread in busy:
+            thread.start()
+        for _ in range(8):
+            queue = context.Queue()
+            process = context.Process(target=child, args=(queue,))
+            process.start()
+            assert queue.get(timeout=60) == wanted
+            process.join(60)
+            assert process.exitcode == 0
+    finally:
+        stop.set()
+        for thread in busy:
+            thread.join()
+        torch.set_num_threads(before)
+
+
 def test_opencv_follows_torch() -> None:
     before = torch.get_num_threads()
     try:

@@ -171,6 +171,11 @@ FILTER2D = OpSpec(
             "filter2d: kernel must be (h, w) or (..., h, w), got shape (3,)",
             lambda x: imgops.filter2d(x, ones(3)),
         ),
+        ErrorInput(
+            ValueError,
+            "filter2d: image must span fewer than 2**31 pixels, got 65536 x 32768",
+            lambda x: imgops.filter2d(x[..., :1, :1].expand(2, 3, 2**16, 2**15), ones(3, 3)),
+        ),
     ),
     reference=filter2d_reference,
     tolerance=_LIKE_OPENCV,
