@@ -1,7 +1,6 @@
 """``python -m benchmarks.calls``: what a call costs beside its kernel, and the codecs beside their peers.
 
-The overhead is the public function's time less that of its kernel filling newly allocated memory, 32 x 32,
-nothing watching. Python's speed differs between machines by several times: the price of ``torch.empty`` and of
+The overhead is the public function's time less that of its kernel filling newly allocated memory, 32 x 32. Python's speed differs between machines by several times: the price of ``torch.empty`` and of
 an empty custom operator, measured in the same rounds, are the scale.
 """
 

@@ -34,7 +34,7 @@ COLUMNS = (
     "kornia",
     "albumentations",
 )
-#: What the issue of each row is: the peer, and how many times as fast imgops is to be.
+#: The target of each row: the peer, and how many times as fast imgops should be.
 GOALS = {
     "SimCLR": {"torchvision tensor": 10.0, "albumentations": 1.0},
     "RandAugment": {"torchvision tensor": 2.0, "torchvision PIL": 1.0},

@@ -59,7 +59,7 @@ def main() -> None:
         print("loss, sharded:    ", " ".join(f"{v:.5f}" for v in history))
         print("loss, one process:", " ".join(f"{v:.5f}" for v in history_alone))
         print(f"largest difference of the patch: {difference:.1e}")
-    dist.barrier()  # nobody leaves while another still sends
+    dist.barrier()  # wait: another process may still be sending
     dist.destroy_process_group()
     assert difference < 1e-6
 

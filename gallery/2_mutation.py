@@ -66,7 +66,7 @@ figure.colorbar(shown, ax=axes, shrink=0.8)
 # Three contracts
 # ---------------
 # **In place.** The first argument is written to and returned; the name ends with an underscore. A gradient is recorded as
-# if the functional operator had been called, and a leaf that wants a gradient is refused, as in PyTorch's own operators:
+# if the functional operator had been called, and a leaf that requires a gradient raises, as in PyTorch's own operators:
 
 leaf = torch.zeros(3, 8, 8, requires_grad=True)
 try:

@@ -132,7 +132,7 @@ done = subprocess.run(command, capture_output=True, text=True, check=True, timeo
 print(done.stdout)
 
 # %%
-# What is not registered is refused by name, never guessed:
+# A facet that is not registered raises an error that names it:
 
 try:
     torch.vmap(lambda data: imgops.decode_image(data))(

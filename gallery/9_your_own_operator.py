@@ -9,7 +9,7 @@ A median filter of OpenCV's, as an operator with everything: one graph, a gradie
 # %%
 # 1. The fake
 # -----------
-# It validates and says what comes out; it never looks at data. The same refusals are raised in eager mode, in a graph and
+# It validates and says what comes out; it never looks at data. The same errors are raised in eager mode, in a graph and
 # on meta tensors.
 
 import cv2

@@ -1,4 +1,4 @@
-"""Validation helpers: every refusal reads ``op: argument must ..., got ...``.
+"""Validation helpers: every error message reads ``op: argument must ..., got ...``.
 
 Nothing here reads tensor data, so the same helpers serve the real kernels, the
 fakes and the meta device. Sizes may be symbolic (``torch.SymInt``): a comparison
@@ -20,7 +20,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
-    """Raise ``error`` in the one grammar that every message has."""
+    """Raise ``error`` with a message in the common grammar."""
     raise error(f"{op}: {must}, got {got}")
 
 
@@ -45,7 +45,7 @@ def is_int32(value: Any) -> bool:
 
 
 def number(value: Any) -> Any:
-    """A size for a message: an error may as well name the number behind a symbol."""
+    """A size as a message shows it: of a symbolic size its current value."""
     try:
         return int(value)
     except RuntimeError:
@@ -196,7 +196,7 @@ _EFFORT: Any = 1 << 16
 
 
 class _Memory:
-    """The addresses of a tensor's elements, in the form that NumPy understands; nobody reads them."""
+    """The addresses of a tensor's elements, in the form that NumPy understands; they are never read."""
 
     def __init__(self, x: Tensor, base: int) -> None:
         size = x.element_size()

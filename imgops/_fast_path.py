@@ -26,7 +26,7 @@ DISPATCH = object()
 def build(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any] | None:
     """``row.fast_path``: ``run`` where every tensor is an ordinary CPU tensor without a gradient.
 
-    Whether a mode, a transform or a tracer is active is the caller's question.
+    The caller checks that no mode, transform or tracer is active.
     """
     if row.contract is Contract.DYNAMIC:
         return None  # the kernel costs far more than the dispatcher

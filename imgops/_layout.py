@@ -83,7 +83,7 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
 def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = True) -> Tensor:
     """Memory of a format that a kernel writes an image into: ``target`` itself where it has it, else a copy.
 
-    Without a wish either format will do, and a copy is planar.
+    By default either format is accepted, and a copy is planar.
     ``copy_back`` brings a copy back at the end, so after an error nothing has been written. ``read``: whether
     the kernel reads what is there.
     """

@@ -48,7 +48,7 @@ def operator(
     """Make a PyTorch operator of a kernel: decorate its typed signature.
 
     The decorated name becomes the function that calls the operator: straight to the CPU kernel when
-    nothing would see the difference, else through the dispatcher. A use for which a facet is missing
+    the dispatcher would do nothing else, otherwise through the dispatcher. A use for which a facet is missing
     raises ``NotImplementedError`` and names the facet.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The table of registered operators: what each one is made of, and what it says where a facet is missing."""
+"""The table of registered operators: their facets, and the errors for facets that are missing."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Gradient:
     backward
         ``backward(ctx, grad)`` returns one gradient, or None, for each argument.
     jvp
-        ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition, or
-        refuses forward mode where there is none.
+        ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition;
+        without one forward mode raises.
     """
 
     setup_context: Callable[..., None]
@@ -115,7 +115,7 @@ def missing(row: Operator, facet: str) -> NoReturn:
 
 
 def missing_facet(row: Operator, facet: str) -> Function:
-    """A function that stands where the facet would, and raises."""
+    """Stands in for a missing facet: a function that raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         missing(row, facet)

@@ -48,7 +48,7 @@ def returned(row: Operator, args: Sequence[Any]) -> Any:
 
 
 def preparation(row: Operator) -> Prepare:
-    """The fake, as often as it is called."""
+    """The fake, run for every call."""
     fake = row.fake
     if row.contract is Contract.FUNCTIONAL:
         return lambda args: fake(*args)
@@ -64,7 +64,7 @@ def preparation(row: Operator) -> Prepare:
 
 
 def remembered(row: Operator) -> Prepare:
-    """The fake of a call on the CPU, remembered.
+    """The fake, run once for each distinct call on the CPU.
 
     What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so an
     output can be allocated, or a call known to be valid, without asking again. Errors are not remembered.
@@ -122,7 +122,7 @@ def remembered(row: Operator) -> Prepare:
 
 
 def _placeholder_size(*, min: int = 0, max: int | None = None) -> int:
-    """Stands for a size that only the kernel will know, where the fake merely validates."""
+    """A placeholder for a size that only the kernel knows, for fakes that merely validate."""
     return min
 
 

@@ -1,4 +1,4 @@
-"""Tensor classes: torchvision's annotated images come out as they went in, DTensors meet plain parameters."""
+"""Tensor subclasses: tv_tensors keep their class, and parameters beside a DTensor are replicated."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
 def is_ordinary(values: Sequence[Any]) -> bool:
-    """Whether none of the tensors among ``values`` is of a class that means something."""
+    """Whether every tensor among ``values`` is a plain tensor or parameter, not a subclass."""
     return all(type(value) in _ORDINARY for value in values if isinstance(value, Tensor))
 
 
 def is_tv_tensor(value: Any) -> bool:
-    """Who never imports torchvision does not load it for this question."""
+    """Whether ``value`` is a tv_tensor. Does not import torchvision."""
     torchvision = sys.modules.get("torchvision.tv_tensors")
     return torchvision is not None and isinstance(value, torchvision.TVTensor)
 
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def like(out: Any, original: Any, **metadata: Any) -> Any:
-    """``out`` in the tv_tensor class of ``original``, which hands its metadata on if it has some."""
+    """``out`` as a tv_tensor of the class of ``original``, with its metadata."""
     if out is None or not is_tv_tensor(original):
         return out
     wrap = getattr(type(original), "wrap", None)  # absent before torchvision 0.29
@@ -43,7 +43,7 @@ def like(out: Any, original: Any, **metadata: Any) -> Any:
 
 
 def placed(values: Sequence[Any]) -> Sequence[Any]:
-    """Beside a DTensor every plain tensor is a parameter that all ranks have: replicated."""
+    """Beside a DTensor every plain tensor is taken for a parameter that all ranks have: replicated."""
     distributed = sys.modules.get("torch.distributed.tensor")
     if distributed is None:
         return values

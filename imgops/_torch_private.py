@@ -82,7 +82,7 @@ def register_gradient(
 
     The stock Autograd kernel of a custom operator fails under ``torch.func.grad`` and gives a silent
     zero tangent in forward mode. This one records a single-level function at each functorch level,
-    runs ``jvp``, and refuses what it cannot do.
+    runs ``jvp``, and raises for what it cannot do.
     """
     opdef.register_autograd(backward, setup_context=setup_context)
     overload = opdef._opoverload
@@ -168,7 +168,7 @@ def register_mutation(
         forward_mode = forward_ad._current_level >= 0 and _any_floating(every)
         if not (tracked or forward_mode):
             return below(keyset, args, out)
-        if recorded is None:  # PyTorch's own words for its own out= functions
+        if recorded is None:  # PyTorch's message for its own out= functions
             raise RuntimeError(
                 f"{opdef._name}(): functions with out=... arguments don't support automatic differentiation, "
                 "but one of the arguments requires grad."
@@ -228,12 +228,12 @@ _deferred: list[Callable[[], None]] = []
 
 
 def when_distributed(action: Callable[[], None]) -> None:
-    """Run ``action`` once DTensor has been imported: nobody pays for its import who does not use it."""
+    """Run ``action`` once DTensor has been imported: imgops does not import DTensor itself."""
     _deferred.append(action)
 
 
 def run_deferred() -> None:
-    """Every way of a DTensor to an operator leads past the Autograd kernel, which calls this first."""
+    """The Autograd kernel, which every DTensor call reaches first, calls this."""
     if _deferred and "torch.distributed.tensor" in sys.modules:
         while _deferred:
             _deferred.pop()()

@@ -38,7 +38,7 @@ def test_eager_dispatched_recorded_and_meta(name: str, error: ErrorInput) -> Non
 
 @pytest.mark.parametrize("error", DISTINCT, ids=str)
 def test_compiled(error: ErrorInput) -> None:
-    """With symbolic sizes too, but for overlaps: whether symbolic strides overlap nobody can tell."""
+    """With symbolic sizes too, but for overlaps: symbolic strides cannot be compared."""
     x = image(error)
     dynamic = None if "overlap" in error.check else True
     check_compiled_raises(error.call, error.message, x, dynamic=dynamic, backend="aot_eager")

@@ -1,4 +1,4 @@
-"""Who must not be bypassed: everything that watches an operator call still sees it."""
+"""The fast path: every mode, transform, tracer and hook that can observe an operator call still does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every operator owes PyTorch, from the specs, by the checks of imgops.testing."""
+"""The generic checks of imgops.testing on every sample of every spec."""
 
 from __future__ import annotations
 
@@ -38,13 +38,24 @@ def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
     return [m for m in makers if not (mutates(sample) and m.format == "expanded")]
 
 
+def every_value(sample: Sample) -> list[Maker]:
+    """Every format, batch and dtype, several of them in each: what is compiled, or checked by opcheck, is slow."""
+    unsigned = (torch.uint16, torch.uint32, torch.uint64)
+    batches = [b for b in BATCHES if 0 not in b]
+    axes = [d for d in sample.dtypes if d not in unsigned], FORMATS, batches
+    several = [[axis[i % len(axis)] for axis in axes] for i in range(max(map(len, axes)))]
+    several.append([sample.dtypes[0], "planar", (0,)])  # opcheck cannot copy an empty tensor in other formats
+    makers = [Maker(*values, device) for device in DEVICES for values in several]
+    return [m for m in makers if not (mutates(sample) and m.format == "expanded")]
+
+
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_registration(sample: Sample) -> None:
-    """Three variants of each sample; every variant of the first sample of each operator."""
+    """Three variants of each sample; of the first sample of each operator every format, batch and dtype."""
     grad = not mutates(sample)  # a leaf that requires a gradient is not to be written to
     makers = [Maker(grad=grad), Maker(format="interleaved", batch=(2,), grad=grad)]
     makers += [Maker(torch.uint8, "sliced")] if torch.uint8 in sample.dtypes else []
-    makers += variants(sample) if sample in FIRST else []
+    makers += every_value(sample) if sample in FIRST else []
     for maker in makers:
         _checks.registration(sample.checked(maker))
 
@@ -129,7 +140,7 @@ def test_compiled(sample: Sample) -> None:
     "sample", [s for s in FIRST if OPERATORS[s.op].row.contract is not Contract.DYNAMIC], ids=str
 )
 def test_compiled_in_every_variant(sample: Sample) -> None:
-    for maker in variants(sample):
+    for maker in every_value(sample):
         _checks.compiled(sample.checked(maker))
 
 

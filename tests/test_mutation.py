@@ -1,4 +1,4 @@
-"""paste_, paste_out, resize_out and accumulate: what is written, and that nothing is before a refusal."""
+"""paste_, paste_out, resize_out and accumulate: what is written, and that an error leaves everything unwritten."""
 
 from __future__ import annotations
 

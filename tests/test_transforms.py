@@ -274,7 +274,7 @@ def test_a_subclass_that_draws_in_its_own_way() -> None:
 
 
 def test_the_end_of_a_pipeline_is_torchvisions_to_the_bit() -> None:
-    """ToDtype and Normalize of uint8 become one table, where nobody can see the difference."""
+    """ToDtype and Normalize of uint8 become one table, where the result is the same."""
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
     for image in (
         picture(),

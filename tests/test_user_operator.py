@@ -72,7 +72,7 @@ def blur(image: Tensor, radius: int = 1) -> Tensor:
     """Mean over a square of pixels."""
 
 
-# A gradient that nobody wrote: it is derived from the decomposition.
+# Its gradient is derived from the decomposition.
 
 
 def gamma_fake(image: Tensor, exponent: Tensor) -> Tensor:

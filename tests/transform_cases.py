@@ -20,7 +20,7 @@ from imgops import transforms as ours
 class Case:
     name: str
     options: dict[str, Any] = field(default_factory=dict)
-    moves: bool = False  # only moves pixels: equal to the bit
+    moves: bool = False  # only moves pixels: bit-exact
     edges: bool = False  # torchvision darkens edges twice (its issue 8083)
     chain: float = (
         0.0  # the part of the pixels that may be off by more than a level, where steps follow steps

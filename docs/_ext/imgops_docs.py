@@ -41,7 +41,7 @@ FAMILIES = {
     "There and back": ["adjoint", "inverse"],
     "Operators of your own": ["operator", "Gradient", "decompositions"],
 }
-#: What a transform, or a functional, is made of: the operators that have its formula, border rule and gradient.
+#: The operators behind each transform and functional, which have its formula, border rule and gradient.
 MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
     for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
@@ -211,7 +211,7 @@ class TransformTable(Parsed):
 
 _FUNCTIONALS = (
     "torchvision's functions, made of imgops' operators: the same names, arguments and defaults. Where torchvision "
-    "takes a number, a tensor of one number a sample is taken too, with a gradient."
+    "takes a number, a tensor of one number per sample is taken too, with a gradient."
 )
 
 

@@ -1,9 +1,9 @@
 """A gradient derived from a decomposition: two products with its Jacobian, each in an operator of its own.
 
 A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both use reverse mode,
-which may run in any context: a vector-Jacobian product is linear, and its transpose is the Jacobian-vector
+which works in any context: a vector-Jacobian product is linear, and its transpose is the Jacobian-vector
 product. Beyond the first order the decomposition itself is differentiated in the open; there forward mode
-is refused, as it would have to run inside a transform of torch.func, which can start no other.
+raises, as it would have to run inside a transform of torch.func, which can start no other.
 """
 
 from __future__ import annotations

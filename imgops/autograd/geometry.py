@@ -1,4 +1,4 @@
-"""Gradients of the warps: pixels go back through the adjoint, positions get the image's slope.
+"""Gradients of the warps: the adjoint for the image, the image's slope at each position for the map.
 
 A matrix is a map of a few numbers: its gradient is the chain rule through the positions that it makes.
 Forward mode is derived from the decompositions.

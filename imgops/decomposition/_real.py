@@ -9,12 +9,12 @@ from imgops import _layout
 
 
 def working(image: Tensor) -> torch.dtype:
-    """What an image is computed in."""
+    """The dtype that an image is computed in."""
     return torch.float64 if image.dtype == torch.float64 else torch.float32
 
 
 def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
-    """A parameter of one number a sample, so that it broadcasts over images."""
+    """A parameter of one number per sample, so that it broadcasts over images."""
     value = value.to(device=image.device, dtype=working(image))
     return value.reshape(
         *value.shape[: value.ndim - core], *(1,) * (3 - core), *value.shape[value.ndim - core :]

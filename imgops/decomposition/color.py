@@ -110,7 +110,7 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     return finished(image, given)
 
 
-#: The steps of a sequence: each of an image and one number a sample.
+#: The steps of a sequence: each of an image and one number per sample.
 STEPS: dict[str, Any] = {
     "brightness": adjust_brightness,
     "contrast": adjust_contrast,

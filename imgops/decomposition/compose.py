@@ -1,4 +1,4 @@
-"""Decompositions of crop, paste and pad: movement, equal to the bit."""
+"""Decompositions of crop, paste and pad: movement, bit-exact."""
 
 from __future__ import annotations
 

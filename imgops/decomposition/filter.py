@@ -18,12 +18,23 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
-    """``cv2.getGaussianKernel``, one a sample; of a sigma of 0 its limit, which leaves an image as it is."""
+    """``cv2.getGaussianKernel``, one per sample; for a sigma of 0 the identity."""
     sigma = sigma.to(image.device, torch.float64)[..., None]
     x = torch.arange(size, dtype=torch.float64, device=image.device) - (size - 1) / 2
     safe = torch.where(sigma > 0, sigma, 1)
     weight = torch.where(sigma > 0, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
     return (weight / weight.sum(-1, keepdim=True)).to(working(image))
+
+
+def median_blur(image: Tensor, kernel_size: int) -> Tensor:
+    height, width = image.shape[-2:]
+    window = torch.arange(kernel_size, device=image.device) - kernel_size // 2
+    y, x = (torch.arange(size, device=image.device)[:, None] + window for size in (height, width))
+    rows = image.index_select(-2, folded("edge", y.flatten(), height))
+    each = rows.index_select(-1, folded("edge", x.flatten(), width))
+    windows = each.unflatten(-1, (width, kernel_size)).unflatten(-3, (height, kernel_size))
+    values = windows.transpose(-3, -2).flatten(-2).sort(-1).values
+    return finished(values[..., kernel_size * kernel_size // 2], image)
 
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:

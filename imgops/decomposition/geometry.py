@@ -13,8 +13,8 @@ from imgops.decomposition._real import finished, working
 from imgops.decomposition._saturate import saturated
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-#: Where a position lies that is infinite, or (to the left and above) no number. Beyond this a border that
-#: repeats one pixel shows nothing else, and positions are folded where it repeats the image.
+#: Positions are clamped to this distance: an infinite one lies there, a NaN lies there to the left and above.
+#: Borders that repeat the image are folded into it first.
 FAR = 2.0**30
 
 

@@ -1,4 +1,4 @@
-"""Fakes of encode_image and decode_image: how long the data are, how large the image is, only they tell."""
+"""Fakes of encode_image and decode_image, whose output sizes depend on the data."""
 
 from __future__ import annotations
 

@@ -19,6 +19,14 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
     return out
 
 
+def median_blur(image: Tensor, kernel_size: int) -> Tensor:
+    out = image_like("median_blur", image)
+    if violates(kernel_size >= 1) or violates(kernel_size % 2 == 1):
+        got = _check.number(kernel_size)
+        fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)
+    return out
+
+
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     out = image_like("filter2d", image)
     _check.choice("filter2d", "border", border, BORDERS)

@@ -112,7 +112,7 @@ def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
 
 
 def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:
-    """``box`` is ``(4,)``, or one a sample; its values are checked by whoever reads them."""
+    """``box`` is ``(4,)``, or one per sample; its values are checked by whoever reads them."""
     if box is None:
         return
     if not antialias:

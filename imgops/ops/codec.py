@@ -1,4 +1,4 @@
-"""encode_image and decode_image: files as tensors, of sizes that only their data tell."""
+"""encode_image and decode_image: image files as tensors; the data decide the output size."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def decode_image(
     mode : {"RGB", "L", "LA", "RGBA"} or imgops.config.DecodeImage
         What the file is converted to: 3, 1, 2 or 4 channels.
     apply_exif_orientation : bool
-        Turn the image as its EXIF data say. The default leaves it as it is stored, as
+        Apply the orientation of the EXIF data. The default keeps the image as stored, as
         :func:`torchvision.io.decode_image` does.
     max_pixels : int
-        Larger images are refused when only the header has been read. The default is Pillow's.
+        Larger images raise as soon as the header has been read. The default is Pillow's.
 
     Returns
     -------
@@ -98,13 +98,13 @@ def decode_image(
     ValueError
         If ``data`` are not a JPEG, PNG or WebP file, are truncated or corrupt as far as the format can tell,
         or hold more than ``max_pixels``. There is no partly decoded image: for that reason
-        ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is refused too.
+        ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` raises too.
     TypeError
         If ``data`` is not a uint8 tensor.
 
     Notes
     -----
-    Reference: ``PIL.Image.open(...).convert(mode)``, equal to the bit: Pillow decodes all three formats (with
+    Reference: ``PIL.Image.open(...).convert(mode)``, bit-exact: Pillow decodes all three formats (with
     libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK goes to RGB by Pillow's formula; converting to
     RGB or L drops alpha and does not blend; of 16 bits the high byte stays, for gray as for color (Pillow
     would clip gray). Of several frames the first is read. A JPEG has no checksum: a wrong bit inside its data

@@ -1,4 +1,4 @@
-"""Color: operators that mix the channels of a pixel, or blend it with what has less color."""
+"""Color operators: brightness, contrast, saturation, hue, grayscale and color matrices."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ def _color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -
 
 
 def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Make an image darker or brighter.
+    """Adjust the brightness of an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is black, 1 the image itself, 2 twice as bright. Any real number.
-        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
-        recompile, and can require a gradient.
+        0 is black, 1 the image itself, 2 twice as bright. Any real number. A tensor on the CPU of shape
+        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        gradient.
 
     Returns
     -------
@@ -120,14 +120,14 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one a sample.
+        If ``factor`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageEnhance.Brightness`, equal to the bit on uint8 (results are truncated).
+    Reference: :class:`PIL.ImageEnhance.Brightness`, bit-exact on uint8 (results are truncated).
     Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
     and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
-    to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
+    to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
 
     Examples
     --------
@@ -140,16 +140,16 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Move every value away from the mean gray of its image, or towards it.
+    """Adjust the contrast of an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is gray all over, 1 the image itself, 2 twice the contrast. Any real number.
-        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
-        recompile, and can require a gradient.
+        0 is gray all over, 1 the image itself, 2 twice the contrast. Any real number. A tensor on the CPU of
+        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
+        require a gradient.
 
     Returns
     -------
@@ -161,15 +161,14 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one a sample, or ``image`` has neither 1 nor 3 channels.
+        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageEnhance.Contrast`, equal to the bit on uint8: the mean of mode L is
-    rounded to a level. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is
-    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
-    formula and is exact to second order; where a value is held at an end of its range it is 0. Under
-    autocast the dtype stays.
+    Reference: :class:`PIL.ImageEnhance.Contrast`, bit-exact on uint8: the mean of mode L is rounded to a
+    level. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
+    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
+    exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
 
     Examples
     --------
@@ -182,16 +181,16 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Take color away, or add some.
+    """Adjust the color saturation of an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is gray, 1 the image itself, 2 twice as colorful. Any real number.
-        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
-        recompile, and can require a gradient.
+        0 is gray, 1 the image itself, 2 twice as colorful. Any real number. A tensor on the CPU of shape
+        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        gradient.
 
     Returns
     -------
@@ -203,14 +202,14 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one a sample, or ``image`` has neither 1 nor 3 channels.
+        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageEnhance.Color`, equal to the bit on uint8. An image of 1 channel stays.
-    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
-    and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
-    to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
+    Reference: :class:`PIL.ImageEnhance.Color`, bit-exact on uint8. An image of 1 channel is returned
+    unchanged. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
+    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
+    exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
 
     Examples
     --------
@@ -224,17 +223,16 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Turn all hues round the color circle.
+    """Adjust the hue of an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        A part of the circle: 0 is the image itself, 1/3 turns red into green, and so does -2/3. Any real
-        number.
-        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
-        recompile, and can require a gradient.
+        The shift, as a fraction of the color circle: 0 returns the image itself, 1/3 turns red into green,
+        and so does -2/3. Any real number. A tensor on the CPU of shape ``()`` or ``(...)`` (one per sample)
+        can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -246,15 +244,15 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one a sample, or ``image`` has neither 1 nor 3 channels.
+        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels.
 
     Notes
     -----
     Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8: HSV in real numbers, for
-    PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1 channel stays.
-    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
-    and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
-    to second order; where a value is held at an end of its range it is 0. Under autocast the dtype stays.
+    PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1 channel is returned
+    unchanged. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
+    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
+    exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
 
     Examples
     --------
@@ -268,14 +266,14 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 def grayscale(image: Tensor, channels: int = 1) -> Tensor:
-    """Keep the luma only.
+    """Convert an image to grayscale.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     channels : {1, 3}
-        How many channels come out, all alike.
+        The number of output channels, all equal.
 
     Returns
     -------
@@ -291,7 +289,7 @@ def grayscale(image: Tensor, channels: int = 1) -> Tensor:
 
     Notes
     -----
-    Reference: ``Image.convert("L")``, equal to the bit on uint8. Floats: 0.299 R + 0.587 G + 0.114 B,
+    Reference: ``Image.convert("L")``, bit-exact on uint8. Floats: 0.299 R + 0.587 G + 0.114 B,
     within 1e-6. Linear; the gradient is derived from the formula. Under autocast the dtype stays.
 
     Examples
@@ -312,7 +310,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range. Any device.
     matrix : Tensor
-        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` has one a sample. CPU;
+        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` has one per sample. CPU;
         it can change between calls without a recompile, and can require a gradient.
 
     Returns
@@ -325,14 +323,13 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``matrix`` is not made of numbers.
     ValueError
-        If ``matrix`` has neither C nor C + 1 columns, or is not one or one a sample.
+        If ``matrix`` has neither C nor C + 1 columns, or is not one or one per sample.
 
     Notes
     -----
     Reference: ``cv2.transform``: within 1 level on uint8 (rounded half to even, clamped to the range) and
-    1e-5 on floats. float64 is computed in double precision; half precision in float32 and rounded once.
-    The gradient is derived from the product; that of uint8's rounding does not exist. Under autocast the
-    dtype stays.
+    1e-5 on floats. float64 is computed in double precision; half precision in float32 and rounded once. The
+    gradient is derived from the product. Under autocast the dtype stays.
 
     Examples
     --------
@@ -347,15 +344,15 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
 
 
 def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
-    """Apply several color operators in an order that is data: the body of ColorJitter.
+    """Apply several color operators in an order that is data: what ColorJitter runs.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     order : Tensor
-        int64, ``(K,)`` or ``(..., K)`` (one order a sample), CPU: which step comes first, second and so
-        on, as a place in ``names``. -1, and whatever is no place, leaves the image as it is.
+        int64, ``(K,)`` or ``(..., K)`` (one order per sample), CPU: which step comes first, second and so
+        on, as an index into ``names``. -1, and any other value that is not an index, skips the step.
     amounts : Tensor
         ``(n,)`` or ``(..., n)``, CPU: the number that each of the n steps gets. It can require a gradient.
     names : str
@@ -377,8 +374,8 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
 
     Notes
     -----
-    Reference: the operators of these names (:func:`adjust_brightness` and so on), one after the other, to
-    the bit on uint8. Changing the order never recompiles, and a step that is not chosen costs nothing.
+    Reference: the operators with these names (:func:`adjust_brightness` and so on), one after the other, to
+    the bit on uint8. Changing the order never recompiles, and a step that is not chosen is not computed.
     The gradient is that of the steps. Under autocast the dtype stays.
 
     Examples

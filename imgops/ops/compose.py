@@ -107,7 +107,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.crop`; equal to the bit, for every dtype. The gradient is exact
+    Reference: :meth:`PIL.Image.Image.crop`; bit-exact, for every dtype. The gradient is exact
     for any value: :func:`paste` of the incoming gradient into zeros. Under autocast the dtype stays.
 
     Examples
@@ -141,8 +141,8 @@ def paste(
         ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. What falls outside is
         clipped. An integer tensor of shape ``(2,)`` is read on the host.
     mask : Tensor, optional
-        ``(..., 1, h, w)``: how much of ``source`` is seen. Floating point in [0, 1], uint8 in
-        [0, 255], or bool. Images that are neither uint8 nor floating point take a bool mask only.
+        ``(..., 1, h, w)``: the weight of ``source``. Floating point in [0, 1], uint8 in [0, 255], or bool.
+        Images that are neither uint8 nor floating point take a bool mask only.
 
     Returns
     -------
@@ -158,12 +158,12 @@ def paste(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.paste`. Without a mask, and with a bool mask, equal to the bit for
-    every dtype. With another mask uint8 is PIL's blend to the bit (a float mask is first rounded to
-    the nearest of 256 levels and clipped), and a floating point image is
-    ``image * (1 - mask) + source * mask``, computed in float32 at least. Gradients go to ``image``,
-    ``source`` and a float ``mask``; they are made of :func:`paste` and :func:`crop`. Under autocast all
-    floating point arguments take the widest dtype among them.
+    Reference: :meth:`PIL.Image.Image.paste`. Without a mask, and with a bool mask, bit-exact for every dtype.
+    With another mask uint8 is PIL's blend to the bit (a float mask is first rounded to the nearest of 256
+    levels and clipped), and a floating point image is ``image * (1 - mask) + source * mask``, computed in
+    float32 at least. Gradients go to ``image``, ``source`` and a float ``mask``; they are made of
+    :func:`paste` and :func:`crop`. Under autocast all floating point arguments take the widest dtype among
+    them.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def paste(
 def paste_arguments(
     op: str, image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None
 ) -> tuple[int, ...]:
-    """Refuse what is no tensor; return left and top."""
+    """Check the types; return left and top."""
     _check.tensor(op, "image", image)
     _check.tensor(op, "source", source)
     if mask is not None:
@@ -191,7 +191,7 @@ def paste_arguments(
 
 
 def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Expand the leading dimensions to common ones; the operator refuses what does not fit.
+    """Expand the leading dimensions to common ones; the operator raises for what does not broadcast.
 
     Sizes are asked by methods: dynamo cannot read the properties of a tv_tensor.
     """
@@ -212,7 +212,7 @@ def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tenso
 
 
 def _wider(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """What two shapes broadcast to, if they do."""
+    """The shape that two shapes broadcast to; None if they do not."""
     if len(a) < len(b):
         a, b = b, a
     kept = len(a) - len(b)

@@ -1,4 +1,4 @@
-"""Filters: each pixel from its neighbors."""
+"""Filters: Gaussian blur, median, correlation with a kernel, sharpness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels.cpu import filter as cpu
 
-__all__ = ["adjust_sharpness", "filter2d", "gaussian_blur"]
+__all__ = ["adjust_sharpness", "filter2d", "gaussian_blur", "median_blur"]
 
 
 @operator(
@@ -24,6 +24,17 @@ __all__ = ["adjust_sharpness", "filter2d", "gaussian_blur"]
     decomposition=decomposition.gaussian_blur,
 )
 def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::median_blur",
+    kernel=cpu.median_blur,
+    fake=fake.median_blur,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.median_blur,
+)
+def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...
 
 
 @operator(
@@ -60,11 +71,11 @@ def gaussian_blur(
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel_size : int, or sequence of 2 int
-        The width, or ``(width, height)``, of the window in pixels, odd.
+        The width, or ``(width, height)``, of the kernel in pixels, odd.
     sigma : float, sequence of 2 float, or Tensor, optional
         The standard deviation in pixels, or those along x and y, not negative; 0 leaves the image as is.
         By default ``0.15 * kernel_size + 0.35``. A CPU tensor of shape ``()``, ``(2,)`` or ``(..., 2)``
-        (one a sample) can change between calls without a recompile, and can require a gradient.
+        (one per sample) can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -80,7 +91,7 @@ def gaussian_blur(
 
     Notes
     -----
-    Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, equal to the bit on uint8 (whose weights have
+    Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, bit-exact on uint8 (whose weights have
     8 bits: within 1 level of the true value) and float32. float64 is computed in double precision, half
     precision in float32 and rounded once. The gradient, for ``image`` and ``sigma``, is derived from the
     formula. Under autocast the dtype stays.
@@ -102,18 +113,58 @@ def gaussian_blur(
     return _gaussian_blur(image, deviation, width, height)
 
 
+def median_blur(image: Tensor, kernel_size: int) -> Tensor:
+    """Replace each value by the median of the window around it.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel_size : int
+        The width and height of the window in pixels, odd.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not an integer.
+    ValueError
+        If ``kernel_size`` is not odd and positive.
+
+    Notes
+    -----
+    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5 that it takes.
+    Larger windows of floats, and float64, are the medians of the same windows. The border is replicated. A
+    window that contains a NaN has an unspecified result. The gradient goes to the pixel that is the median.
+    Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.median_blur(torch.tensor([[[1.0, 1.0, 9.0, 2.0, 3.0]]]), 3)
+    tensor([[[1., 1., 2., 3., 3.]]])
+    """
+    _check.tensor("median_blur", "image", image)
+    size = _check.integer("median_blur", "kernel_size must be an integer", kernel_size)
+    return _median_blur(image, size)
+
+
 def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
-    """Weigh the pixels around each pixel: a correlation.
+    """Correlate an image with a kernel.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel : Tensor
-        ``(h, w)``, or ``(..., h, w)`` for one a sample, CPU. Its middle is at ``(h // 2, w // 2)``. It can
+        ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU. Its anchor is ``(h // 2, w // 2)``. It can
         change between calls without a recompile, and can require a gradient.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image, as for :func:`pad`; constant is 0.
+        The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
     -------
@@ -129,9 +180,10 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.filter2D``, equal to the bit on uint8 and float32; "wrap", which it does not know, is
-    padded first. float64 is computed in double precision, half precision in float32 and rounded once. The
-    gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype stays.
+    Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which it does not support, the
+    image is padded first. float64 is computed in double precision, half precision in float32 and rounded
+    once. The gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype
+    stays.
 
     Examples
     --------
@@ -145,16 +197,15 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
 
 
 def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
-    """Blur or sharpen an image a little.
+    """Adjust the sharpness of an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is smoothed, 1 the image itself, 2 sharper. Any real number.
-        A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample) can change between calls without a
-        recompile, and can require a gradient.
+        0 is smoothed, 1 the image itself, 2 sharper. Any real number. A tensor on the CPU of shape ``()`` or
+        ``(...)`` (one per sample) can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -166,15 +217,15 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one a sample.
+        If ``factor`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageEnhance.Sharpness`, equal to the bit on uint8; the outermost pixels stay,
-    and all of an image that is fewer than 3 pixels wide or high. Floats: the same in real numbers, held
-    in [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The gradient, for
-    ``image`` and ``factor``, is derived from the formula and is exact to second order; where a value is
-    held at an end of its range it is 0. Under autocast the dtype stays.
+    Reference: :class:`PIL.ImageEnhance.Sharpness`, bit-exact on uint8; the outermost pixels are
+    unchanged, and so is an image less than 3 pixels wide or high. Floats: the same in real numbers,
+    clamped to [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The gradient, for
+    ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a
+    value is clamped. Under autocast the dtype stays.
 
     Examples
     --------

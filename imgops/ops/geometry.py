@@ -1,4 +1,4 @@
-"""Geometry: pixels that come from elsewhere in the image."""
+"""Geometry: affine and perspective warps, remap, flips and right-angle rotations."""
 
 from __future__ import annotations
 
@@ -115,25 +115,25 @@ def warp_affine(
     border: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
-    """Move, turn, stretch or shear an image: a matrix says where each position goes.
+    """Apply an affine transformation to an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
-        ``(2, 3)``, or ``(..., 2, 3)`` for one a sample, CPU: it takes a position ``(x, y, 1)`` in
-        ``image`` to one in the result. Whole numbers are the centers of pixels, x goes right and y down. It
-        can change between calls without a recompile, and can require a gradient.
+        ``(2, 3)``, or ``(..., 2, 3)`` for one per sample, CPU: it maps a position ``(x, y, 1)`` in
+        ``image`` to one in the result. Integer coordinates are pixel centers, x points right and y down.
+        It can change between calls without a recompile, and can require a gradient.
     size : sequence of 2 int, optional
         ``(height, width)`` of the result in pixels; by default that of ``image``.
     interpolation : {"nearest", "bilinear", "bicubic"}
-        How values between pixels are made.
+        The interpolation between pixels.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image, as for :func:`pad`.
+        The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is mixed with pixels at the edge as if it lay
-        beside them: no dark fringe.
+        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge:
+        no dark fringe.
 
     Returns
     -------
@@ -149,11 +149,16 @@ def warp_affine(
 
     Notes
     -----
-    Reference: ``cv2.warpAffine``, equal to the bit on uint8 and float32 (from OpenCV 5 on itself within
+    Reference: ``cv2.warpAffine``, bit-exact on uint8 and float32 (from OpenCV 5 on itself within
     half a level of the true value). float64 is computed in double precision throughout; half precision in
     float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to ``matrix`` and
     ``fill``; they are those of the true positions, second order too. Under autocast half precision
     is warped in float32 and stays float32.
+
+    "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
+    that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
+    image sizes outside is computed by PyTorch, within the tolerance, because OpenCV's time grows with the
+    distance.
 
     Examples
     --------
@@ -177,25 +182,25 @@ def warp_perspective(
     border: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
-    """Look at an image from elsewhere: a matrix of homogeneous coordinates moves each position.
+    """Apply a perspective transformation (homography) to an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
-        ``(3, 3)``, or ``(..., 3, 3)`` for one a sample, CPU: it takes a position ``(x, y, 1)`` in
-        ``image`` to one in the result. Whole numbers are the centers of pixels, x goes right and y down. It
-        can change between calls without a recompile, and can require a gradient.
+        ``(3, 3)``, or ``(..., 3, 3)`` for one per sample, CPU: it maps a position ``(x, y, 1)`` in
+        ``image`` to one in the result. Integer coordinates are pixel centers, x points right and y down.
+        It can change between calls without a recompile, and can require a gradient.
     size : sequence of 2 int, optional
         ``(height, width)`` of the result in pixels; by default that of ``image``.
     interpolation : {"nearest", "bilinear", "bicubic"}
-        How values between pixels are made.
+        The interpolation between pixels.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image, as for :func:`pad`.
+        The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is mixed with pixels at the edge as if it lay
-        beside them: no dark fringe.
+        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge:
+        no dark fringe.
 
     Returns
     -------
@@ -211,11 +216,16 @@ def warp_perspective(
 
     Notes
     -----
-    Reference: ``cv2.warpPerspective``, equal to the bit on uint8 and float32 (from OpenCV 5 on itself within
+    Reference: ``cv2.warpPerspective``, bit-exact on uint8 and float32 (from OpenCV 5 on itself within
     half a level of the true value). float64 is computed in double precision throughout; half precision in
     float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to ``matrix`` and
     ``fill``; they are those of the true positions, second order too. Under autocast half precision
     is warped in float32 and stays float32.
+
+    "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
+    that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
+    image sizes outside is computed by PyTorch, within the tolerance, because OpenCV's time grows with the
+    distance.
 
     Examples
     --------
@@ -238,16 +248,16 @@ def remap(
     border: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
-    """Take each pixel from where a map says.
+    """Sample an image at the positions of a map.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     map : Tensor
-        ``(..., 2, height, width)``, float32 or float64, on the device of ``image``: the x and y there that
-        each pixel of the result shows. Whole numbers are the centers of pixels. Its leading dimensions
-        broadcast with those of ``image``. It can require a gradient.
+        ``(..., 2, height, width)``, float32 or float64, on the device of ``image``: the position ``(x, y)``
+        in ``image`` that each pixel of the result is sampled at. Integer coordinates are pixel centers. Its
+        leading dimensions broadcast with those of ``image``. It can require a gradient.
     interpolation, border, fill
         As for :func:`warp_affine`.
 
@@ -265,11 +275,11 @@ def remap(
 
     Notes
     -----
-    Reference: ``cv2.remap`` with a float32 map, equal to the bit on uint8 and float32; a float64 map, and a
-    float64 image, are computed in double precision. A position that is not finite shows the border.
-    Gradients go to ``image`` by the registered adjoint, to ``map`` and to ``fill``, second order too; where a
-    position crosses a pixel's center the slope to its right, or below it, counts. Under autocast half
-    precision is sampled in float32 and stays float32.
+    Reference: ``cv2.remap`` with a float32 map, bit-exact on uint8 and float32; a float64 map, and a float64
+    image, are computed in double precision. A position that is not finite shows the border. Gradients go to
+    ``image`` by the registered adjoint, to ``map`` and to ``fill``, second order too; at a pixel center the
+    derivative is the one to its right, or below it. Under autocast half precision is sampled in float32 and
+    stays float32.
 
     Examples
     --------
@@ -292,14 +302,14 @@ def remap(
 
 
 def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
-    """Mirror an image.
+    """Flip an image.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
     direction : {"horizontal", "vertical", "both"}
-        Left and right change places, top and bottom, or both.
+        "horizontal" swaps left and right, "vertical" swaps top and bottom.
 
     Returns
     -------
@@ -313,8 +323,8 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.flip``, equal to the bit for every dtype. No operator of its own: PyTorch's ``flip`` has
-    every facet. The gradient is exact. Under autocast the dtype stays.
+    Reference: ``cv2.flip``, bit-exact for every dtype. Runs PyTorch's own ``flip``. The gradient is exact.
+    Under autocast the dtype stays.
 
     Examples
     --------
@@ -332,14 +342,14 @@ _DIRECTIONS = {"horizontal": (-1,), "vertical": (-2,), "both": (-2, -1)}
 
 
 def rotate90(image: Tensor, turns: int = 1) -> Tensor:
-    """Turn an image by right angles.
+    """Rotate an image by multiples of 90 degrees.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
     turns : int
-        Quarters of a circle, counter-clockwise; negative ones go clockwise.
+        The number of quarter turns, counterclockwise; negative values rotate clockwise.
 
     Returns
     -------
@@ -355,8 +365,8 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
 
     Notes
     -----
-    Reference: ``Image.transpose(ROTATE_90)``, equal to the bit for every dtype. No operator of its own:
-    PyTorch's ``rot90`` has every facet. The gradient is exact. Under autocast the dtype stays.
+    Reference: ``Image.transpose(ROTATE_90)``, bit-exact for every dtype. Runs PyTorch's own ``rot90``. The
+    gradient is exact. Under autocast the dtype stays.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Levels: operators that map single values, on uint8 through a table of 256."""
+"""Levels: operators that map each value on its own; on uint8 through a table of 256."""
 
 from __future__ import annotations
 
@@ -80,17 +80,18 @@ def _lut(image: Tensor, table: Tensor) -> Tensor: ...
 
 
 def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1) -> Tensor:
-    """Raise every value to a power.
+    """Apply gamma correction: ``gain * image ** gamma``.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     gamma : float or Tensor
-        The power: below 1 dark parts become brighter, above 1 darker. A tensor on the CPU of shape ``()``
-        or ``(...)`` (one a sample) can change between calls without a recompile, and can require a gradient.
+        The exponent: below 1 brightens the shadows, above 1 darkens them. A tensor on the CPU of shape ``()``
+        or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        gradient.
     gain : float or Tensor
-        What the result is multiplied with; as ``gamma``.
+        Multiplies the result; the same forms as ``gamma``.
 
     Returns
     -------
@@ -102,12 +103,12 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     TypeError
         If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
     ValueError
-        If a parameter is not one value or one a sample.
+        If a parameter is not one value or one per sample.
 
     Notes
     -----
     Reference: ``Image.point`` with the table that torchvision makes, ``255.999 * gain * (level / 255) **
-    gamma`` in double precision, equal to the bit on uint8. Floats: ``gain * image ** gamma``, clamped to [0,
+    gamma`` in double precision, bit-exact on uint8. Floats: ``gain * image ** gamma``, clamped to [0,
     1], within 1e-5. The gradient, for all three, is derived from the formula. Under autocast the dtype
     stays.
 
@@ -123,14 +124,14 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
 
 
 def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
-    """Keep the first bits of every value.
+    """Reduce the number of bits of every value.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     bits : int or Tensor
-        How many bits are kept, held in [1, 8]. A tensor on the CPU of shape ``()`` or ``(...)`` (one a
+        The number of bits to keep, clamped to [1, 8]. A tensor on the CPU of shape ``()`` or ``(...)`` (one a
         sample) can change between calls without a recompile.
 
     Returns
@@ -143,13 +144,13 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``bits`` is not made of numbers.
     ValueError
-        If ``bits`` is not one value or one a sample.
+        If ``bits`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.posterize`, equal to the bit on uint8. Floats: the highest of 2 ** bits
-    levels of [0, 1) that a value reaches, as torchvision has it. Piecewise constant: the gradient is 0.
-    Under autocast the dtype stays.
+    Reference: :func:`PIL.ImageOps.posterize`, bit-exact on uint8. Floats: rounded down to one of 2 ** bits
+    levels of [0, 1), as in torchvision. Piecewise constant: the gradient is 0. Under autocast the dtype
+    stays.
 
     Examples
     --------
@@ -162,15 +163,15 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
-    """Invert what is bright.
+    """Invert all values from a threshold on.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     threshold : float or Tensor
-        Values from this one on are inverted. A tensor on the CPU of shape ``()`` or ``(...)`` (one a sample)
-        can change between calls without a recompile.
+        Values equal to it or above are inverted. A tensor on the CPU of shape ``()`` or ``(...)`` (one per
+        sample) can change between calls without a recompile.
 
     Returns
     -------
@@ -182,11 +183,11 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``threshold`` is not made of numbers.
     ValueError
-        If ``threshold`` is not one value or one a sample.
+        If ``threshold`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.solarize`, equal to the bit on uint8. Floats: ``1 - image`` there. The
+    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` there. The
     gradient is 1 or -1 for ``image`` and 0 for ``threshold``, as it is almost everywhere. Under autocast
     the dtype stays.
 
@@ -201,7 +202,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
 
 
 def invert(image: Tensor) -> Tensor:
-    """The negative of an image.
+    """Invert the values of an image.
 
     Parameters
     ----------
@@ -222,8 +223,8 @@ def invert(image: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.invert`, equal to the bit on uint8; floats: ``1 - image``. No operator
-    of its own: PyTorch's subtraction has every facet. Under autocast the dtype stays.
+    Reference: :func:`PIL.ImageOps.invert`, bit-exact on uint8; floats: ``1 - image``. Runs
+    PyTorch's own subtraction. Under autocast the dtype stays.
 
     Examples
     --------
@@ -238,7 +239,7 @@ def invert(image: Tensor) -> Tensor:
 
 
 def autocontrast(image: Tensor) -> Tensor:
-    """Stretch each channel over the whole range.
+    """Maximize the contrast of each channel: stretch its values over the whole range.
 
     Parameters
     ----------
@@ -259,8 +260,8 @@ def autocontrast(image: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, equal to the bit on uint8; a channel of
-    one level stays. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
+    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
+    one level is unchanged. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
     formula, through the darkest and the brightest value too. Under autocast the dtype stays.
 
     Examples
@@ -274,7 +275,7 @@ def autocontrast(image: Tensor) -> Tensor:
 
 
 def equalize(image: Tensor) -> Tensor:
-    """Spread the levels of each channel evenly.
+    """Equalize the histogram of each channel.
 
     Parameters
     ----------
@@ -295,7 +296,7 @@ def equalize(image: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.equalize`, equal to the bit on uint8. Floats go through 256 levels, as
+    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats go through 256 levels, as
     torchvision's do. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
 
     Examples
@@ -310,14 +311,14 @@ def equalize(image: Tensor) -> Tensor:
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
-    """Look every value up in a table.
+    """Apply a lookup table to every value.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8. Any device.
     table : Tensor
-        ``(256,)``, one for each channel ``(C, 256)``, or one a sample ``(..., 1 or C, 256)``; any dtype;
+        ``(256,)``, one for each channel ``(C, 256)``, or one per sample ``(..., 1 or C, 256)``; any dtype;
         CPU. It can change between calls without a recompile, and can require a gradient.
 
     Returns
@@ -334,8 +335,8 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.LUT``, equal to the bit. The gradient of a floating point ``table`` is the sum over
-    the pixels that looked a value up. Under autocast the dtype stays.
+    Reference: ``cv2.LUT``, bit-exact. The gradient of a floating point ``table`` is the sum over
+    the pixels that use an entry. Under autocast the dtype stays.
 
     Examples
     --------

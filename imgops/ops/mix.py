@@ -42,7 +42,7 @@ def _blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor: ...
 def erase(
     image: Tensor, boxes: Sequence[int] | Tensor, value: float | Sequence[float] | Tensor = 0
 ) -> Tensor:
-    """Put a color, or other pixels, into a box: the same box for a batch, or one for each sample.
+    """Overwrite a box with a color or with other pixels: one box for a batch, or one per sample.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def erase(
     boxes : sequence of 4 int, or Tensor
         ``(left, top, right, bottom)`` in pixels, ``right`` and ``bottom`` exclusive; what lies outside the
         image is clipped, and an empty box changes nothing. An int64 tensor on the CPU of shape ``(4,)`` or
-        ``(..., 4)`` (one a sample) can change between calls without a recompile.
+        ``(..., 4)`` (one per sample) can change between calls without a recompile.
     value : number, sequence of numbers or Tensor
-        One number, one a channel, or the pixels of a whole image ``(..., C, H, W)``, of which the box is
+        One number, one per channel, or the pixels of a whole image ``(..., C, H, W)``, of which the box is
         taken. A tensor has the dtype and device of ``image``, and can require a gradient; numbers are rounded
         and clamped to the range of an integer image, as :func:`pad` does it.
 
@@ -71,7 +71,7 @@ def erase(
 
     Notes
     -----
-    Reference: ``Image.paste`` of a color or of the other image's box; equal to the bit for every dtype.
+    Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype.
     The gradient goes to ``image`` outside of the box and to ``value`` inside, exact. Under autocast the
     dtype stays.
 
@@ -105,15 +105,15 @@ def erase(
 
 
 def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
-    """Mix two images: the body of MixUp.
+    """Blend two images: what MixUp runs.
 
     Parameters
     ----------
     image, other : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range, of one shape, dtype and device.
     weight : float or Tensor
-        How much of ``other`` is seen: 0 gives ``image``, 1 ``other``. Any real number. A tensor on the CPU of
-        shape ``()`` or ``(...)`` (one a sample) can change between calls without a recompile, and can
+        The weight of ``other``: 0 gives ``image``, 1 gives ``other``. Any real number. A tensor on the CPU of
+        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
         require a gradient.
 
     Returns
@@ -130,7 +130,7 @@ def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.Image.blend`, equal to the bit on uint8 (truncated, clamped to the range). Floats:
+    Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range). Floats:
     ``image * (1 - weight) + other * weight``, within 1e-6; half precision is computed in float32 and
     rounded once. The gradient, for all three, is derived from the formula. Under autocast the dtype
     stays.

@@ -1,4 +1,4 @@
-"""paste_, paste_out and accumulate: writing to memory that the caller has."""
+"""paste_, paste_out and accumulate: writing to memory of the caller."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def paste_(
 
 
 def _broadcast_to(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """``image`` keeps its shape; what does not fit it is left for the operator to refuse."""
+    """``image`` keeps its shape; the operator raises for what does not fit."""
     wider, expanded, mask_expanded = broadcast(image, source, mask)
     if wider.shape == image.shape:
         return expanded, mask_expanded
@@ -117,7 +117,7 @@ def paste_out(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Put one image onto another, into memory that is there already: a sample of a batch, a reused buffer.
+    """Put one image onto another, into existing memory: a sample of a batch, or a reused buffer.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def paste_out(
 
     Notes
     -----
-    Reference: the result of :func:`paste`, to the bit. Under autocast the dtype stays.
-    In a compiled graph ``out`` must be contiguous, as for every out= function.
+    Reference: the result of :func:`paste`, to the bit. Under autocast the dtype stays. In a compiled graph
+    ``out`` must be contiguous, as for every out= function.
 
     Examples
     --------

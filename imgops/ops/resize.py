@@ -125,7 +125,8 @@ def resize(
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
         "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos".
     antialias : bool
-        Whose resampling: PIL's, which widens the filter when it shrinks, or OpenCV's, which does not.
+        True for PIL's resampling, which widens the filter when it shrinks; False for OpenCV's, which does
+        not.
     box : sequence of 4 float, or Tensor, optional
         ``(left, top, right, bottom)``: the region of ``image`` to resize, in pixels, within the image.
         Only with ``antialias=True``. A float64 tensor on the CPU of shape ``(4,)`` or ``(..., 4)`` (one a
@@ -148,10 +149,10 @@ def resize(
 
     Notes
     -----
-    References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8: equal to the bit; mode F
+    References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8: bit-exact; mode F
     for float32: within 1e-5), and ``cv2.resize`` with INTER_NEAREST, LINEAR, CUBIC, AREA or LANCZOS4 (of
     each plane of a planar image, of the HWC array of an interleaved one: OpenCV's own results differ
-    between the two in the last bit of a float): equal to the bit on uint8 and float32. float64 is
+    between the two in the last bit of a float): bit-exact on uint8 and float32. float64 is
     computed in double precision throughout; float16 and bfloat16 are the float32 result, rounded
     once. The operator is linear; its gradient is the registered adjoint, exact for any value. Under autocast
     half precision is resized in float32 and stays float32.
@@ -178,7 +179,7 @@ def resized_crop(
     *,
     antialias: bool = True,
 ) -> Tensor:
-    """Cut a box out of an image and resize it: the same box for a batch, or one for each sample.
+    """Crop a box out of an image and resize it: one box for a batch, or one per sample.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def resized_crop(
         ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
     boxes : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
-        (one a sample) on the CPU can change between calls without a recompile. Integers (int64) are cut out
+        (one per sample) on the CPU can change between calls without a recompile. Integers (int64) are cut out
         first: nothing around the box is seen. Real numbers (float64) are a region of the image, and the
         filter reads the pixels around it; only with ``antialias=True``.
     size : sequence of 2 int
@@ -211,8 +212,8 @@ def resized_crop(
     Notes
     -----
     References: integers ``image.crop(box).resize(size)`` of PIL, or ``cv2.resize`` of the slice; real numbers
-    ``image.resize(size, box=box)`` of PIL; with the differences of :func:`resize`. A box of the very size
-    is a copy. Linear in ``image``; its gradient is the registered adjoint, exact for any value. Under
+    ``image.resize(size, box=box)`` of PIL; with the differences of :func:`resize`. A box of the output's size
+    is copied. Linear in ``image``; its gradient is the registered adjoint, exact for any value. Under
     autocast half precision is resized in float32 and stays float32.
 
     Examples
@@ -249,7 +250,7 @@ def resize_out(
     box: Sequence[float] | Tensor | None = None,
     out: Tensor,
 ) -> Tensor:
-    """Resize an image into memory that is there already: a sample of a batch, a buffer that is used again.
+    """Resize an image into existing memory: a sample of a batch, or a reused buffer.
 
     Parameters
     ----------
@@ -274,8 +275,8 @@ def resize_out(
 
     Notes
     -----
-    Reference: the result of :func:`resize`, to the bit. Under autocast the dtype stays.
-    In a compiled graph ``out`` must be contiguous, as for every out= function.
+    Reference: the result of :func:`resize`, to the bit. Under autocast the dtype stays. In a compiled graph
+    ``out`` must be contiguous, as for every out= function.
 
     Examples
     --------
@@ -315,7 +316,7 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
             _check.fail(TypeError, op, must, type(value).__name__)
     if torch.compiler.is_compiling():  # the kernel asks whether it lies in the image
         return _check.graph_tensor(list(box))
-    # Numbers are refused here, in eager and meta calls alike; a tensor where it is read.
+    # Numbers are checked here, in eager and meta calls alike; a tensor where it is read.
     _check.image(op, "image", image)
     _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

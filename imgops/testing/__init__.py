@@ -1,4 +1,4 @@
-"""What every operator owes PyTorch: checks for any operator of ``imgops.operator``."""
+"""Generic checks for any operator made by ``imgops.operator``."""
 
 from imgops.testing._call import Call as Call
 from imgops.testing._run import check_operator as check_operator

@@ -59,7 +59,7 @@ class Call:
 
     @cached_property
     def differentiable(self) -> list[str]:
-        """The tensors that a gradient can be asked for: floating point, and not refused by name."""
+        """The tensors that a gradient can be asked for: floating point, and differentiable by its row."""
         if self.row.autograd is None:
             return []
         return [n for n in self.names if self.bound.arguments[n].is_floating_point() and not self._refused(n)]
@@ -69,7 +69,7 @@ class Call:
             self.outputs(**{name: self.bound.arguments[name].detach().clone().requires_grad_()})
         except NotImplementedError:
             return True
-        except RuntimeError:  # an out= call, which refuses every gradient
+        except RuntimeError:  # an out= call, which is never differentiable
             return False
         return False
 
@@ -100,7 +100,7 @@ class Call:
         return torch.export.export(module, tensors), tensors
 
     def double(self) -> Call | None:
-        """The call in double precision; None where the operator has no gradient, or refuses float64."""
+        """The call in double precision; None where the operator has no gradient, or does not take float64."""
         if not self.differentiable:
             return None
         arguments = {

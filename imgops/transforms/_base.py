@@ -61,7 +61,7 @@ class Ours:
         return self(*inputs)  # type: ignore[operator]
 
     def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
-        """Add the draws to a plan; returns the shape of the image that comes out, None if nobody knows."""
+        """Add the draws to a plan; returns the shape of the image that comes out, None if it is unknown."""
         return self._after(*shape)
 
     def _after(self, channels: int, height: int, width: int) -> Sequence[int]:

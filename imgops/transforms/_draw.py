@@ -98,7 +98,7 @@ class Plan:
 
     ``add`` is called in the order in which the transforms will ask for their numbers. ``gate`` holds the
     conditions under which one is made at all: numbers of earlier draws, ``[step, column, value]`` with null
-    for any value above 0. A plan is for one kind of draw: one a sample, or one for all.
+    for any value above 0. A plan is for one kind of draw: one per sample, or one for all.
     """
 
     def __init__(self, batch: int | None, inside: bool) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """``rule`` where every sample may draw for itself; else a refusal, or one draw for all."""
+    """``rule`` where every sample may draw for itself; else an error, or one draw for all."""
 
     def randomized(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
         if info.randomness == "error":

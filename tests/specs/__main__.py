@@ -25,7 +25,7 @@ def gradient(spec: OpSpec) -> str:
         return f"`{row.adjoint}`{forward}"
     if row.contract in (Contract.INPLACE, Contract.BUFFERS):
         return "yes"
-    return "refused, as PyTorch does" if row.contract is Contract.OUT else "–"
+    return "an error, as in PyTorch" if row.contract is Contract.OUT else "–"
 
 
 def decomposition(spec: OpSpec) -> str:

@@ -1,4 +1,4 @@
-"""gaussian_blur, filter2d and adjust_sharpness."""
+"""gaussian_blur, median_blur, filter2d and adjust_sharpness."""
 
 from __future__ import annotations
 
@@ -112,6 +112,73 @@ GAUSSIAN_BLUR = OpSpec(
         lambda x: chw(cv2.GaussianBlur(photo_frame(x), (9, 9), 1.5)),
     ),
     benchmarks=(Benchmark("blur", "cv2.GaussianBlur, 9 x 9", _blur_calls),),
+)
+
+
+# -- median_blur -------------------------------------------------------------------------------------
+
+
+def median_reference(image: Array, size: int) -> Array:
+    """OpenCV for its types and sizes; else NumPy's median of each window."""
+    if image.dtype == np.uint8 or (image.dtype == np.float32 and size <= 5):
+        return np.concatenate([by_opencv(plane[None], lambda a: cv2.medianBlur(a, size)) for plane in image])
+    around = [(0, 0), (size // 2, size // 2), (size // 2, size // 2)]
+    wide = np.pad(image, around, mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(wide, (size, size), (1, 2)), (-2, -1))
+
+
+def _median_calls(case: Any) -> bench.Calls:
+    from kornia import filters
+
+    x, arrays = case.image(), case.arrays(case.image())
+    return (
+        lambda: imgops.median_blur(x, 5),
+        lambda: [cv2.medianBlur(a, 5) for a in arrays],
+        None,
+        bench.of_floats(x, lambda y: filters.median_blur(y, (5, 5))),
+    )
+
+
+def _median_of_windows(x: Tensor) -> Tensor:
+    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (1, 1, 1, 1), mode="replicate")
+    windows = F.unfold(wide, 3).reshape(-1, 9, *x.shape[-2:])
+    return windows.median(1).values.reshape(x.shape)
+
+
+MEDIAN_BLUR = OpSpec(
+    "median_blur",
+    samples=(
+        Sample("three", lambda m: (m.image(3, 7, 6), 3)),
+        Sample("five", lambda m: (m.image(5, 6, 8), 5)),
+        Sample("seven", lambda m: (m.image(2, 8, 5), 7)),
+        Sample("one", lambda m: (m.image(3, 4, 5), 1)),
+        Sample("one-row", lambda m: (m.image(3, 1, 5), 3), edge=True),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "median_blur: kernel_size must be odd and positive, got 4",
+            lambda x: imgops.median_blur(x, 4),
+        ),
+        ErrorInput(
+            TypeError,
+            "median_blur: kernel_size must be an integer, got tuple (3, 3)",
+            lambda x: imgops.median_blur(x, (3, 3)),
+        ),
+    ),
+    reference=median_reference,
+    decomposed={},
+    plain=Plain(lambda x: imgops.median_blur(x, 3), _median_of_windows, (_UNIT,)),
+    reference_name="`cv2.medianBlur`",
+    decomposed_difference="0",
+    section="Filters",
+    formula=r"y_{i,j} = \operatorname{median}\{x_{i+u,\,j+v} : |u|, |v| \le \lfloor k/2 \rfloor\}",
+    border="edge (BORDER_REPLICATE)",
+    photo=(
+        lambda x: imgops.median_blur(x, 5),
+        lambda x: chw(cv2.medianBlur(photo_frame(x), 5)),
+    ),
+    benchmarks=(Benchmark("median", "cv2.medianBlur, 5 x 5", _median_calls),),
 )
 
 
@@ -271,4 +338,4 @@ ADJUST_SHARPNESS = OpSpec(
     benchmarks=(Benchmark("sharpness", "PIL.ImageEnhance.Sharpness (uint8)", _sharpness_calls),),
 )
 
-SPECS = (GAUSSIAN_BLUR, FILTER2D, ADJUST_SHARPNESS)
+SPECS = (GAUSSIAN_BLUR, MEDIAN_BLUR, FILTER2D, ADJUST_SHARPNESS)

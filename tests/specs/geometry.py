@@ -47,7 +47,7 @@ def _nearest(name: str) -> dict[str, Any]:
 def _warp(
     id: str, matrix: Tensor, *rest: Any, shape: Any = (3, 7, 9), each: bool = False, **options: Any
 ) -> Sample:
-    """One matrix; ``each``: one a sample, each a little farther."""
+    """One matrix; ``each``: one per sample, each a little farther."""
 
     def arguments(m: Maker) -> tuple[Any, ...]:
         value = matrix * m.per_sample(1, 0.9, 1.07).detach()[..., None, None] if each else matrix

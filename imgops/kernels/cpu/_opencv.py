@@ -42,7 +42,7 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     """
     if out.numel() == 0:
         return True
-    if image.dtype in HALF:
+    if image.dtype in HALF and torch.float32 in types:
         single = torch.empty_like(out, dtype=torch.float32)
         on_planes(single, image.detach().float(), types, work)
         out.copy_(single)

@@ -1,4 +1,4 @@
-"""CPU kernels of encode_image and decode_image: Pillow's codecs, held to whole images and clear errors."""
+"""CPU kernels of encode_image and decode_image: Pillow's; a file gives a whole image or one error."""
 
 from __future__ import annotations
 

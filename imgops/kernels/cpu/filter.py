@@ -16,7 +16,13 @@ from torch import Tensor
 from imgops import _check
 from imgops.decomposition import filter as formula
 from imgops.kernels.cpu import _opencv, _pil, native
-from imgops.kernels.cpu._common import array_per_image, in_format_of, number_per_image, run_decomposition
+from imgops.kernels.cpu._common import (
+    HALF,
+    array_per_image,
+    in_format_of,
+    number_per_image,
+    run_decomposition,
+)
 
 #: PIL's SMOOTH, without its divisor.
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
@@ -90,6 +96,36 @@ def _cuts_windows() -> bool:
         if not np.array_equal(whole, cut):
             return False
     return True
+
+
+def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
+    types = (torch.uint8, torch.float32) if kernel_size <= 5 else (torch.uint8,)
+
+    def blur(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
+        for source, target in zip(sources, targets, strict=True):
+            if source.ndim == 3 and source.shape[2] == 2:  # OpenCV takes 1, 3 or 4 channels
+                for channel, values in enumerate(cv2.split(source)):
+                    target[..., channel] = cv2.medianBlur(values, kernel_size)
+            else:
+                cv2.medianBlur(source, kernel_size, target)
+
+    if _opencv.on_planes(out, image, types, blur):
+        return
+    single = image.detach().float() if image.dtype in HALF else image.detach()
+    found = torch.empty(image.shape, dtype=single.dtype)
+    for plane, target in zip(single.flatten(0, -3).numpy(), found.flatten(0, -3).numpy(), strict=True):
+        _median_of_windows(plane, target, kernel_size)
+    out.copy_(found)
+
+
+def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None:
+    """Row by row: all windows of an image would need much memory."""
+    middle = size * size // 2
+    wide = np.pad(plane, size // 2, mode="edge")
+    for row, windows in zip(
+        target, np.lib.stride_tricks.sliding_window_view(wide, (size, size)), strict=True
+    ):
+        row[:] = np.partition(windows.reshape(len(row), -1), middle)[:, middle]
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:

@@ -1,7 +1,7 @@
-"""The honest first form on an accelerator: to the host, the CPU kernel, and back.
+"""Host fallback for accelerators: copy to the host, run the CPU kernel, copy back.
 
 One copy each way for a whole batch; on CUDA through pinned memory, so that the copy runs at the
-speed of the bus. Devices without pinned memory (mps, xpu) take the same way with ordinary memory.
+speed of the bus. Devices without pinned memory (mps, xpu) use ordinary memory.
 """
 
 from __future__ import annotations

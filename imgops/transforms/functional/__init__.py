@@ -1,7 +1,7 @@
 """torchvision's ``transforms.v2.functional``, with imgops' operators for images, videos and masks.
 
 Every name of torchvision's module is here. Those in ``OURS`` take their pixels from PIL and OpenCV, and their
-parameters as numbers or as tensors of one number a sample; bounding boxes, keypoints and PIL images go to
+parameters as numbers or as tensors of one number per sample; bounding boxes, keypoints and PIL images go to
 torchvision's own kernels. Every other name is torchvision's function itself.
 """
 

@@ -37,7 +37,10 @@ _ALIASES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
 KERNELS: dict[str, Function] = {
     name: value
     for name, value in vars(_kernels).items()
-    if inspect.isfunction(value) and value.__module__ == _kernels.__name__ and hasattr(reference, name)
+    if inspect.isfunction(value)
+    and value.__module__ == _kernels.__name__
+    and not name.startswith("_")
+    and hasattr(reference, name)
 }
 #: Arithmetic that ATen does as well as anybody: torchvision's own functions of a tensor.
 KERNELS |= {"to_dtype": reference.to_dtype_image, "normalize": reference.normalize_image}
