@@ -152,7 +152,7 @@ def decompositions() -> dict[Any, Function]:
     """Every operator that has a decomposition into core ATen, with it.
 
     For :meth:`torch.export.ExportedProgram.run_decompositions`: what that makes of an exported program runs
-    where imgops is not installed. ``encode_image`` and ``decode_image`` have none: ATen has no codecs.
+    where imgops is not installed. The codecs have none in ATen.
     In-place and out= functions of imgops need none: from torch 2.13 on an exported program holds functional
     operators where one was called.
 

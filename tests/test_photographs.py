@@ -40,7 +40,7 @@ def steps(module: Any) -> dict[str, Any]:
         "blur": module.Compose([module.Resize(120), module.GaussianBlur(23)]),
         "jitter": module.ColorJitter(**jitter),
         "sharpness": module.RandomAdjustSharpness(1.6, p=1.0),
-        "equalize": module.RandomEqualize(p=1.0),
+        "histogram": module.RandomEqualize(p=1.0),
     }
 
 

@@ -12,6 +12,7 @@ from checks import bits_equal
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import imgops
+from tests.specs import SPECS
 
 
 def draws(seed: int, count: int = 50) -> list[tuple[int, ...]]:
@@ -65,29 +66,12 @@ def test_at_most_two_compilations(name: str, grad: bool) -> None:
     assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
 
 
-X3, SIDE = X[:1], torch.rand(1, 3, 32, 36)
-NUMBERS: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
-    "adjust_brightness": imgops.adjust_brightness,
-    "adjust_contrast": imgops.adjust_contrast,
-    "adjust_saturation": imgops.adjust_saturation,
-    "adjust_hue": lambda x, v: imgops.adjust_hue(x, v / 4),
-    "adjust_gamma": imgops.adjust_gamma,
-    "adjust_sharpness": imgops.adjust_sharpness,
-    "solarize": imgops.solarize,
-    "gaussian_blur": lambda x, v: imgops.gaussian_blur(x, 5, v),
-    "blend": lambda x, v: imgops.blend(x, SIDE, v),
-    "pad": lambda x, v: imgops.pad(x, 2, fill=v),
-    "erase": lambda x, v: imgops.erase(x, (3, 3, 9, 9), v),
-    "warp_affine": lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
-}
-
-
-@pytest.mark.parametrize("name", list(NUMBERS))
+@pytest.mark.parametrize("name", [n for n, spec in SPECS.items() if spec.of_number])
 def test_a_new_float_does_not_recompile(name: str) -> None:
-    counter = CompileCounterWithBackend("aot_eager")
-    compiled = torch.compile(NUMBERS[name], fullgraph=True, backend=counter)
+    call, counter = SPECS[name].of_number, CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(call, fullgraph=True, backend=counter)
     for value in (0.11 + step / 13 for step in range(12)):
-        assert bits_equal(compiled(X3, value), NUMBERS[name](X3, value)), value
+        assert bits_equal(compiled(X, value), call(X, value)), value
     assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
 
 

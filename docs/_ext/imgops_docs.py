@@ -249,6 +249,13 @@ def reset(conf: Any, where: str) -> None:
     torch._logging.set_logs(all=logging.ERROR)
 
 
+def _sources() -> str:
+    """The text of all docstrings, tutorials and pages."""
+    return "".join(
+        p.read_text() for n in ("imgops/**/*.py", "gallery/*.py", "docs/*.rst") for p in ROOT.glob(n)
+    )
+
+
 #: Stand-ins for other projects' inventories: (domain:role, name, page)
 _NAMES: dict[str, list[tuple[str, str, str]]] = {
     "python": [("py:module", "io", "library/io.html#module-$")],
@@ -274,19 +281,8 @@ _NAMES: dict[str, list[tuple[str, str, str]]] = {
         ("py:class", f"torchvision.transforms.v2.{n}", "generated/$.html#$") for n in transforms.OURS
     ],
     "PIL": [
-        *(
-            ("py:method", f"PIL.Image.Image.{n}", "reference/Image.html#$")
-            for n in ("crop", "paste", "resize", "convert", "save", "point")
-        ),
-        *(("py:function", f"PIL.Image.{n}", "reference/Image.html#$") for n in ("open", "blend")),
-        *(
-            ("py:class", f"PIL.ImageEnhance.{n}", "reference/ImageEnhance.html#$")
-            for n in ("Brightness", "Color", "Contrast", "Sharpness")
-        ),
-        *(
-            ("py:function", f"PIL.ImageOps.{n}", "reference/ImageOps.html#$")
-            for n in ("autocontrast", "equalize", "invert", "posterize", "solarize")
-        ),
+        ("py:" + {"meth": "method", "func": "function"}.get(role, role), name, f"reference/{module}.html#$")
+        for role, name, module in sorted(set(re.findall(r":(\w+):`(PIL\.(\w+)\.[\w.]+)`", _sources())))
     ],
 }
 

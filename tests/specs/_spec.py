@@ -163,6 +163,10 @@ class OpSpec:
     #: Whether it has derivatives where all channels are equal.
     smooth_on_gray: bool = True
     plain: Plain | None = None
+    #: A call with one number in the place of a tensor parameter: a new number must not recompile.
+    of_number: Callable[[Tensor, float], Tensor] | None = None
+    #: The number that leaves every uint8 image as it is.
+    neutral: float | None = None
 
     # The tables: the reference, the worst difference, the dtypes, and the worst difference of the decomposition.
     reference_name: str = ""

@@ -95,6 +95,8 @@ def _adjust(
         reference=enhanced(kind, start),
         tolerance=REAL,
         plain=Plain(ours, theirs, (_UNIT, number(1.3 if name == "contrast" else 0.7))),
+        of_number=ours,
+        neutral=1,
         reference_name=f"`PIL.ImageEnhance.{kind}`",
         difference="uint8 0; floats 1e-5",
         decomposed_difference="uint8 0; floats 1e-5",
@@ -197,6 +199,8 @@ def _hue_calls(case: Any) -> bench.Calls:
 ADJUST_HUE = OpSpec(
     "adjust_hue",
     samples=(*factors(("on", 0.21), ("back", -0.4)), GRAY),
+    of_number=lambda x, v: imgops.adjust_hue(x, v / 4),
+    neutral=0,
     errors=(
         ErrorInput(
             TypeError,
@@ -367,7 +371,7 @@ COLOR_SEQUENCE = OpSpec(
                 torch.stack([m.per_sample(0.7, 1.2), m.per_sample(0.3, 0.6)], -1)
                 .detach()
                 .requires_grad_(m.grad),
-                "contrast,solarize",
+                f"contrast,{levels.SOLARIZE.name}",
             ),
         ),
         Sample(
@@ -376,7 +380,9 @@ COLOR_SEQUENCE = OpSpec(
                 unit(m),
                 torch.tensor([3, 2, 1, 0]),
                 torch.tensor([0.0, 0, 3.5, 0]),
-                "equalize,invert,posterize,autocontrast",
+                ",".join(
+                    s.name for s in (levels.EQUALIZE, levels.INVERT, levels.POSTERIZE, levels.AUTOCONTRAST)
+                ),
             ),
         ),
     ),

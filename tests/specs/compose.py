@@ -403,6 +403,7 @@ PAD = OpSpec(
             lambda x: pad(x, 2**15),
         ),
     ),
+    of_number=lambda x, v: pad(x, 2, fill=v),
     reference=pad_reference,
     decomposed={},
     dtypes=ANY_DTYPE,

@@ -97,6 +97,7 @@ GAUSSIAN_BLUR = OpSpec(
             lambda x: imgops.gaussian_blur(x[..., :1, :1].expand(2, 3, 2**16, 2**15), 3),
         ),
     ),
+    of_number=lambda x, v: imgops.gaussian_blur(x, 5, v),
     reference=blur_reference,
     tolerance=_LIKE_OPENCV,
     decomposed=LEVEL,
@@ -313,6 +314,8 @@ ADJUST_SHARPNESS = OpSpec(
         Sample("each", lambda m: (_unit(m, 5, 6, 7), m.per_sample(0.4, 1.3, 0.9))),
         Sample("one-row", lambda m: (_unit(m, 3, 1, 4), 0.4), edge=True),
     ),
+    of_number=imgops.adjust_sharpness,
+    neutral=1,
     reference=sharpness_reference,
     tolerance={
         torch.float16: Tolerance(1e-3),

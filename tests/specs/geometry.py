@@ -208,6 +208,7 @@ WARP_AFFINE = OpSpec(
             lambda x: warp_affine(x[..., :0, :], ones(2, 3)),
         ),
     ),
+    of_number=lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
     reference=warp_affine_reference,
     plain=Plain(warp_affine, plain.warp, (_UNIT, _TURN)),
     reference_name="`cv2.warpAffine`",
@@ -248,6 +249,9 @@ WARP_PERSPECTIVE = OpSpec(
             "warp_perspective: size must be at least (1, 1), got (0, 3)",
             lambda x: warp_perspective(x, ones(3, 3), (0, 3)),
         ),
+    ),
+    of_number=lambda x, v: imgops.warp_perspective(
+        x, [[1.0, v, 0.5], [0.0, 1.0, v], [0.0, 0.0, 1.0]], fill=v
     ),
     reference=warp_perspective_reference,
     plain=Plain(warp_perspective, plain.warp, (_UNIT, _TILT)),
@@ -339,6 +343,7 @@ REMAP = OpSpec(
             lambda x: remap(x, x[:, :2].long()),
         ),
     ),
+    of_number=lambda x, v: imgops.remap(x, torch.ones(2, 4, 5), fill=v),
     reference=remap_reference,
     plain=Plain(remap, plain.remap, (_UNIT, _MAP)),
     reference_name="`cv2.remap`",

@@ -90,6 +90,7 @@ ERASE = OpSpec(
             lambda x: imgops.erase(x, torch.ones(4)),
         ),
     ),
+    of_number=lambda x, v: imgops.erase(x, (3, 3, 9, 9), v),
     reference=erase_reference,
     decomposed={},
     dtypes=ANY_DTYPE,
@@ -143,6 +144,7 @@ BLEND = OpSpec(
             lambda x: imgops.blend(x, x[..., :5], 0.5),
         ),
     ),
+    of_number=lambda x, v: imgops.blend(x, x.flip(-1), v),
     reference=blend_reference,
     tolerance={
         torch.float16: Tolerance(1e-3),
