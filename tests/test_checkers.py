@@ -19,7 +19,7 @@ from checks import (
 
 import imgops
 from imgops._rows import Contract
-from imgops.testing import Call, _checks
+from imgops.testing import Call, _checks, _func
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker, formatted
 from tests.specs._spec import EXACT, Tolerance
@@ -63,12 +63,12 @@ def test_autocast_check_sees_another_result() -> None:
 
 def test_func_check_sees_a_silent_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     call = Call(imgops.crop, (torch.rand(1, 3, 3), (0, 0, 2, 2)))
-    _checks.func(call)
+    _func.func(call)
     monkeypatch.setattr(
         torch.func, "jvp", lambda f, primals, tangents: (f(*primals), torch.zeros(4).double())
     )
     with pytest.raises(AssertionError, match=r"torch\.func\.jvp"):
-        _checks.func(call)
+        _func.func(call)
 
 
 def test_memory_check_sees_a_silent_write(monkeypatch: pytest.MonkeyPatch) -> None:

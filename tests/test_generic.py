@@ -10,7 +10,7 @@ from checks import bits_equal, check_adjoint, check_vmap
 
 import imgops
 from imgops._rows import Contract, operators
-from imgops.testing import _checks
+from imgops.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT
@@ -96,7 +96,7 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if not s.edge], ids=str)
 def test_torch_func(sample: Sample) -> None:
     """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad), compiled grad and forward_ad."""
-    _checks.func(sample.checked(Maker()))
+    _func.func(sample.checked(Maker()))
 
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.linear], ids=str)

@@ -165,3 +165,12 @@ def through_dispatcher(function: Callable[..., Any], *args: Any, **keywords: Any
     """The call without the fast path of the public function."""
     with _Capture():
         return function(*args, **keywords)
+
+
+def leaves(call: Call, names: Sequence[str]) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
+    tensors = tuple(call.bound.arguments[n].detach().clone().requires_grad_() for n in names)
+    return call.of(names), tensors
+
+
+def several(out: Any) -> tuple[Tensor, ...]:
+    return out if isinstance(out, tuple) else (out,)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
 
 from imgops import _torch_private
 from imgops._rows import Contract
 from imgops._torch_private import tree_leaves, tree_map_only
-from imgops.testing._call import Call, bits_equal, captured, through_dispatcher
+from imgops.testing._call import Call, bits_equal, captured, leaves, several, through_dispatcher
 
 
 def registration(call: Call) -> None:
@@ -84,7 +83,7 @@ def gradients(call: Call) -> None:
     if double is None or not double.differentiable:
         _gradient_of_decomposition(call)
         return
-    function, tensors = _leaves(double, double.differentiable)
+    function, tensors = leaves(double, double.differentiable)
     if call.row.contract is Contract.OUT:
         try:
             function(*tensors)
@@ -132,112 +131,6 @@ def _has_forward(call: Call) -> bool:
     return call.row.contract.mutates or getattr(call.row.autograd, "jvp", None) is not None
 
 
-def _leaves(call: Call, names: Sequence[str]) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
-    tensors = tuple(call.bound.arguments[n].detach().clone().requires_grad_() for n in names)
-    return call.of(names), tensors
-
-
-def func(call: Call) -> None:
-    """torch.func and forward mode give what autograd gives, or NotImplementedError: never a silent zero."""
-    double = call.double()
-    if double is None or call.row.contract is Contract.OUT:
-        return
-    names = double.differentiable
-    function, tensors = _leaves(double, names)
-    count = range(len(tensors))
-
-    def flat(*inputs: Tensor) -> Tensor:
-        return torch.cat([o.reshape(-1) for o in _several(function(*inputs))])
-
-    def loss(*inputs: Tensor) -> Tensor:
-        return flat(*inputs).sin().sum()
-
-    if flat(*tensors).numel() == 0:
-        return
-    wanted = torch.autograd.grad(loss(*tensors), tensors, materialize_grads=True)
-    plain = tuple(t.detach() for t in tensors)
-    everything = tuple(count)
-    _close("torch.func.grad", lambda: torch.func.grad(loss, everything)(*plain), wanted)
-    weights = flat(*plain).cos()
-    _close("torch.func.vjp", lambda: torch.func.vjp(flat, *plain)[1](weights), wanted)
-
-    few, parts = _of_few(flat, plain)
-    rows = torch.autograd.functional.jacobian(few, parts)
-    _close("torch.func.jacrev", lambda: torch.func.jacrev(few, everything)(*parts), rows)
-    tangents = tuple(torch.cos(t + 1) for t in parts)
-    pushed = sum(r.flatten(1) @ t.flatten() for r, t in zip(rows, tangents, strict=True))
-    _close("torch.func.jvp", lambda: torch.func.jvp(few, parts, tangents)[1], pushed)
-    _close("torch.func.jacfwd", lambda: torch.func.jacfwd(few, everything)(*parts), rows)
-    _close("forward_ad", lambda: _dual(few, parts, tangents), pushed)
-
-    def few_loss(*inputs: Tensor) -> Tensor:
-        return few(*inputs).sin().sum()
-
-    second = torch.autograd.functional.hessian(few_loss, parts)
-    _close("torch.func.hessian", lambda: torch.func.hessian(few_loss, everything)(*parts), second)
-    _close(
-        "jacrev of grad",
-        lambda: torch.func.jacrev(torch.func.grad(few_loss, everything), everything)(*parts),
-        second,
-    )
-
-    if call.row.vmap is not None:
-        stacked = tuple(torch.stack([t, 0.5 * t]) for t in plain)
-        each = [torch.autograd.grad(loss(*x), x, materialize_grads=True) for x in _samples(stacked)]
-        per_sample = tuple(torch.stack(g) for g in zip(*each, strict=True))
-        _close("vmap of grad", lambda: torch.vmap(torch.func.grad(loss, everything))(*stacked), per_sample)
-    compiled = torch.compile(torch.func.grad(loss, everything), backend="aot_eager", fullgraph=True)
-    _close("compiled torch.func.grad", lambda: compiled(*plain), wanted)
-
-
-def _of_few(
-    function: Callable[..., Tensor], tensors: Sequence[Tensor]
-) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
-    """``function`` of some elements of large tensors, to some of its values: a Jacobian has all pairs."""
-    steps = [_step(t.numel()) for t in tensors]
-
-    def of_parts(*parts: Tensor) -> Tensor:
-        whole = [
-            torch.slice_scatter(t.flatten(), part, step=step).reshape(t.shape)
-            for t, part, step in zip(tensors, parts, steps, strict=True)
-        ]
-        out = function(*whole)
-        return out[:: _step(out.numel())]
-
-    return of_parts, tuple(t.flatten()[::step] for t, step in zip(tensors, steps, strict=True))
-
-
-def _step(count: int) -> int:
-    """An odd step, which seldom divides the width of an image, to at most some twenty elements."""
-    return count // 16 | 1
-
-
-def _samples(stacked: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-    return [tuple(t[i].detach().clone().requires_grad_() for t in stacked) for i in range(len(stacked[0]))]
-
-
-def _dual(function: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> Tensor:
-    with forward_ad.dual_level():
-        duals = [forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]
-        tangent = forward_ad.unpack_dual(function(*duals)).tangent
-        assert tangent is not None, "forward_ad: the tangent was lost"
-        return tangent
-
-
-def _close(name: str, compute: Callable[[], Any], wanted: Any) -> None:
-    try:
-        found = compute()
-    except NotImplementedError:
-        return
-    pairs = zip(tree_leaves(found), tree_leaves(wanted), strict=True)
-    for a, b in pairs:
-        torch.testing.assert_close(a, b.detach(), rtol=1e-9, atol=1e-9, msg=lambda m: f"{name}: {m}")
-
-
-def _several(out: Any) -> tuple[Tensor, ...]:
-    return out if isinstance(out, tuple) else (out,)
-
-
 def vmap(call: Call) -> None:
     """A vmapped call is a loop, whichever tensors are batched and wherever the batch lies."""
     if call.row.vmap is None or (call.row.contract is Contract.OUT):
@@ -252,11 +145,11 @@ def vmap(call: Call) -> None:
             some = [stacked(x, 0) if j == i else x for j, x in enumerate(tensors)]
             check_vmap(function, tuple(some), tuple(0 if j == i else None for j in range(len(names))))
     nested = [torch.stack([stacked(x, 0), stacked(x, 0)]) for x in tensors]
-    twice = _several(torch.vmap(torch.vmap(function))(*nested))
-    once = _several(torch.vmap(function)(*(n[1] for n in nested)))
+    twice = several(torch.vmap(torch.vmap(function))(*nested))
+    once = several(torch.vmap(function)(*(n[1] for n in nested)))
     for a, b in zip(twice, once, strict=True):
         assert bits_equal(a[1, 1], b[1]), "a nested vmap gives other values"
-    none = _several(torch.vmap(function)(*(stacked(x, 0)[:0] for x in tensors)))
+    none = several(torch.vmap(function)(*(stacked(x, 0)[:0] for x in tensors)))
     assert all(len(n) == 0 for n in none), "a vmap over nothing gives something"
 
 
@@ -270,12 +163,12 @@ def check_vmap(
     function: Callable[..., Any], args: tuple[Any, ...], in_dims: tuple[Any, ...], out_dims: int = 0
 ) -> None:
     """vmap against a loop."""
-    batched = _several(torch.vmap(function, in_dims, out_dims)(*args))
+    batched = several(torch.vmap(function, in_dims, out_dims)(*args))
     size = next(a.shape[d] for a, d in zip(args, in_dims, strict=True) if d is not None)
     rows = []
     for i in range(size):
         sample = [a if d is None else a.select(d, i) for a, d in zip(args, in_dims, strict=True)]
-        rows.append(_several(function(*sample)))
+        rows.append(several(function(*sample)))
     for found, each in zip(batched, zip(*rows, strict=True), strict=True):
         looped = torch.stack(each, out_dims)
         tolerance = 1e-12 if looped.dtype == torch.float64 else 1e-6
@@ -290,9 +183,9 @@ def compiled(call: Call, backend: str = "aot_eager") -> None:
         return  # dynamo takes no other out= tensors
     torch.compiler.reset()
     names = [] if call.row.contract is Contract.OUT else call.differentiable
-    function, tensors = _leaves(call, names)
+    function, tensors = leaves(call, names)
     graph = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
-    eager, out = _several(function(*tensors)), _several(graph(*tensors))
+    eager, out = several(function(*tensors)), several(graph(*tensors))
     for a, b in zip(out, eager, strict=True):
         assert bits_equal(a, b), f"compiled by {backend} the values differ"
         assert a.stride() == b.stride(), f"strides {a.stride()} compiled by {backend}, {b.stride()} without"
@@ -315,7 +208,7 @@ def exported(call: Call) -> None:
     torch.export.save(program, buffer)
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
-    for a, b in zip(_several(loaded(*tensors)), call.outputs(), strict=True):
+    for a, b in zip(several(loaded(*tensors)), call.outputs(), strict=True):
         if call.row.contract.mutates:  # exported as functional operators, which may round otherwise
             torch.testing.assert_close(a, b, msg=lambda m: f"the loaded program: {m}")
         else:
@@ -338,7 +231,7 @@ def decomposed(call: Call, compare: Callable[[Tensor, Tensor], None] | None = No
     for node in program.graph.nodes:
         core = node.op != "call_function" or getattr(node.target, "namespace", "aten") == "aten"
         assert core, f"{node.target} is not of ATen"
-    (found,) = _several(program.module()(*tensors))
+    (found,) = several(program.module()(*tensors))
     with torch.no_grad():
         torch.testing.assert_close(found, call.row.decomposition(*call.op_args), rtol=1e-5, atol=1e-5)
     decomposition(call, compare)
@@ -419,7 +312,7 @@ def adjoint(call: Call) -> None:
     double = call.double()
     if call.row.adjoint is None or double is None:
         return
-    function, tensors = _leaves(double, double.differentiable)
+    function, tensors = leaves(double, double.differentiable)
     out = function(*tensors)
     twice = function(*(2 * t.detach() for t in tensors))
     if not torch.allclose(twice, 2 * out.detach(), rtol=1e-9):

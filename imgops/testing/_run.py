@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from imgops.testing import _checks, _sharded
+from imgops.testing import _checks, _func, _sharded
 from imgops.testing._call import Call
 
 #: In the order of what to mend first.
@@ -15,7 +15,7 @@ CHECKS: dict[str, Callable[[Call], Any]] = {
     "memory": _checks.memory,
     "fast path": _checks.fast_path,
     "gradients": _checks.gradients,
-    "torch.func": _checks.func,
+    "torch.func": _func.func,
     "adjoint": _checks.adjoint,
     "vmap": _checks.vmap,
     "compile": _checks.compiled,

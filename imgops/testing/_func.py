@@ -1,0 +1,111 @@
+"""The check of torch.func and forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch import Tensor
+
+from imgops._rows import Contract
+from imgops._torch_private import tree_leaves
+from imgops.testing._call import Call, leaves, several
+
+
+def func(call: Call) -> None:
+    """torch.func and forward mode give what autograd gives, or NotImplementedError: never a silent zero."""
+    double = call.double()
+    if double is None or call.row.contract is Contract.OUT:
+        return
+    names = double.differentiable
+    function, tensors = leaves(double, names)
+    count = range(len(tensors))
+
+    def flat(*inputs: Tensor) -> Tensor:
+        return torch.cat([o.reshape(-1) for o in several(function(*inputs))])
+
+    def loss(*inputs: Tensor) -> Tensor:
+        return flat(*inputs).sin().sum()
+
+    if flat(*tensors).numel() == 0:
+        return
+    wanted = torch.autograd.grad(loss(*tensors), tensors, materialize_grads=True)
+    plain = tuple(t.detach() for t in tensors)
+    everything = tuple(count)
+    _close("torch.func.grad", lambda: torch.func.grad(loss, everything)(*plain), wanted)
+    weights = flat(*plain).cos()
+    _close("torch.func.vjp", lambda: torch.func.vjp(flat, *plain)[1](weights), wanted)
+
+    few, parts = _of_few(flat, plain)
+    rows = torch.autograd.functional.jacobian(few, parts)
+    _close("torch.func.jacrev", lambda: torch.func.jacrev(few, everything)(*parts), rows)
+    tangents = tuple(torch.cos(t + 1) for t in parts)
+    pushed = sum(r.flatten(1) @ t.flatten() for r, t in zip(rows, tangents, strict=True))
+    _close("torch.func.jvp", lambda: torch.func.jvp(few, parts, tangents)[1], pushed)
+    _close("torch.func.jacfwd", lambda: torch.func.jacfwd(few, everything)(*parts), rows)
+    _close("forward_ad", lambda: _dual(few, parts, tangents), pushed)
+
+    def few_loss(*inputs: Tensor) -> Tensor:
+        return few(*inputs).sin().sum()
+
+    second = torch.autograd.functional.hessian(few_loss, parts)
+    _close("torch.func.hessian", lambda: torch.func.hessian(few_loss, everything)(*parts), second)
+    _close(
+        "jacrev of grad",
+        lambda: torch.func.jacrev(torch.func.grad(few_loss, everything), everything)(*parts),
+        second,
+    )
+
+    if call.row.vmap is not None:
+        stacked = tuple(torch.stack([t, 0.5 * t]) for t in plain)
+        each = [torch.autograd.grad(loss(*x), x, materialize_grads=True) for x in _samples(stacked)]
+        per_sample = tuple(torch.stack(g) for g in zip(*each, strict=True))
+        _close("vmap of grad", lambda: torch.vmap(torch.func.grad(loss, everything))(*stacked), per_sample)
+    compiled = torch.compile(torch.func.grad(loss, everything), backend="aot_eager", fullgraph=True)
+    _close("compiled torch.func.grad", lambda: compiled(*plain), wanted)
+
+
+def _of_few(
+    function: Callable[..., Tensor], tensors: Sequence[Tensor]
+) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
+    """``function`` of some elements of large tensors, to some of its values: a Jacobian has all pairs."""
+    steps = [_step(t.numel()) for t in tensors]
+
+    def of_parts(*parts: Tensor) -> Tensor:
+        whole = [
+            torch.slice_scatter(t.flatten(), part, step=step).reshape(t.shape)
+            for t, part, step in zip(tensors, parts, steps, strict=True)
+        ]
+        out = function(*whole)
+        return out[:: _step(out.numel())]
+
+    return of_parts, tuple(t.flatten()[::step] for t, step in zip(tensors, steps, strict=True))
+
+
+def _step(count: int) -> int:
+    """An odd step, which seldom divides the width of an image, to at most some twenty elements."""
+    return count // 16 | 1
+
+
+def _samples(stacked: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
+    return [tuple(t[i].detach().clone().requires_grad_() for t in stacked) for i in range(len(stacked[0]))]
+
+
+def _dual(function: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> Tensor:
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]
+        tangent = forward_ad.unpack_dual(function(*duals)).tangent
+        assert tangent is not None, "forward_ad: the tangent was lost"
+        return tangent
+
+
+def _close(name: str, compute: Callable[[], Any], wanted: Any) -> None:
+    try:
+        found = compute()
+    except NotImplementedError:
+        return
+    pairs = zip(tree_leaves(found), tree_leaves(wanted), strict=True)
+    for a, b in pairs:
+        torch.testing.assert_close(a, b.detach(), rtol=1e-9, atol=1e-9, msg=lambda m: f"{name}: {m}")
