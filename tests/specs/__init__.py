@@ -12,7 +12,10 @@ from pathlib import Path
 from tests.specs._spec import OpSpec as OpSpec
 from tests.specs._spec import Sample as Sample
 
-FAMILIES = ("compose", "resize", "geometry", "color", "levels", "filter", "mix", "mutation", "codec")
+FAMILIES = (
+    *("compose", "pad", "resize", "resized_crop", "geometry", "remap"),
+    *("color", "levels", "filter", "mix", "mutation", "codec"),
+)
 SPECS: dict[str, OpSpec] = {
     spec.name: spec for family in FAMILIES for spec in import_module(f"tests.specs.{family}").SPECS
 }
@@ -20,4 +23,4 @@ SPECS: dict[str, OpSpec] = {
 OPERATORS = {name: spec for name, spec in SPECS.items() if spec.is_operator}
 SAMPLES: tuple[Sample, ...] = tuple(s for spec in OPERATORS.values() for s in spec.samples)
 
-assert set(FAMILIES) == {p.stem for p in Path(__file__).parent.glob("[a-z]*.py")}, "a page without its family"
+assert set(FAMILIES) == {p.stem for p in Path(__file__).parent.glob("[a-z]*.py")}, "FAMILIES names every page"
