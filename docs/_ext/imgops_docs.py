@@ -34,11 +34,11 @@ SOURCES = [str(p) for p in (*Path(__file__).parent.glob("*.py"), ROOT / "README.
 
 #: The sections of the API: those of the specs, and what is no operator.
 SECTIONS = (
-    *("Movement", "Resizing", "Warps", "Color", "Levels", "Filters", "Into memory that exists", "Files"),
+    *("Movement", "Resizing", "Warps", "Color", "Levels", "Filters", "Into existing memory", "Files"),
 )
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
-    "There and back": ["adjoint", "inverse"],
+    "Adjoint and inverse": ["adjoint", "inverse"],
     "Operators of your own": ["operator", "Gradient", "decompositions"],
 }
 #: The operators behind each transform and functional, which have its formula, border rule and gradient.

@@ -88,7 +88,7 @@ PASTE_ = OpSpec(
     ),
     reference_name="`paste`, in place",
     dtype_names="all",
-    section="Into memory that exists",
+    section="Into existing memory",
     formula=rf"x_p \leftarrow {_PASTED}",
     border="what lies outside of the image is clipped",
     photo=(lambda x: paste_(x.clone(), x[:, :90, :120], (-20, 250)), lambda x: chw(_pasted_photo(x))),
@@ -148,7 +148,7 @@ PASTE_OUT = OpSpec(
     ),
     reference_name="`paste`, into `out`",
     dtype_names="all",
-    section="Into memory that exists",
+    section="Into existing memory",
     formula=rf"\mathrm{{out}}_p = {_PASTED}",
     border="what lies outside of the image is clipped",
     photo=(
@@ -204,7 +204,7 @@ ACCUMULATE = OpSpec(
     ),
     reference_name="`cv2.accumulate`, `accumulateProduct`",
     dtype_names="float32, float64",
-    section="Into memory that exists",
+    section="Into existing memory",
     formula=(
         r"t_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p\, s_p,\qquad "
         r"n_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p"

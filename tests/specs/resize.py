@@ -376,7 +376,7 @@ RESIZE_OUT = OpSpec(
     ),
     reference_name="`resize`, into `out`",
     dtype_names="as resize",
-    section="Into memory that exists",
+    section="Into existing memory",
     formula=r"\mathrm{out} = R\, x\, C^\top",
     border="as :func:`imgops.resize`",
     photo=(
