@@ -90,7 +90,8 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
     if format == "expanded":  # perturbing one element perturbs all: ask of copies
         tensors = tuple(t.clone() for t in tensors)
     tensors = tuple(t.requires_grad_(t.is_floating_point()) for t in tensors)
-    assert torch.autograd.gradcheck(call.of(call.names), tensors, fast_mode=False)
+    # test_gradients compares every element; here PyTorch's fast mode, one random projection, shows a wrong stride
+    assert torch.autograd.gradcheck(call.of(call.names), tensors, fast_mode=True)
 
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if not s.edge], ids=str)
