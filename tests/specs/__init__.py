@@ -1,7 +1,7 @@
 """Every operator's spec, family by family. Adding an operator adds its spec to its family's page.
 
-``SPECS`` has all of them by name, in the order of the families' pages; ``python -m tests.specs`` rewrites the README's
-table of operators from them.
+``SPECS`` has all of them by name, in the order of registration; the functions that run PyTorch's own operators come last.
+``python -m tests.specs`` rewrites the README's table of operators from them.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+import imgops
+from imgops._rows import operators
 from tests.specs._spec import OpSpec as OpSpec
 from tests.specs._spec import Sample as Sample
 
-FAMILIES = (
-    *("compose", "pad", "resize", "resized_crop", "geometry", "remap"),
-    *("color", "levels", "filter", "mix", "mutation", "codec"),
-)
+_PAGES = sorted(p.stem for p in Path(__file__).parent.glob("[a-z]*.py"))
+_ORDER = [*operators(), *imgops.__all__]
 SPECS: dict[str, OpSpec] = {
-    spec.name: spec for family in FAMILIES for spec in import_module(f"tests.specs.{family}").SPECS
+    spec.name: spec
+    for spec in sorted(
+        (spec for page in _PAGES for spec in import_module(f"tests.specs.{page}").SPECS),
+        key=lambda spec: _ORDER.index(spec.name),
+    )
 }
 #: Those that are operators of their own; the others are functions of PyTorch's.
 OPERATORS = {name: spec for name, spec in SPECS.items() if spec.is_operator}
 SAMPLES: tuple[Sample, ...] = tuple(s for spec in OPERATORS.values() for s in spec.samples)
-
-assert set(FAMILIES) == {p.stem for p in Path(__file__).parent.glob("[a-z]*.py")}, "FAMILIES names every page"
