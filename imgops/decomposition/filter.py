@@ -9,6 +9,9 @@ from torch.nn.functional import conv2d
 from imgops.decomposition._borders import folded
 from imgops.decomposition._real import finished, mixed, parameter, working
 
+#: Up to this deviation, in pixels, the weight of a neighbor is 0 in double precision, and so is its derivative.
+NO_BLUR = 0.02
+
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
     across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
@@ -18,11 +21,12 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
-    """``cv2.getGaussianKernel``, one per sample; for a sigma of 0 the identity."""
+    """``cv2.getGaussianKernel``, one per sample; for a sigma of 0, or nearly 0, the identity."""
     sigma = sigma.to(image.device, torch.float64)[..., None]
     x = torch.arange(size, dtype=torch.float64, device=image.device) - (size - 1) / 2
-    safe = torch.where(sigma > 0, sigma, 1)
-    weight = torch.where(sigma > 0, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
+    blurs = sigma > NO_BLUR
+    safe = torch.where(blurs, sigma, 1)
+    weight = torch.where(blurs, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
     return (weight / weight.sum(-1, keepdim=True)).to(working(image))
 
 

@@ -28,10 +28,6 @@ from imgops.kernels.cpu._common import (
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
-#: Below this deviation the weight of a neighbor is 0 in double precision.
-_NO_BLUR = 0.02
-
-
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
     for pair in sigma.detach().reshape(-1, 2).tolist():
         if not (pair[0] >= 0 and pair[1] >= 0):
@@ -52,7 +48,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
 
 def _window(size: int, sigma: float, levels: bool) -> int:
     """A small deviation looks at one pixel only; on uint8 most of a wide window has weights of 0."""
-    if sigma < _NO_BLUR:
+    if sigma <= formula.NO_BLUR:
         return 1
     return _short_window(size, sigma) if levels and size > 3 and _cuts_windows() else size
 
