@@ -9,7 +9,7 @@ from torch.nn.functional import conv2d
 from imgops.decomposition._borders import folded
 from imgops.decomposition._real import finished, mixed, parameter, working
 
-#: Up to this deviation, in pixels, the weight of a neighbor is 0 in double precision, and so is its derivative.
+#: Up to this deviation the weight of a neighbor is 0 in double precision, and so is its derivative.
 NO_BLUR = 0.02
 
 
