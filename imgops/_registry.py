@@ -57,7 +57,7 @@ def operator(
         ``"namespace::name"``, not yet taken.
     kernel : callable
         ``kernel(out, *args)`` fills ``out`` on the CPU; ``kernel(*args)`` where the operator mutates or its
-        size is dynamic. Devices without a kernel of their own run it through the host.
+        size is dynamic. Devices without a kernel of their own use the host fallback.
     fake : callable
         ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialized output. It runs
         before every call of the kernel. Where the operator mutates it only validates. With
@@ -72,7 +72,7 @@ def operator(
     random : bool
         Whether the operator draws from PyTorch's global generator.
     cuda : callable, optional
-        A native CUDA kernel of the same form; None for the round trip through the host.
+        A native CUDA kernel of the same form; None for the host fallback.
     autograd : imgops.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
         operators: a gradient is recorded of those, and an exported program holds them. None with a

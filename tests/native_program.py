@@ -315,5 +315,5 @@ if __name__ == "__main__":
         module = load(sys.argv[2])
     else:
         from imgops.kernels.cpu import _native as module
-    print(f"{check_wrong_calls(module)} wrong calls were refused")
+    print(f"{check_wrong_calls(module)} wrong calls raised")
     print(f"{check_random_calls(module, count)} random calls agree on SIMD levels 0 to {module.simd_level()}")

@@ -185,7 +185,7 @@ class OperatorTable(Parsed):
                     difference(name),
                     spec.dtype_names,
                     "planar" if row.contract is Contract.DYNAMIC else "planar, interleaved",
-                    "all, through the host" if row.cuda is None else "CPU, CUDA",
+                    "all, host fallback" if row.cuda is None else "CPU, CUDA",
                     _double(operator_table.gradient(spec)),
                     f"``{row.adjoint}``" if row.adjoint else "–",
                     "yes" if row.vmap else "–",

@@ -1,1 +1,1 @@
-"""CUDA kernels, and the round trip through the host that every other device takes."""
+"""The host fallback, for CUDA and every other device without kernels of its own."""
