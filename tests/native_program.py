@@ -100,6 +100,22 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "amounts of doubles": (TypeError, point(amounts=one.astype(np.float64))),
         "a small table": (ValueError, lambda: native.lut(levels, levels, tables[..., :255].copy(), 2)),
         "tables that do not divide": (ValueError, lambda: native.lut(levels[:10], levels[:10], tables, 2)),
+        "weights that do not sum to 256": (
+            ValueError,
+            lambda: native.blur(image.copy(), image, np.array([250], np.int32), np.array([256], np.int32), 2),
+        ),
+        "too many weights": (
+            ValueError,
+            lambda: native.blur(image.copy(), image, np.zeros(130, np.int32), np.array([256], np.int32), 2),
+        ),
+        "a blur in place": (
+            ValueError,
+            lambda: native.blur(image, image, np.array([256], np.int32), np.array([256], np.int32), 2),
+        ),
+        "a blur of another shape": (
+            ValueError,
+            lambda: native.blur(out, image, np.array([256], np.int32), np.array([256], np.int32), 2),
+        ),
         "levels of floats": (TypeError, lambda: native.lut(flat, flat, tables, 2)),
         "statistics of nothing": (
             ValueError,
@@ -284,7 +300,19 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
         assert np.array_equal(out.reshape(-1, 256), [np.bincount(p, minlength=256) for p in flat])
         return out
 
-    return [point("constant"), point("images"), extremes, lut, histogram]
+    sides = []
+    for reach in rng.integers(0, 6, 2):
+        side = rng.integers(0, 20, reach)
+        sides.append(np.array([256 - 2 * side.sum(), *side], np.int32))
+    shape = tuple(int(n) for n in rng.integers(1, 40, 3))
+    frame = rng.integers(0, 256, (1, *shape[:2], 1 + shape[2] % 4), dtype=np.uint8)
+
+    def blur(simd: int) -> np.ndarray:
+        out = np.empty_like(frame)
+        assert native.blur(out, frame, *sides, simd)
+        return out
+
+    return [point("constant"), point("images"), extremes, lut, histogram, blur]
 
 
 def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:

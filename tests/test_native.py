@@ -177,12 +177,18 @@ def test_a_pil_with_other_levels_is_noticed(
     assert bits_equal(steps, 255 - image)
 
 
-def test_a_cut_window_has_opencvs_bits() -> None:
+@pytest.mark.parametrize("simd", [2, 0, None])
+def test_a_cut_window_has_opencvs_bits(simd: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """On uint8 most weights of a wide window are 0 in OpenCV's 8 bits: a shorter one gives the same pixels."""
     import cv2
 
     from imgops.kernels.cpu import filter
 
+    if simd is None:  # without the native module OpenCV blurs
+        monkeypatch.setattr(filter, "_native_agrees", lambda: False)
+    else:
+        monkeypatch.setattr(native, "SIMD_LEVEL", simd)
+        assert native.module is None or filter._native_agrees()
     rng = np.random.default_rng(0)
     plane = rng.integers(0, 256, (40, 37), dtype=np.uint8)
     assert filter._cuts_windows()

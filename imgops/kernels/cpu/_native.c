@@ -1,5 +1,6 @@
 /* PIL's arithmetic with vector instructions: resampling by banded tables (_native_uint8.h, _native_float.h,
- * _native_tables.h), color (_native_color.h) and levels (_native_levels.h).
+ * _native_tables.h), color (_native_color.h) and levels (_native_levels.h); OpenCV's Gaussian on
+ * uint8 (_native_blur.h).
  *
  * The module is optional: without it imgops calls PIL itself and gets the same pixels, later. Arrays come from Python by
  * the buffer protocol; their types, shapes and strides are checked before a kernel sees an address, so a wrong call
@@ -45,6 +46,7 @@ typedef struct {
 #include "_native_float.h"
 #include "_native_color.h"
 #include "_native_levels.h"
+#include "_native_blur.h"
 
 /* The SIMD level of this machine: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. */
 static int machine_simd(void) {
@@ -460,6 +462,41 @@ end:
     return result;
 }
 
+static PyObject *blur(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *across_object, *down_object, *result = NULL;
+    const Py_buffer *out, *image, *across_view, *down_view;
+    Arrays arrays = {0};
+    uint16_t wx[MOST_WEIGHTS], wy[MOST_WEIGHTS];
+    int simd, i, same = 1, done = 1;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &across_object, &down_object, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", 4, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "B", 4, CONTIGUOUS)) ||
+        !(across_view = array_of(&arrays, across_object, "across", "i", 1, CONTIGUOUS)) ||
+        !(down_view = array_of(&arrays, down_object, "down", "i", 1, CONTIGUOUS)) ||
+        !gaussian_weights(across_view, wx) || !gaussian_weights(down_view, wy))
+        goto end;
+    for (i = 0; i < 4; i++) same = same && out->shape[i] == image->shape[i];
+    if (!require(same, "image must have the shape of out") ||
+        !require(out->buf != image->buf || !out->len, "out must be other memory than image"))
+        goto end;
+    if (out->len) {
+        const Py_ssize_t *s = out->shape;
+        Py_ssize_t rx = across_view->shape[0] - 1, ry = down_view->shape[0] - 1;
+        int (*pass) BLUR_ARGS = portable_blur;
+#if X86
+        if (usable_simd(simd)) pass = avx2_blur;
+#endif
+        Py_BEGIN_ALLOW_THREADS
+        done = pass(out->buf, image->buf, s[0], s[1], s[2], s[3], wx, rx, wy, ry);
+        Py_END_ALLOW_THREADS
+    }
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"simd_level", simd_level, METH_VARARGS,
      "simd_level() -> int\n\nThe most that this machine can: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. Every function\n"
@@ -470,6 +507,9 @@ static PyMethodDef methods[] = {
      "it was not done, for want of memory or because of weights that 16 bits cannot hold."},
     {"table", table, METH_VARARGS,
      "table(filter, size, low, extent, start, length, weight)\n\nFill the three arrays with PIL's weights."},
+    {"blur", blur, METH_VARARGS,
+     "blur(out, image, across, down, simd) -> bool\n\n"
+     "Weights in 256ths, the middle one first, along each axis of (planes, height, width, channels). False without memory."},
     {"point", point, METH_VARARGS,
      "point(name, out, image, other, amounts, constants, simd)\n\n"
      "One pass over single values; equal parts of memory have an amount and a constant each. out may be image."},

@@ -1,4 +1,7 @@
-"""CPU kernels of the filters: OpenCV's, plane by plane or frame by frame; ATen in double precision."""
+"""CPU kernels of the filters: OpenCV's, plane by plane or frame by frame; ATen in double precision.
+
+The Gaussian of uint8 is the native module's where it was built and has the installed OpenCV's bits.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,8 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         size = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
         if size == (1, 1):
             np.copyto(target, source)
+        elif levels and _native_agrees() and _native_blur(target, source, size, (across, down)):
+            pass
         else:  # a kernel of one pixel takes any sigma
             cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
@@ -82,13 +87,36 @@ def _weights_of_levels(size: int, sigma: float) -> list[int]:
     return outwards
 
 
+def _native_blur(
+    target: np.ndarray, source: np.ndarray, size: tuple[int, int], sigma: tuple[float, float]
+) -> bool:
+    weights = [_weights_of_levels(n, s) if n > 1 else [256] for n, s in zip(size, sigma, strict=True)]
+    return native.blur(target, source, *weights)
+
+
+#: Noise, and the windows and deviations that our weights are compared with OpenCV for.
+_NOISE = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
+_PROBES = ((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3))
+
+
+@cache
+def _native_agrees() -> bool:
+    """Whether the native module has it, with the bits of the installed OpenCV; asked once."""
+    for size, sigma in _PROBES:
+        found = np.empty_like(_NOISE)
+        if not _native_blur(found, _NOISE, (size, size), (sigma, sigma)):
+            return False
+        if not np.array_equal(found, cv2.GaussianBlur(_NOISE, (size, size), sigma, None, sigma, 4)):
+            return False
+    return True
+
+
 @cache
 def _cuts_windows() -> bool:
     """Whether the installed OpenCV gives the same bits with a shorter window; asked once."""
-    noise = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
-    for size, sigma in ((23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3)):
+    for size, sigma in _PROBES:
         short = _short_window(size, sigma)
-        whole, cut = (cv2.GaussianBlur(noise, (n, n), sigma, None, sigma, 4) for n in (size, short))
+        whole, cut = (cv2.GaussianBlur(_NOISE, (n, n), sigma, None, sigma, 4) for n in (size, short))
         if not np.array_equal(whole, cut):
             return False
     return True

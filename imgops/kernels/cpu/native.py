@@ -102,6 +102,15 @@ def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
     _threads.split(len(tables), image.numel(), work)
 
 
+def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:
+    """A uint8 plane or HWC frame by weights in 256ths, the middle one first; False where it was not done."""
+    if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous):
+        return False
+    shape = (1, *image.shape, *(1,) * (3 - image.ndim))
+    weights = (np.asarray(side, np.int32) for side in (across, down))
+    return module.blur(out.reshape(shape), image.reshape(shape), *weights, SIMD_LEVEL)
+
+
 def statistics(name: str, image: Tensor) -> np.ndarray:
     """The "histogram" or the "extremes" of each plane of a planar or interleaved image: ``(planes, n)``."""
     pixels = _pixels(image)
