@@ -68,7 +68,8 @@ def _short_window(size: int, sigma: float) -> int:
     return size
 
 
-def _weights_of_levels(size: int, sigma: float) -> list[int]:
+@lru_cache(maxsize=1024)
+def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
     """OpenCV's weights for uint8, in 256ths, from the middle outwards; what is 0 at the end is left out.
 
     Each is rounded with the error of those before it, from the outside in; the middle takes what is missing.
@@ -84,13 +85,13 @@ def _weights_of_levels(size: int, sigma: float) -> list[int]:
     outwards = [256 - 2 * sum(found), *reversed(found)]
     while len(outwards) > 1 and outwards[-1] == 0:
         outwards.pop()
-    return outwards
+    return tuple(outwards)
 
 
 def _native_blur(
     target: np.ndarray, source: np.ndarray, size: tuple[int, int], sigma: tuple[float, float]
 ) -> bool:
-    weights = [_weights_of_levels(n, s) if n > 1 else [256] for n, s in zip(size, sigma, strict=True)]
+    weights = [_weights_of_levels(n, s) if n > 1 else (256,) for n, s in zip(size, sigma, strict=True)]
     return native.blur(target, source, *weights)
 
 
