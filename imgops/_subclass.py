@@ -23,11 +23,16 @@ def is_tv_tensor(value: Any) -> bool:
     return torchvision is not None and isinstance(value, torchvision.TVTensor)
 
 
+def in_graph() -> bool:
+    """Whether a compiler is tracing, which makes and unmakes tensor subclasses in its own way."""
+    return torch.compiler.is_compiling()
+
+
 def plain(value: Any) -> Any:
     """A tv_tensor as an ordinary tensor, in the same memory and the same graph."""
     if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
-    if torch.compiler.is_compiling():  # dynamo takes no as_subclass; an operator of ATen loses the class
+    if in_graph():  # dynamo takes no as_subclass; an operator of ATen loses the class
         return torch.ops.aten.alias.default(value)
     return value.as_subclass(Tensor)
 

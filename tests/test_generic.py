@@ -84,7 +84,9 @@ def test_gradients(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", FUNCTIONAL, ids=str)
 def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
     """Element by element for a planar image; of a batch in another format by a random projection."""
-    if format == "expanded" and not OPERATORS[sample.op].smooth_on_gray:
+    if (format == "expanded" and not OPERATORS[sample.op].smooth_on_gray) or OPERATORS[
+        sample.op
+    ].straight_through:
         return
     whole = format == "planar"
     call = sample.checked(Maker(torch.float64, format, () if whole else (2,)))
@@ -93,6 +95,23 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
         tensors = tuple(t.clone() for t in tensors)
     tensors = tuple(t.requires_grad_(t.is_floating_point()) for t in tensors)
     assert torch.autograd.gradcheck(call.of(call.names), tensors, fast_mode=not whole)
+
+
+@pytest.mark.parametrize("sample", [s for s in FUNCTIONAL if OPERATORS[s.op].straight_through], ids=str)
+def test_straight_through_gradients(sample: Sample) -> None:
+    """Those of the identity, in reverse, forward and second order, and none for parameters."""
+    call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
+    image, *rest = call.bound.args
+    image = image.detach().requires_grad_()
+    out = sample.function()(image, *rest)
+    weight = torch.rand_like(out).requires_grad_()
+    (grad,) = torch.autograd.grad(out, image, weight, create_graph=True)
+    assert bits_equal(grad, weight)
+    (second,) = torch.autograd.grad(grad.square().sum(), weight)
+    assert bits_equal(second, 2 * weight)
+    tangent = torch.rand_like(image)
+    found = torch.func.jvp(lambda x: sample.function()(x, *rest), (image.detach(),), (tangent,))[1]
+    assert bits_equal(found, tangent)
 
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if not s.edge], ids=str)

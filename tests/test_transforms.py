@@ -21,6 +21,7 @@ from torchvision.transforms import v2
 from transform_cases import CASES, Case, containers, picture, sample, seeded
 
 from imgops import transforms as ours
+from imgops.transforms._base import RandomTransform
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")
@@ -113,17 +114,24 @@ def test_mixing_batches(name: str) -> None:
 
 @pytest.mark.parametrize("name", ours.OURS)
 def test_signatures(name: str) -> None:
-    """The same names, in the same order, with the same defaults; per_sample is all that is added."""
+    """The same names, in the same order, with the same defaults; per_sample and generator are all that is added."""
     mine = list(inspect.signature(getattr(ours, name).__init__).parameters.values())
     theirs = list(inspect.signature(getattr(v2, name).__init__).parameters.values())
-    added = [p for p in mine if p.name == "per_sample"]
-    assert [(p.name, p.kind, p.default) for p in mine if p.name != "per_sample"] == [
+    added = [(p.name, p.default) for p in mine if p.kind is p.KEYWORD_ONLY and p.name in ADDED]
+    assert [(p.name, p.kind, p.default) for p in mine if p.name not in ADDED] == [
         (p.name, p.kind, p.default) for p in theirs
     ]
     assert issubclass(getattr(ours, name), getattr(v2, name)) and getattr(ours, name).__doc__
-    still = ("CenterCrop", "Compose", "Grayscale", "Normalize", "Pad", "Resize", "ToDtype", "ToImage")
-    random = name not in still
-    assert len(added) == random and all(p.kind is p.KEYWORD_ONLY and p.default is False for p in added)
+    random = issubclass(getattr(ours, name), RandomTransform)
+    assert added == ([("per_sample", False), ("generator", None)] if random else [])
+    assert random == (name.startswith("Random") or name in SAMPLE)
+
+
+ADDED = ("per_sample", "generator")
+SAMPLE = (
+    *("AugMix", "AutoAugment", "ColorJitter", "Compose", "CutMix", "ElasticTransform", "GaussianBlur"),
+    *("GaussianNoise", "JPEG", "MixUp", "RandAugment", "ScaleJitter", "TrivialAugmentWide"),
+)
 
 
 @pytest.mark.parametrize("name", ours.functional.OURS)
@@ -144,8 +152,11 @@ def test_every_name_of_torchvision_is_there() -> None:
     assert names <= set(dir(ours)) and all(getattr(ours, n) is not None for n in names)
     kernels = {n for n in dir(v2.functional) if not n.startswith("_")}
     assert kernels <= set(dir(ours.functional)) and all(hasattr(ours.functional, n) for n in kernels)
-    assert ours.ElasticTransform is v2.ElasticTransform
-    assert ours.functional.permute_channels is v2.functional.permute_channels
+    assert {n for n in names if isinstance(getattr(v2, n), type)} - set(ours.OURS) == NOT_TRANSFORMS
+
+
+#: The classes of torchvision's module that transform nothing.
+NOT_TRANSFORMS = {"AutoAugmentPolicy", "InterpolationMode", "Transform"}
 
 
 def test_inputs_of_every_kind() -> None:
@@ -238,7 +249,9 @@ def test_per_sample_keypoints_and_masks() -> None:
             assert bits_equal(found["mask"][i].as_subclass(Tensor), wanted["mask"].as_subclass(Tensor))
         assert found["points"].canvas_size == wanted["points"].canvas_size
     boxes = tv_tensors.BoundingBoxes(torch.zeros(2, 4), format="XYXY", canvas_size=(40, 52))
-    with pytest.raises(ValueError, match="RandomHorizontalFlip: bounding boxes must be those of one image"):
+    with pytest.raises(
+        ValueError, match="RandomHorizontalFlip: bounding boxes must be a list of 3, one for each sample"
+    ):
         ours.RandomHorizontalFlip(per_sample=True)(tv_tensors.Image(images), boxes)
 
 
@@ -269,7 +282,9 @@ def test_a_subclass_that_draws_in_its_own_way() -> None:
 
     image = picture()
     assert bits_equal(Quarter(10)(image), ours.functional.rotate(image, 90.0))
-    with pytest.raises(NotImplementedError, match="Quarter: make_params must be imgops' own in a graph"):
+    with pytest.raises(
+        NotImplementedError, match="Quarter: make_params and transform must be imgops' own in a graph"
+    ):
         Quarter(10, per_sample=True)(image[None])
 
 

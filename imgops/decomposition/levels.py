@@ -27,7 +27,7 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
-    levels = torch.pow(2, bits.to(image.device).clamp(1, 8).to(torch.int64))[..., None, None, None]
+    levels = torch.pow(2, bits.to(image.device).clamp(0, 8).to(torch.int64))[..., None, None, None]
     if image.dtype == torch.uint8:
         step = torch.div(256, levels, rounding_mode="floor")
         return finished(image.to(torch.int64) - torch.remainder(image.to(torch.int64), step), image)

@@ -1,4 +1,4 @@
-"""Fakes of encode_image and decode_image, whose output sizes depend on the data."""
+"""Fakes of encode_image and decode_image, whose output sizes depend on the data, and of jpeg."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
+from imgops.fake._common import image_like
 
 #: Channels that each format holds, and the largest side.
 FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), _check.INT32_MAX), "webp": ((3, 4), 16383)}
@@ -72,3 +73,16 @@ def decode_image(
         fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
     return data.new_empty((MODES[mode], height, width))
+
+
+def jpeg(image: Tensor, quality: Tensor) -> Tensor:
+    op = "jpeg"
+    out = image_like(op, image)
+    if violates(image.shape[-3] == 1) and violates(image.shape[-3] == 3):
+        fail(ValueError, op, "image must have 1 or 3 channels", _check.number(image.shape[-3]))
+    most = FORMATS["jpeg"][1]
+    height, width = image.shape[-2:]
+    if violates(height <= most) or violates(width <= most):
+        fail(ValueError, op, f"image must have sides of at most {most}", _check.numbers(height, width))
+    _check.per_sample_parameter(op, "quality", quality, image)
+    return out

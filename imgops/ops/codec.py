@@ -1,16 +1,18 @@
-"""encode_image and decode_image: image files as tensors; the data decide the output size."""
+"""encode_image and decode_image, whose output size the data decide, and jpeg, which is both in turn."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check
+from imgops import _check, sharding, vmap
 from imgops._registry import operator
+from imgops._rows import Gradient
+from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
 from imgops.kernels.cpu import codec as cpu
 
-__all__ = ["decode_image", "encode_image"]
+__all__ = ["decode_image", "encode_image", "jpeg"]
 
 
 @operator("imgops::encode_image", kernel=cpu.encode_image, fake=fake.encode_image, dynamic=True)
@@ -19,6 +21,17 @@ def _encode_image(image: Tensor, quality: int, format: str) -> Tensor: ...
 
 @operator("imgops::decode_image", kernel=cpu.decode_image, fake=fake.decode_image, dynamic=True)
 def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool) -> Tensor: ...
+
+
+@operator(
+    "imgops::jpeg",
+    kernel=cpu.jpeg,
+    fake=fake.jpeg,
+    autograd=Gradient(autograd.jpeg_setup_context, autograd.jpeg_backward, autograd.jpeg_jvp),
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+)
+def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
 
 
 def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int = 95) -> Tensor:
@@ -124,3 +137,46 @@ def decode_image(
         mode, max_pixels = config.mode, config.max_pixels
         apply_exif_orientation = config.apply_exif_orientation
     return _decode_image(data, max_pixels, mode, apply_exif_orientation)
+
+
+def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
+    """Compress an image as a JPEG file does, and decode it again.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)`` with 1 or 3 channels, uint8, or floating point in [0, 1], which is rounded to the
+        256 levels of a JPEG first. Any device; the codec runs on the CPU.
+    quality : int or Tensor
+        From 1 to 100, or 0, which leaves an image as it is. A tensor on the CPU of shape ``()`` or ``(...)``
+        (one a sample) can change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``quality`` is not made of numbers.
+    ValueError
+        If there are not 1 or 3 channels, a side is longer than 65,500, or ``quality`` is out of range, or not
+        one value or one per sample.
+
+    Notes
+    -----
+    Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, the same pixels to the bit (color at
+    half the resolution, as Pillow has it by default). Rounding makes the true derivative 0 almost everywhere;
+    the gradient is the straight-through one: that of the identity, for ``image`` alone. No decomposition.
+    Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.arange(64, dtype=torch.uint8).reshape(1, 8, 8)
+    >>> int((imgops.jpeg(image, 90).int() - image.int()).abs().max())
+    1
+    """
+    _check.tensor("jpeg", "image", image)
+    return _jpeg(image, _check.real("jpeg", "quality", quality))

@@ -131,7 +131,7 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     bits : int or Tensor
-        The number of bits to keep, clamped to [1, 8]. A tensor on the CPU of shape ``()`` or ``(...)`` (one a
+        The number of bits to keep, clamped to [0, 8]. A tensor on the CPU of shape ``()`` or ``(...)`` (one a
         sample) can change between calls without a recompile.
 
     Returns

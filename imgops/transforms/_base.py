@@ -1,37 +1,51 @@
-"""What the transforms share: torchvision's classes, imgops' kernels, draws that a compiler can keep."""
+"""What the transforms share: torchvision's classes, imgops' operators, one path for eager mode and graphs.
+
+A transform is a record of how it samples its parameters and what it does with them. Beside torchvision's
+class it states
+
+=====================  ==========================================================================
+``_config``            the arguments that its parameters depend on
+``_size``              how many numbers its parameters are (``_count``, where the image decides)
+``pack_params``        torchvision's parameters as numbers
+``unpack_params``      numbers as torchvision's parameters
+``identity_params``    the numbers that change nothing
+``_image``, ``_mask``  what it does to an image and to a mask, by public operators
+``_out_size``          the height and width that come out; None where the parameters decide
+=====================  ==========================================================================
+
+and the base does the rest: boxes and keypoints follow by torchvision's own code.
+"""
 
 from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
-from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _draw, _torchvision
-from imgops.transforms._draw import Plan, Stream
+from imgops.transforms import _operators, _program, _torchvision
+from imgops.transforms._sampling import ParameterSampler, Params, SamplingProgram, Shape
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+Numbers = Any  # floats, or a tensor of them
 
 
-class Ours:
-    """Beside one of torchvision's classes: its kernels for images, videos and masks are imgops'.
+class OperatorTransform(_torchvision.Hooks):
+    """Mixed into one of torchvision's classes: its kernels for images, videos and masks are imgops'."""
 
-    ``_drawing`` names the parameters that make the transform again, as far as its draws and boxes depend on
-    them.
-    """
-
-    _drawing: tuple[str, ...] = ()
+    _config: tuple[str, ...] = ()
     _spec_name = ""
+    _spec = ""
     #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
     _moves = False
 
@@ -40,172 +54,281 @@ class Ours:
         if cls.__module__.startswith("imgops."):
             if "_spec_name" not in vars(cls):
                 cls._spec_name = cls.__name__
-            _draw.CLASSES[cls.__name__] = cls
-            if cls._drawing and issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
+            _program.CLASSES[cls.__name__] = cls
+            if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 _take_init(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in self._drawing and self.__dict__.get("_spec"):
-            self._spec = _draw.spec(self)
+        if name in self._config and self.__dict__.get("_spec"):
+            self._spec = _program.spec_of(self)
 
-    def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
-        if torch.compiler.is_compiling() and isinstance(inpt, ANNOTATIONS):
-            if not self._moves:
-                return inpt
-            return self._annotations(inpt, torch.zeros(0, dtype=torch.float64), inpt.canvas_size)
-        return _dispatch.call_kernel(functional, inpt, *args, **keywords)
+    def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
+        if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
+            return self._annotations(inpt, Params(inpt.canvas_size, {}, _nothing())) if self._moves else inpt
+        kernel = _dispatch.own_kernel(functional, type(inpt))
+        if kernel is not None:
+            return kernel(inpt, *args, **keywords)
+        return self.torchvision_kernel(functional, inpt, *args, **keywords)
 
-    def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
-        """One step of a pipeline whose draws are one stream; this one draws nothing."""
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        """torchvision's own code, for an input that is no image, and for images no operator computes."""
+        return super().transform(inpt, values)  # type: ignore[misc]
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        """One step of a pipeline; this one samples nothing."""
         return self(*inputs)  # type: ignore[operator]
 
-    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
-        """Add the draws to a plan; returns the shape of the image that comes out, None if it is unknown."""
-        return self._after(*shape)
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        """Add what is sampled to a program; returns the shape that comes out, None where it is not known."""
+        return self._out_shape(shape)
 
-    def _after(self, channels: int, height: int, width: int) -> Sequence[int]:
-        return (channels, *self._canvas(height, width))
+    def _out_shape(self, shape: Shape) -> Shape | None:
+        samples, channels, height, width = shape
+        size = self._out_size(height, width)
+        return None if size is None else (samples, channels, *size)
 
-    def _annotations(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
-        if isinstance(inpt, tv_tensors.BoundingBoxes) and numbers.ndim == 2:
-            must = "bounding boxes must be those of one image, for torchvision has no batches of them"
-            raise ValueError(f"{type(self).__name__}: {must}, got per_sample=True")
-        return moved(inpt, numbers, canvas, self._spec, self._canvas(*canvas))
-
-    def _canvas(self, height: int, width: int) -> tuple[int, int]:
+    def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
         return height, width
 
-    def _annotate(self, inpt: Any, numbers: list[float], height: int, width: int) -> Any:
-        params = self._params(numbers, height, width)
-        return inpt if params is None else self.transform(inpt, params)  # type: ignore[attr-defined]
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        """The size that comes out, of these parameters."""
+        size = self._out_size(*params.canvas)
+        assert size is not None
+        return size
 
-    def _params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _annotations(self, inpt: Any, params: Params) -> Any:
+        """Boxes and keypoints in a graph, or of one of many samples: torchvision's code in an operator."""
+        values, kind = _subclass.plain(inpt), _operators.kind_of(inpt)
+        out = _operators.by_torchvision(values, params.numbers, *params.canvas, self._spec, kind)
+        return _dispatch.wrapped(out, inpt, self._canvas(params))
+
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Numbers as torchvision's parameters; None where nothing is to be done."""
         return {}
 
 
-def moved(inpt: Any, numbers: Tensor, canvas: tuple[int, int], spec: str, size: tuple[int, int]) -> Any:
-    """Boxes and keypoints, by the numbers of a draw: torchvision's own code, in an operator."""
-    kind = ""
-    if isinstance(inpt, tv_tensors.BoundingBoxes):
-        kind = f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
-    values = _draw.annotated(_subclass.plain(inpt), numbers, *canvas, spec, kind)
-    return _dispatch.wrapped(values, inpt, size)
+class RandomTransform(OperatorTransform):
+    """An :class:`OperatorTransform` that samples parameters."""
 
-
-class Drawn(Ours):
-    """A transform that draws.
-
-    A draw has ``_size`` numbers.
-    """
-
+    added_arguments = ("per_sample", "generator")
     _size = 1
+    _site = -1
+    _generator_handle = 0
     per_sample = False
-    #: Whether torchvision's forward is check_inputs, make_params and transform.
-    _usual = True
+    generator: torch.Generator | None = None
+    #: The dtypes of images that the operators compute; others go to torchvision's kernels.
+    _dtypes: frozenset[torch.dtype] | None = None
 
     def forward(self, *inputs: Any) -> Any:
-        if torch.compiler.is_compiling() or self.per_sample:
-            return self._run(inputs, Stream())
-        if self._usual and len(inputs) == 1 and type(inputs[0]) is Tensor:
-            return self._of_tensor(inputs[0])
-        return super().forward(*inputs)  # type: ignore[misc]
+        return self._run(inputs, ParameterSampler())
 
-    def _of_tensor(self, image: Tensor) -> Any:
-        """What torchvision's forward does with one plain tensor, without a tree to flatten."""
-        self.check_inputs([image])  # type: ignore[attr-defined]
-        if isinstance(self, _torchvision.WithProbability) and torch.rand(1) >= self.p:
-            return image
-        return self.transform(image, self.make_params([image]))  # type: ignore[attr-defined]
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "generator":
+            self._generator_handle = _program.handle_of(self, value)
 
-    def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
-        flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        self._start(self.per_sample, self.generator)
+
+    def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
+        """What every transform that samples has beside torchvision's attributes."""
+        self._site = next(_sites)
+        if per_sample:
+            self.per_sample = per_sample
+        if generator is not None:
+            self.generator = generator
+        if is_own(type(self), "transform") and is_own(type(self), "make_params"):
+            self._spec = _program.spec_of(self)
+
+    def sample(self, inputs: Any) -> dict[Any, Any]:
+        """Sample parameters without applying them.
+
+        Parameters
+        ----------
+        inputs
+            What the transform takes: a tensor, or any structure of tensors and tv_tensors. Several
+            arguments are one tuple.
+
+        Returns
+        -------
+        dict
+            Parameters for :meth:`apply`. Equal seeds give those that calling the transform would have used.
+        """
+        record: dict[Any, Any] = {}
+        self._record(_arguments(inputs), ParameterSampler(record))
+        return record
+
+    def apply(self, inputs: Any, params: Any = None) -> Any:
+        """Apply parameters that :meth:`sample` gave, as often as wanted, to inputs of the same structure.
+
+        With one argument this is :meth:`torch.nn.Module.apply`.
+        """
+        if params is None:
+            return super().apply(inputs)  # type: ignore[misc]
+        return self._run(_arguments(inputs), ParameterSampler(None, params))
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         self.check_inputs(flat)  # type: ignore[attr-defined]
-        needs = self._needs_transform_list(flat)  # type: ignore[attr-defined]
-        numbers, canvas = self._numbers([x for x, n in zip(flat, needs, strict=True) if n], stream)
-        out = [self._one(x, numbers, canvas) if n else x for x, n in zip(flat, needs, strict=True)]
-        return tree_unflatten(out, spec)
+        needs = _torchvision.needs_transform(self, flat)
+        self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
 
-    def _numbers(self, inputs: list[Any], stream: Stream) -> tuple[Tensor, tuple[int, int]]:
-        """A draw, and the size of the image that it is for."""
-        if not self._spec:
-            must = "make_params must be imgops' own in a graph and where samples draw for themselves"
-            raise NotImplementedError(f"{type(self).__name__}: {must}, got a subclass's")
-        channels, height, width = shape_of(inputs)
-        before = self._counted(inputs, stream)
-        size = self._count(channels, height, width)
-        numbers = stream.draw(self._spec, self._site, size, (channels, height, width))  # type: ignore[attr-defined]
-        stream.count = before
-        return numbers, (height, width)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input, by parameters of ``make_params``."""
+        _, _, height, width = self.shape_of([inpt])
+        return self._applied(inpt, Params((height, width), params, None, self), ParameterSampler())
 
-    def _counted(self, inputs: list[Any], stream: Stream) -> int | None:
-        """Let each sample draw for itself, if it is to; returns the count to go back to."""
-        before = stream.count
-        if self.per_sample and before is None:
-            stream.count = batch_of(inputs)
-        return before
+    # -- sampling --------------------------------------------------------------------------------
 
-    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
-        return self._after(*shape) if plan.add(self, self._count(*shape), shape) else None
-
-    def _one(self, inpt: Any, numbers: Tensor, canvas: tuple[int, int]) -> Any:
-        if _dispatch.is_image(inpt):
-            return _dispatch.wrapped(
-                self._image(_subclass.plain(inpt), _beside(numbers, inpt), type(inpt)), inpt
-            )
-        if isinstance(inpt, tv_tensors.Mask):
-            mask = _subclass.plain(inpt)
-            flat = mask.ndim == 2 or (numbers.ndim == 2 and mask.ndim == 3)
-            wide = mask.unsqueeze(-3) if flat else mask
-            out = self._mask(wide, _beside(numbers, wide))
-            return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
-        if isinstance(inpt, ANNOTATIONS) and self._moves:
-            return self._annotations(inpt, numbers, canvas)
-        return inpt
-
-    def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
-        raise NotImplementedError
-
-    def _mask(self, mask: Tensor, numbers: Tensor) -> Tensor:
-        return mask
-
-    def _count(self, channels: int, height: int, width: int) -> int:
-        return self._size
-
-    def _draw(self, channels: int, height: int, width: int) -> Any:
+    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
+        """torchvision's parameters for flat inputs; None where the transform is not to be applied."""
         if isinstance(self, _torchvision.WithProbability) and torch.rand(1) >= self.p:
-            return self._unchosen(channels, height, width)
-        return self._flat(self.make_params([like(channels, height, width)]))  # type: ignore[attr-defined]
+            return None
+        return self.make_params(inputs)  # type: ignore[attr-defined]
 
-    def _flat(self, params: dict[str, Any]) -> Any:
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         """torchvision's parameters as numbers."""
         raise NotImplementedError
 
-    def _unchosen(self, channels: int, height: int, width: int) -> Any:
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
         """The numbers that change nothing."""
         raise NotImplementedError
 
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return self._size
+
+    def _numbers(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        values = self.sample_params([like(samples, channels, height, width)])
+        if values is None:
+            return self.identity_params(samples, channels, height, width)
+        return self.pack_params(values, height, width)
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        """The parameters for flat inputs; sets how many samples have some of their own."""
+        if self.per_sample and sampler.count is None:
+            sampler.count = batch_of(inputs)
+        return sampler.params(self, inputs)
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        return self._out_shape(shape) if program.add(self, self._count(*shape), shape) else None
+
+    def shape_of(self, inputs: list[Any]) -> tuple[int, int, int, int]:
+        """Samples that share a draw, channels, height and width of what the transform works on."""
+        for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
+            if _dispatch.is_image(inpt):
+                plain = _subclass.plain(inpt)
+                channels, height, width = plain.shape[-3:]
+                batch = plain.ndim > 4 or (plain.ndim == 4 and not isinstance(inpt, tv_tensors.Video))
+                return plain.shape[0] if batch else 1, channels, height, width
+        for inpt in inputs:
+            if isinstance(inpt, tv_tensors.Mask):
+                height, width = _subclass.plain(inpt).shape[-2:]
+                return 1, 1, height, width
+            if isinstance(inpt, ANNOTATIONS):
+                return 1, 1, *inpt.canvas_size
+            if isinstance(inpt, PIL.Image.Image):
+                return 1, len(inpt.getbands()), inpt.height, inpt.width
+        return 1, 0, 0, 0
+
+    # -- applying --------------------------------------------------------------------------------
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if not self._spec and not self.per_sample and not _subclass.in_graph():
+            return super().forward(*inputs)  # type: ignore[misc]
+        before = sampler.count
+        if len(inputs) == 1 and type(inputs[0]) is Tensor:
+            self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
+            params = self._sampled([inputs[0]], sampler)
+            out = inputs[0] if params is None else self._applied(inputs[0], params, sampler)
+        else:
+            flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            self.check_inputs(flat)  # type: ignore[attr-defined]
+            needs = _torchvision.needs_transform(self, flat)
+            params = self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
+            if params is None:
+                out = inputs if len(inputs) > 1 else inputs[0]
+            else:
+                out = tree_unflatten(self._all(flat, needs, params, sampler), spec)
+        sampler.count = before
+        return out
+
+    def _all(
+        self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
+    ) -> list[Any]:
+        if not (params.each and self._moves):
+            return [self._applied(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
+        boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
+        out, sample = [], 0
+        for inpt, wanted in zip(flat, needs, strict=True):
+            if wanted and isinstance(inpt, tv_tensors.BoundingBoxes):
+                out.append(self._boxes(inpt, params, sample, boxes))
+                sample += 1
+            else:
+                out.append(self._applied(inpt, params, sampler) if wanted else inpt)
+        return out
+
+    def _boxes(self, inpt: Any, params: Params, sample: int, among: int) -> Any:
+        """The boxes of one of the samples, or nested boxes of all of them."""
+        numbers = params.numbers
+        if inpt.is_nested and among == 1:
+            each = _subclass.plain(inpt).unbind()
+            moved = [
+                self._annotations(_subclass.like(x, inpt), Params(params.canvas, None, row))
+                for x, row in zip(each, numbers, strict=True)
+            ]
+            nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
+            return _dispatch.wrapped(nested, inpt, self._canvas(params))
+        if among != numbers.shape[0]:
+            must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
+            raise ValueError(f"{type(self).__name__}: {must}, got {among} with per_sample=True")
+        return self._annotations(inpt, Params(params.canvas, None, numbers[sample]))
+
+    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        if _dispatch.is_image(inpt) and not _dispatch.has_users_kernel(type(inpt)):
+            image = _subclass.plain(inpt)
+            if self._dtypes is None or image.dtype in self._dtypes:
+                return _dispatch.wrapped(self._image(image, params, type(inpt)), inpt)
+            if params.values is None:
+                numbers, kind = params.beside(image), "image"
+                out = _operators.by_torchvision(image, numbers, *params.canvas, self._spec, kind)
+                return _dispatch.wrapped(out, inpt)
+        elif self._moves and isinstance(inpt, tv_tensors.Mask) and not _dispatch.has_users_kernel(type(inpt)):
+            mask = _subclass.plain(inpt)
+            flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
+            out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
+            return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
+        if params.values is not None:
+            return self.by_torchvision(inpt, params.values)
+        if isinstance(inpt, ANNOTATIONS):
+            return self._annotations(inpt, params) if self._moves else inpt
+        if isinstance(inpt, PIL.Image.Image):
+            values = self.unpack_params(params.numbers.tolist(), *params.canvas)
+            return inpt if values is None else self.by_torchvision(inpt, values)
+        return inpt
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        """What becomes of an image ``(..., C, H, W)``; ``kind`` is its class, for its fill."""
+        raise NotImplementedError
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._image(mask, params, tv_tensors.Mask)
+
+
+def _nothing() -> Tensor:
+    return torch.zeros(0, dtype=torch.float64, device="cpu")
+
+
+def _arguments(inputs: Any) -> tuple[Any, ...]:
+    return inputs if type(inputs) is tuple and len(inputs) > 1 else (inputs,)
+
 
 @lru_cache(maxsize=256)
-def like(channels: int, height: int, width: int) -> Tensor:
+def like(samples: int, channels: int, height: int, width: int) -> Tensor:
     """What a transform asks for its size."""
-    return torch.empty((channels, height, width), device="meta")
-
-
-def shape_of(inputs: list[Any]) -> tuple[int, int, int]:
-    for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
-        if _dispatch.is_image(inpt):
-            channels, height, width = _subclass.plain(inpt).shape[-3:]
-            return channels, height, width
-    for inpt in inputs:
-        if isinstance(inpt, tv_tensors.Mask):
-            height, width = _subclass.plain(inpt).shape[-2:]
-            return 1, height, width
-        if isinstance(inpt, ANNOTATIONS):
-            return 1, *inpt.canvas_size
-    height, width = v2.query_size(inputs)
-    return 3, height, width
+    shape = (channels, height, width) if samples == 1 else (samples, channels, height, width)
+    return torch.empty(shape, device="meta")
 
 
 def batch_of(inputs: list[Any]) -> int | None:
@@ -217,15 +340,8 @@ def batch_of(inputs: list[Any]) -> int | None:
     return None
 
 
-def _beside(numbers: Tensor, image: Tensor) -> Tensor:
-    """The numbers of each sample, with dimensions for what else an image has before its channels."""
-    if numbers.ndim == 1:
-        return numbers
-    return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])
-
-
 def fill_of(transform: Any, kind: type) -> Any:
-    return _torchvision.get_fill(transform._fill, kind)
+    return _torchvision.fill_of(transform, kind)
 
 
 def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
@@ -233,25 +349,55 @@ def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
     return torch.where(chosen.to(image.device)[..., None, None, None], changed, image)
 
 
+def where_chosen(chosen: Tensor, image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """The samples that were chosen, changed; eager mode changes no others."""
+    if _subclass.in_graph():
+        return where(chosen, change(image), image)
+    if chosen.ndim == 0:
+        return change(image) if chosen.item() else image
+    places = chosen.flatten().nonzero()[:, 0].to(image.device)
+    if len(places) in (0, len(chosen)):
+        return change(image) if len(places) else image
+    return image.index_copy(0, places, change(image.index_select(0, places)))
+
+
+def is_own(cls: type, method: str) -> bool:
+    """Whether a method of a class is torchvision's or imgops', not a user's."""
+    owner = next(c for c in cls.__mro__ if method in vars(c))
+    return owner.__module__.startswith(("imgops.", "torchvision."))
+
+
 def _take_init(cls: Any) -> None:
-    """Give a class torchvision's signature, with ``per_sample`` after it where it draws, and its spec."""
-    theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, Ours))
-    signature = inspect.signature(theirs.__init__)
-    draws = issubclass(cls, Drawn)
+    """Give a class torchvision's signature, with what is added after it where it samples, and its spec."""
+    theirs = next(
+        c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, OperatorTransform)
+    )
+    if not issubclass(theirs, torch.nn.Module):
+        return
+    random = issubclass(cls, RandomTransform)
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:
-        per_sample = keywords.pop("per_sample", False) if draws else False
+        per_sample = keywords.pop("per_sample", False) if random else False
+        generator = keywords.pop("generator", None) if random else None
         super(cls, self).__init__(*args, **keywords)
-        if draws:
-            self.per_sample = per_sample
-            self._site = next(_sites)
-        # A subclass that draws in another way cannot be made again from a spec.
-        own = not draws or type(self).make_params is cls.make_params
-        self._spec = _draw.spec(self) if own else ""
+        if random:
+            self._start(per_sample, generator)
+        elif is_own(type(self), "transform"):
+            self._spec = _program.spec_of(self)
 
-    if draws:
-        kind = inspect.Parameter.KEYWORD_ONLY
-        option = inspect.Parameter("per_sample", kind, default=False, annotation=bool)
-        signature = signature.replace(parameters=[*signature.parameters.values(), option])
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
     cls.__init__ = __init__
+    take_signature(cls, theirs)
+
+
+def take_signature(cls: Any, theirs: type) -> None:
+    """Show torchvision's arguments, with what is added after them where a transform samples."""
+    signature = inspect.signature(theirs.__init__)
+    if issubclass(cls, RandomTransform):
+        kind = inspect.Parameter.KEYWORD_ONLY
+        added = [
+            inspect.Parameter("per_sample", kind, default=False, annotation=bool),
+            inspect.Parameter("generator", kind, default=None, annotation="torch.Generator | None"),
+        ]
+        given = list(signature.parameters.values())
+        signature = signature.replace(parameters=[*given, *added])
+    cls.__init__.__signature__ = signature

@@ -6,61 +6,50 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
-from imgops.transforms._base import Drawn, Ours, where
+from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, where, where_chosen
+from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
 
 
-class Grayscale(Ours, v2.Grayscale):
+class Grayscale(OperatorTransform, v2.Grayscale):
     """As torchvision's, with PIL's pixels."""
 
-    def _after(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
-        return self.num_output_channels, height, width
+    def _plan(self, shape: Any, program: Any) -> Any:
+        samples, _, height, width = shape
+        return samples, self.num_output_channels, height, width
 
 
-class ToDtype(Ours, v2.ToDtype):
-    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+class RGB(OperatorTransform, v2.RGB):
+    """As torchvision's: gray images get three equal channels."""
+
+    def _plan(self, shape: Any, program: Any) -> Any:
+        samples, channels, height, width = shape
+        return samples, max(channels, 3), height, width
 
 
-class Normalize(Ours, v2.Normalize):
-    """torchvision's own arithmetic; in a graph with tv_tensors too."""
-
-
-class ToImage(Ours, v2.ToImage):
-    """As torchvision's; in a graph with tensors too."""
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if torch.compiler.is_compiling() and isinstance(inpt, Tensor):
-            return _subclass.plain(inpt).as_subclass(tv_tensors.Image)
-        return super().transform(inpt, params)
-
-
-class _Steps(Drawn):
-    """A draw is an order and an amount for each of ``_names``: see :func:`imgops.color_sequence`."""
+class _Steps(RandomTransform):
+    """Parameters are an order and an amount for each of ``_names``: see :func:`imgops.color_sequence`."""
 
     _names = ""
-    _drawing: tuple[str, ...] = ("p",)
+    _dtypes = _dispatch.COMPUTED
 
-    def _count(self, channels: int, height: int, width: int) -> int:
-        return 2 * len(self._names.split(","))
+    @property
+    def _length(self) -> int:
+        return self._names.count(",") + 1
 
-    def _unchosen(self, channels: int, height: int, width: int) -> list[float]:
-        steps = len(self._names.split(","))
-        return [-1.0] * steps + [0.0] * steps
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return 2 * self._length
 
-    def _flat(self, params: dict[str, Any]) -> list[float]:
-        return [0.0, self._amount()]
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return [-1.0] * self._length + [0.0] * self._length
 
-    def _amount(self) -> float:
-        return 0.0
-
-    def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
-        steps = len(self._names.split(","))
-        order, amounts = numbers[..., :steps].long(), numbers[..., steps:]
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        numbers, steps = params.beside(image), self._length
+        order, amounts = numbers[..., :steps].long(), numbers[..., steps : 2 * steps]
         return imgops.color_sequence(image, order, amounts, self._names)
 
 
@@ -68,103 +57,267 @@ class ColorJitter(_Steps, v2.ColorJitter):
     """As torchvision's, in one operator, with PIL's pixels, and per sample."""
 
     _names = "brightness,contrast,saturation,hue"
-    _drawing = ("brightness", "contrast", "saturation", "hue")
+    _config = ("brightness", "contrast", "saturation", "hue")
 
-    def _flat(self, params: dict[str, Any]) -> list[float]:
-        factors = [params[f"{name}_factor"] for name in self._names.split(",")]
-        order = [float(i) if factors[i] is not None else -1.0 for i in params["fn_idx"].tolist()]
+    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
+        values = self.make_params(inputs)
+        return values if self._changes() else None
+
+    def _changes(self) -> bool:
+        return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        factors = [values[f"{name}_factor"] for name in self._names.split(",")]
+        order = [float(i) if factors[i] is not None else -1.0 for i in values["fn_idx"].tolist()]
         return [*order, *(0.0 if f is None else f for f in factors)]
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if _dispatch.is_image(inpt):
-            numbers = torch.tensor(self._flat(params), dtype=torch.float64, device="cpu")
-            return self._one(inpt, numbers, (0, 0))
-        return super().transform(inpt, params)
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        used = [int(i) for i in numbers[:4] if i >= 0]
+        order = [*used, *(i for i in range(4) if i not in used)]
+        names = enumerate(self._names.split(","))
+        factors = {f"{name}_factor": numbers[4 + i] if i in used else None for i, name in names}
+        return {"fn_idx": torch.tensor(order), **factors}
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if not self._changes():
+            return image
+        functional_color.require_one_or_three("ColorJitter", image)
+        return super()._image(image, params, kind)
 
 
-class RandomGrayscale(_Steps, v2.RandomGrayscale):
+class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
+    """As torchvision's, in two operators, with PIL's pixels, and per sample."""
+
+    _names = "brightness,contrast,saturation,hue"
+    _config = ("brightness", "contrast", "saturation", "hue", "p")
+
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return 8 + channels
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        factors = [values[f"{name}_factor"] for name in self._names.split(",")]
+        order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
+        permutation = values["channel_permutation"]
+        return [
+            *(float(i) if factors[i] is not None else -1.0 for i in order),
+            *(0.0 if f is None else f for f in factors),
+            *(range(values["channels"]) if permutation is None else permutation.tolist()),
+        ]
+
+    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
+        return {**self.make_params(inputs), "channels": self.shape_of(inputs)[1]}
+
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        used = [int(i) for i in numbers[:4] if i >= 0]
+        names = enumerate(self._names.split(","))
+        factors = {f"{name}_factor": numbers[4 + i] if i in used else None for i, name in names}
+        permutation = torch.tensor([int(n) for n in numbers[8:]])
+        return {**factors, "contrast_before": numbers[3] != 1, "channel_permutation": permutation}
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return [*super().identity_params(samples, channels, height, width), *range(channels)]
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        values = params.values
+        if values is None or any(values[f"{name}_factor"] is not None for name in self._names.split(",")):
+            functional_color.require_one_or_three("RandomPhotometricDistort", image)
+            image = super()._image(image, params, kind)
+        if values is not None and values["channel_permutation"] is None:
+            return image
+        return permuted(image, params.beside(image)[..., 8:].long())
+
+
+class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
+    """As torchvision's, and per sample."""
+
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return channels
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return values["permutation"].tolist()
+
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        return {"permutation": torch.tensor([int(n) for n in numbers])}
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return list(range(channels))
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return permuted(image, params.beside(image).long())
+
+
+def permuted(image: Tensor, order: Tensor) -> Tensor:
+    """The channels in an order, or each sample's in an order of its own."""
+    order = order.to(image.device)
+    if order.ndim == 1:
+        return image.index_select(-3, order)
+    return image.gather(-3, order[..., None, None].expand(image.shape))
+
+
+class _Chosen(_Steps):
+    """One step, taken with a probability."""
+
+    _config: tuple[str, ...] = ("p",)
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [0.0, self._amount()]
+
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return {} if numbers[0] >= 0 else None
+
+    def _amount(self) -> float:
+        return 0.0
+
+
+class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """As torchvision's, with PIL's pixels, and per sample."""
 
-    _names = "saturation"
+    _config = ("p",)
+    _dtypes = _dispatch.COMPUTED
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [1.0]
+
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return {"num_input_channels": 3} if numbers[0] else None
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return [0.0]
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if issubclass(kind, _dispatch.Video):
+            return image  # as torchvision has it
+        channels = image.shape[-3]
+        chosen = params.beside(image)[..., 0] > 0
+        return where_chosen(chosen, image, lambda x: functional_color.rgb_to_grayscale(x, channels))
 
 
-class RandomInvert(_Steps, v2.RandomInvert):
+class RandomInvert(_Chosen, v2.RandomInvert):
     """As torchvision's, and per sample."""
 
     _names = "invert"
 
 
-class RandomPosterize(_Steps, v2.RandomPosterize):
+class RandomPosterize(_Chosen, v2.RandomPosterize):
     """As torchvision's, and per sample."""
 
     _names = "posterize"
-    _drawing = ("bits", "p")
+    _config = ("bits", "p")
 
     def _amount(self) -> float:
         return float(self.bits)
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        functional_color.require_bits(self.bits)
+        return super()._image(image, params, kind)
 
-class RandomSolarize(_Steps, v2.RandomSolarize):
+
+class RandomSolarize(_Chosen, v2.RandomSolarize):
     """As torchvision's, and per sample."""
 
     _names = "solarize"
-    _drawing = ("threshold", "p")
+    _config = ("threshold", "p")
 
     def _amount(self) -> float:
         return float(self.threshold)
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        functional_color.require_threshold(image, self.threshold)
+        return super()._image(image, params, kind)
 
-class RandomAdjustSharpness(_Steps, v2.RandomAdjustSharpness):
+
+class RandomAdjustSharpness(_Chosen, v2.RandomAdjustSharpness):
     """As torchvision's, with PIL's pixels, and per sample."""
 
     _names = "sharpness"
-    _drawing = ("sharpness_factor", "p")
+    _config = ("sharpness_factor", "p")
 
     def _amount(self) -> float:
         return float(self.sharpness_factor)
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        functional_color.require_one_or_three("RandomAdjustSharpness", image)
+        functional_color.require_not_negative("sharpness_factor", self.sharpness_factor)
+        return super()._image(image, params, kind)
 
-class RandomAutocontrast(_Steps, v2.RandomAutocontrast):
+
+class RandomAutocontrast(_Chosen, v2.RandomAutocontrast):
     """As torchvision's, with PIL's pixels, and per sample."""
 
     _names = "autocontrast"
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        functional_color.require_one_or_three("RandomAutocontrast", image)
+        return super()._image(image, params, kind)
 
-class RandomEqualize(_Steps, v2.RandomEqualize):
+
+class RandomEqualize(_Chosen, v2.RandomEqualize):
     """As torchvision's, and per sample."""
 
     _names = "equalize"
 
 
-class GaussianBlur(Drawn, v2.GaussianBlur):
+class GaussianBlur(RandomTransform, v2.GaussianBlur):
     """As torchvision's, with OpenCV's pixels, and per sample."""
 
-    _drawing = ("kernel_size", "sigma")
+    _config = ("kernel_size", "sigma")
+    _dtypes = _dispatch.COMPUTED
 
-    def _flat(self, params: dict[str, Any]) -> list[float]:
-        return [params["sigma"][0]]
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [values["sigma"][0]]
 
-    def _unchosen(self, channels: int, height: int, width: int) -> list[float]:
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return {"sigma": [numbers[0], numbers[0]]} if numbers[0] > 0 else None
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
         return [0.0]
 
-    def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
-        return imgops.gaussian_blur(image, tuple(self.kernel_size), numbers.expand(*numbers.shape[:-1], 2))
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        sigma = params.beside(image)
+        return imgops.gaussian_blur(image, tuple(self.kernel_size), sigma.expand(*sigma.shape[:-1], 2))
 
 
-class GaussianNoise(Drawn, v2.GaussianNoise):
-    """As torchvision's. In a graph, and per sample, a draw says only whether there is any noise.
+class GaussianNoise(RandomTransform, v2.GaussianNoise):
+    """As torchvision's, and per sample."""
 
-    The noise itself is drawn there by PyTorch, and inductor's generator gives other noise than the eager one.
-    """
+    _config = ("mean", "sigma", "clip")
 
-    _drawing = ("mean", "sigma", "clip")
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {}
 
-    def _draw(self, channels: int, height: int, width: int) -> list[float]:
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [1.0]
 
-    def _unchosen(self, channels: int, height: int, width: int) -> list[float]:
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
         return [0.0]
 
-    def _image(self, image: Tensor, numbers: Tensor, kind: type) -> Tensor:
-        noisy = v2.functional.gaussian_noise(image, self.mean, self.sigma, self.clip)
-        return where(numbers[..., 0] > 0, noisy, image)
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None  # noise is drawn in its turn, beside the image
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
+
+    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        if not _dispatch.is_image(inpt):
+            return super()._applied(inpt, params, sampler)
+        image = _dispatch.plain(inpt)
+        if self.sigma < 0:
+            raise ValueError(f"sigma shouldn't be negative. Got {self.sigma}")
+        if image.dtype != torch.uint8 and not image.dtype.is_floating_point:
+            raise ValueError(f"GaussianNoise: image must be uint8 or floating point, got {image.dtype}")
+        noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
+        if sampler.record is not None:
+            sampler.record[sampler.path].noise.append(noise)
+        return _dispatch.wrapped(self._noisy(image, noise, params), inpt)
+
+    def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
+        """torchvision's arithmetic, in the samples that were chosen."""
+        if image.dtype == torch.uint8:
+            noisy = image + (self.mean * 255 + noise * (self.sigma * 255)).to(torch.int16)
+            out = (torch.clamp(noisy, 0, 255) if self.clip else noisy).to(torch.uint8)
+        else:
+            noisy = image + (self.mean + noise * self.sigma)
+            out = torch.clamp(noisy, 0, 1) if self.clip else noisy
+        if params.values is not None:
+            return out
+        return where(params.beside(image)[..., 0] > 0, out, image)

@@ -12,69 +12,87 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _draw
-from imgops.transforms._base import Drawn, Ours, batch_of, shape_of, where
-from imgops.transforms._color import Normalize, ToDtype
-from imgops.transforms._draw import Plan, Stream
+from imgops.transforms import _program
+from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of, where
+from imgops.transforms._misc import Normalize, ToDtype
+from imgops.transforms._sampling import ParameterSampler, SamplingProgram, Shape
 from imgops.transforms.functional import _dispatch
 
 
-class Compose(Ours, v2.Compose):
-    """As torchvision's; compiled, its draws stay in their order."""
+class _Container(RandomTransform):
+    """Transforms inside of a transform: each stands at its place in the key of what it samples."""
 
-    def forward(self, *inputs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return self._run(inputs, Stream())
-        if len(inputs) == 1:
-            return self._of_one(inputs[0])
-        return super().forward(*inputs)
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
 
-    def _of_one(self, inpt: Any) -> Any:
-        """What torchvision's forward does with one input; of uint8, ToDtype and Normalize are one table."""
+    def extra_repr(self) -> str:
+        return super(RandomTransform, self).extra_repr()  # type: ignore[misc]
+
+    def _through(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        """One after the other."""
+        several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
+        transforms = self.transforms  # type: ignore[attr-defined]
+        out: Any = inputs if several else inputs[0]
         at = 0
-        while at < len(self.transforms):
-            table = _table_of(self.transforms[at : at + 2], inpt)
+        while at < len(transforms):
+            transform, table = transforms[at], None
+            sampler.path = (*path, at)
+            if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
+                _sample_ahead(transforms, at, path, inputs, sampler)
+            sampler.covered = covered or sampler.path in sampler.planned
+            if type(transform) is ToDtype and sampler.gate is None and not several:
+                table = _table_of(transforms[at : at + 2], out)
             if table is None:
-                inpt = self.transforms[at](inpt)
+                out = _applied(transform, inputs, sampler)
                 at += 1
             else:
-                inpt = imgops.lut(inpt, table)
+                out = imgops.lut(out, table)
                 at += 2
-        return inpt
+            inputs = out if several else (out,)
+        sampler.path, sampler.covered = path, covered
+        return out
 
-    def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
-        return _through(self.transforms, inputs, stream)
-
-    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
-        return _planned(self.transforms, shape, plan)
-
-
-def _planned(transforms: Any, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
-    for transform in transforms:
-        after = transform._plan(shape, plan) if isinstance(transform, Ours) else None
-        if after is None:
-            return None
-        shape = after
-    return shape
+    def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        path = sampler.path
+        sampler.path = (*path, index)
+        out = _applied(self.transforms[index], inputs, sampler)  # type: ignore[attr-defined]
+        sampler.path = path
+        return out
 
 
-def _prepare(transforms: Sequence[Any], inputs: tuple[Any, ...], stream: Stream) -> None:
-    """Draw at once for as many transforms as let their numbers be known before any of them is applied."""
+def _sample_ahead(
+    transforms: Sequence[Any],
+    at: int,
+    path: tuple[int, ...],
+    inputs: tuple[Any, ...],
+    sampler: ParameterSampler,
+) -> None:
+    """Sample at once for as many transforms as let their parameters be known before any is applied."""
     flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
     flat = [x for x in flat if _dispatch.is_image(x)]
     if not flat:
         return
-    plan = Plan(batch_of(flat), stream.count is not None)
-    shape: Sequence[int] = shape_of(flat)
-    for transform in transforms:
-        before = len(plan.steps)
-        after = _planned([transform], shape, plan)
+    inside = sampler.count is not None
+    program = SamplingProgram(sampler.count if inside else batch_of(flat), inside)
+    shape: Shape = transforms[at].shape_of(flat)
+    planned = []
+    for i, transform in enumerate(transforms[at:], at):
+        before = program.state()
+        program.path = (*path, i)
+        after = _planned(transform, shape, program)
         if after is None:
-            plan.forget(before)
+            program.forget(before)
             break
         shape = after
-    if len(plan.steps) > 1:
-        stream.prepare(plan)
+        planned.append(program.path)
+    if len(program.keys) > 1:
+        sampler.run(program)
+        sampler.planned.update(planned)
+
+
+def _planned(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
+    known = isinstance(transform, OperatorTransform) and transform._spec
+    return transform._plan(shape, program) if known else None
 
 
 def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
@@ -97,40 +115,35 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
 _END: list[type] = [ToDtype, Normalize]
 
 
-@lru_cache(maxsize=64)
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _levels(mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+    """Made once: a graph holds the table as a constant."""
+    return _made_levels(mean, std)
+
+
+@lru_cache(maxsize=64)
+def _made_levels(mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
     with torch.inference_mode(False):  # the next call may be outside
         levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
         real = v2.functional.to_dtype(levels, torch.float32, scale=True)
         return v2.functional.normalize(real, list(mean), list(std))[:, 0]
 
 
-def _is_hooked(module: torch.nn.Module) -> bool:
+def _is_hooked(module: Any) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
-def _through(transforms: Any, inputs: tuple[Any, ...], stream: Stream) -> Any:
-    several = len(inputs) > 1
-    out: Any = inputs if several else inputs[0]
-    for i, transform in enumerate(transforms):
-        if not stream.ready and isinstance(transform, (Drawn, Compose)):
-            _prepare(transforms[i:], inputs, stream)
-        out = _applied(transform, inputs, stream)
-        inputs = out if several else (out,)
-    return out
-
-
-def _applied(transform: Any, inputs: tuple[Any, ...], stream: Stream) -> Any:
-    """One transform; one that does not know of streams is applied and then chosen or not."""
-    if isinstance(transform, (Drawn, Compose)):
-        return transform._run(inputs, stream)
-    out = transform._run(inputs, stream) if isinstance(transform, Ours) else transform(*inputs)
-    if stream.gate is None:
+def _applied(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+    """One transform; one that does not know of samplers is applied and then chosen or not."""
+    if isinstance(transform, RandomTransform) and transform._spec and not _is_hooked(transform):
+        return transform._run(inputs, sampler)
+    out = transform(*inputs)
+    if sampler.gate is None:
         return out
     before, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
     after, _ = tree_flatten(out)
     return tree_unflatten(
-        [_either(stream.gate, a, b, transform) for a, b in zip(after, before, strict=True)], spec
+        [_either(sampler.gate, a, b, transform) for a, b in zip(after, before, strict=True)], spec
     )
 
 
@@ -146,148 +159,206 @@ def _either(gate: Tensor, changed: Any, unchanged: Any, transform: Any) -> Any:
     return where(gate, changed, unchanged)
 
 
-class _Container(Drawn):
-    """A draw says which of the transforms are applied; those draw after it, and only where they are."""
+class Compose(_Container, v2.Compose):
+    """As torchvision's; ``per_sample`` lets every transform inside sample for each image of a batch.
 
-    _usual = False
+    What the transforms sample is in torchvision's order, in a graph too. Samples that have parameters of
+    their own have those that a loop over the batch would give them, as far as all sizes are known beforehand:
+    a transform that is not imgops', GaussianNoise, and one whose size depends on what it samples end what can
+    be sampled at once.
+    """
 
-    def _run(self, inputs: tuple[Any, ...], stream: Stream) -> Any:
-        flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-        count = self._counted(flat, stream)
-        size = self._count(0, 0, 0)
-        numbers = stream.draw(self._spec, self._site, size, (0, 0, 0))  # type: ignore[attr-defined]
-        out = self._steps(inputs, numbers, stream)
-        stream.count = count
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        before = sampler.count
+        if self.per_sample and before is None:
+            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            sampler.count = batch_of(flat)
+        out = self._through(inputs, sampler)
+        sampler.count = before
         return out
 
-    def _plan(self, shape: Sequence[int], plan: Plan) -> Sequence[int] | None:
-        inside, step = plan.inside, len(plan.steps)
-        if not plan.add(self, self._count(*shape), shape):
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        inside, path = program.inside, program.path
+        program.inside = inside or self.per_sample
+        known: Shape | None = shape
+        for i, transform in enumerate(self.transforms):
+            program.path = (*path, i)
+            known = None if known is None else _planned(transform, known, program)
+        program.inside, program.path = inside, path
+        return known
+
+
+class _Choosing(_Container):
+    """Parameters say which of the transforms are applied; those sample after it, and only where they are."""
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        before = sampler.count
+        if self.per_sample and before is None:
+            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            sampler.count = batch_of(flat)
+        chosen = sampler.choice(self)
+        if isinstance(chosen, list):
+            out = self._known(inputs, chosen, sampler)
+        else:
+            out = self._steps(inputs, chosen, sampler)
+        sampler.count = before
+        return out
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        """In eager mode only what was chosen is applied."""
+        raise NotImplementedError
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        """All are applied, each with parameters that change nothing where it was not chosen."""
+        raise NotImplementedError
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        inside, path, step = program.inside, program.path, len(program.keys)
+        length = self._count(*shape)
+        if not program.add(self, length, (1, length, 0, 0)):
             return None
-        plan.inside = inside or self.per_sample
-        known = self._plan_steps(shape, plan, step)
-        plan.inside = inside
+        program.inside = inside or self.per_sample
+        known = self._plan_steps(shape, program, step)
+        program.inside, program.path = inside, path
         return shape if known else None
 
-    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
-        """The draws of the transforms inside; False if not all can be known."""
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        """What the transforms inside sample; False if not all can be known."""
         raise NotImplementedError
 
-    def _plan_one_of(self, shape: Sequence[int], plan: Plan, step: int, column: int) -> bool:
-        known = True
+    def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> bool:
+        known, path = True, program.path
         for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
-            before = plan.narrowed(column, i, step)
-            known = known and _planned([transform], shape, plan) is not None
-            plan.gate = before
+            before, program.path = program.narrowed(step, column, i), (*path, i)
+            known = known and _planned(transform, shape, program) is not None
+            program.gate, program.path = before, path
         return known
 
-    def _gated(self, transforms: Any, inputs: tuple[Any, ...], gate: Tensor, stream: Stream) -> Any:
-        before = stream.narrowed(gate)
-        out = _through(transforms, inputs, stream)
-        stream.gate = before
-        return out
-
-    def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, stream: Stream) -> Any:
+    def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """All of the transforms in turn, each only where it was chosen."""
         several, out = len(inputs) > 1, None
-        for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
-            out = self._gated([transform], inputs, chosen == i, stream)
-            inputs = out if several else (out,)
-        return out
-
-    def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
-        raise NotImplementedError
-
-
-class RandomApply(_Container, v2.RandomApply):
-    """As torchvision's, and per sample."""
-
-    _drawing = ("p",)
-    _spec_name = "_Chance"
-
-    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
-        before = plan.narrowed(0, None, step)
-        known = _planned(self.transforms, shape, plan) is not None
-        plan.gate = before
-        return known
-
-    def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
-        return self._gated(self.transforms, inputs, numbers[..., 0] > 0, stream)
-
-
-class RandomChoice(_Container, v2.RandomChoice):
-    """As torchvision's, and per sample."""
-
-    _drawing = ("p",)
-    _spec_name = "_Choice"
-
-    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
-        return self._plan_one_of(shape, plan, step, 0)
-
-    def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
-        return self._one_of(inputs, numbers[..., 0], stream)
-
-
-class RandomOrder(_Container, v2.RandomOrder):
-    """As torchvision's, and per sample."""
-
-    _drawing = ("length",)
-    _spec_name = "_Order"
-
-    @property
-    def length(self) -> int:
-        return len(self.transforms)
-
-    def _count(self, channels: int, height: int, width: int) -> int:
-        return len(self.transforms)
-
-    def _plan_steps(self, shape: Sequence[int], plan: Plan, step: int) -> bool:
-        known = True
-        for turn in range(len(self.transforms)):
-            known = known and self._plan_one_of(shape, plan, step, turn)
-        return known
-
-    def _steps(self, inputs: tuple[Any, ...], numbers: Tensor, stream: Stream) -> Any:
-        several, out = len(inputs) > 1, None
-        for turn in range(len(self.transforms)):
-            out = self._one_of(inputs, numbers[..., turn], stream)
+        for i in range(len(self.transforms)):  # type: ignore[attr-defined]
+            before = sampler.narrowed(chosen == i)
+            out = self._one(i, inputs, sampler)
+            sampler.gate = before
             inputs = out if several else (out,)
         return out
 
 
 class _Chance:
-    """What RandomApply draws."""
+    """What RandomApply samples."""
 
-    def __init__(self, p: float) -> None:
-        self.p = p
+    p: float
 
-    def _draw(self, *shape: int) -> list[float]:
+    @classmethod
+    def _from_config(cls, **config: Any) -> Any:
+        made = cls.__new__(cls)
+        made.__dict__.update(config)
+        return made
+
+    def _numbers(self, samples: int, length: int, height: int, width: int) -> list[float]:
         return [0.0 if torch.rand(1) >= self.p else 1.0]
 
-    def _unchosen(self, *shape: int) -> list[float]:
+    def identity_params(self, samples: int, length: int, height: int, width: int) -> list[float]:
         return [0.0]
 
 
-class _Choice:
-    def __init__(self, p: list[float]) -> None:
-        self.p = p
+class _Choice(_Chance):
+    """What RandomChoice samples."""
 
-    def _draw(self, *shape: int) -> list[float]:
+    p: Any
+
+    def _numbers(self, samples: int, length: int, height: int, width: int) -> list[float]:
         return [float(torch.multinomial(torch.tensor(self.p), 1))]
 
-    def _unchosen(self, *shape: int) -> list[float]:
+    def identity_params(self, samples: int, length: int, height: int, width: int) -> list[float]:
         return [-1.0]
 
 
-class _Order:
-    def __init__(self, length: int) -> None:
-        self.length = length
+class _Order(_Choice):
+    """What RandomOrder samples."""
 
-    def _draw(self, *shape: int) -> list[float]:
-        return torch.randperm(self.length).double().tolist()
-
-    def _unchosen(self, *shape: int) -> list[float]:
-        return [-1.0] * self.length
+    def _numbers(self, samples: int, length: int, height: int, width: int) -> list[float]:
+        return torch.randperm(length).double().tolist()
 
 
-_draw.CLASSES.update(_Chance=_Chance, _Choice=_Choice, _Order=_Order)
+class RandomApply(_Chance, _Choosing, v2.RandomApply):
+    """As torchvision's, and per sample."""
+
+    _config = ("p",)
+    _spec_name = "_Chance"
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        before, path = program.narrowed(step, 0, -1), program.path
+        known: Shape | None = shape
+        for i, transform in enumerate(self.transforms):
+            program.path = (*path, i)
+            known = None if known is None else _planned(transform, known, program)
+        program.gate = before
+        return known is not None
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        if chosen[0]:
+            return self._through(inputs, sampler)
+        return inputs if len(inputs) > 1 else inputs[0]
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        before = sampler.narrowed(chosen[..., 0] > 0)
+        out = self._through(inputs, sampler)
+        sampler.gate = before
+        return out
+
+
+class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
+    """As torchvision's, and per sample."""
+
+    _config = ("p",)
+    _spec_name = "_Choice"
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        return self._plan_one_of(shape, program, step, 0)
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        return self._one(int(chosen[0]), inputs, sampler)
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        return self._one_of(inputs, chosen[..., 0], sampler)
+
+
+class RandomOrder(_Order, _Choosing, v2.RandomOrder):
+    """As torchvision's, and per sample."""
+
+    _spec_name = "_Order"
+
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return len(self.transforms)
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        known, path = True, program.path
+        for turn in range(len(self.transforms)):
+            program.path = (*path, turn)
+            known = known and self._plan_one_of(shape, program, step, turn)
+        program.path = path
+        return known
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        several, path = len(inputs) > 1, sampler.path
+        out: Any = inputs if several else inputs[0]
+        for turn, index in enumerate(chosen):
+            sampler.path = (*path, turn)
+            out = self._one(int(index), inputs, sampler)
+            inputs = out if several else (out,)
+        sampler.path = path
+        return out
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        several, path, out = len(inputs) > 1, sampler.path, None
+        for turn in range(len(self.transforms)):
+            sampler.path = (*path, turn)
+            out = self._one_of(inputs, chosen[..., turn], sampler)
+            inputs = out if several else (out,)
+        sampler.path = path
+        return out
+
+
+_program.CLASSES.update(_Chance=_Chance, _Choice=_Choice, _Order=_Order)

@@ -1,4 +1,8 @@
-"""The names of torchvision that are not public, in one place; checked on 0.26 and 0.29."""
+"""Every name of torchvision that is not public, in one module; checked on 0.26 and 0.29.
+
+``tests/test_torchvision_private.py`` fails where one of them moves or changes its meaning, and where another
+module of ``imgops.transforms`` reaches below torchvision's public names.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchvision.transforms import InterpolationMode
-from torchvision.transforms import functional as v1
 from torchvision.transforms.v2 import _transform as transform_base
 from torchvision.transforms.v2 import _utils as v2_utils
 from torchvision.transforms.v2.functional import _geometry as v2_geometry
+from torchvision.transforms.v2.functional import _misc as v2_misc
 from torchvision.transforms.v2.functional import _utils as dispatch
 
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
+
+#: The classes that a transform without a declaration of its own works on.
+DEFAULT_TYPES = transform_base.Transform._transformed_types
 
 
 def interpolation_mode(interpolation: Any) -> InterpolationMode:
@@ -23,16 +30,26 @@ def interpolation_mode(interpolation: Any) -> InterpolationMode:
 
 
 def resized_size(canvas: tuple[int, int], size: Any, max_size: int | None) -> list[int]:
-    if isinstance(size, (list, tuple)) and len(size) == 2:
+    if max_size is None and isinstance(size, (list, tuple)) and len(size) == 2:
         return list(size)
     return v2_geometry._compute_resized_output_size(canvas, size, max_size)
 
 
-def rotated_size(angle: float, height: int, width: int) -> tuple[int, int]:
-    """Width and height of an image that is rotated and shown whole."""
-    matrix = v1._get_inverse_affine_matrix([0.0, 0.0], -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
+def rotated_size(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:
+    """Height and width of an image that is rotated and shown whole."""
+    if center is None and angle % 90 == 0:
+        return (height, width) if angle % 180 == 0 else (width, height)
+    offset = [0.0, 0.0]
+    if center is not None:
+        offset = [center[0] - width * 0.5, center[1] - height * 0.5]
+    matrix = v2_geometry._get_inverse_affine_matrix(offset, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     wide, high = v2_geometry._compute_affine_output_size(matrix, width, height)
-    return wide, high
+    return high, wide
+
+
+def affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> tuple[Any, ...]:
+    """torchvision's checks of the arguments of ``affine``: angle, translation, shears and center."""
+    return v2_geometry._affine_parse_args(angle, translate, scale, shear, InterpolationMode.NEAREST, center)
 
 
 def two_shears(shear: Any) -> Sequence[Any]:
@@ -41,10 +58,114 @@ def two_shears(shear: Any) -> Sequence[Any]:
     return (*shear, *shear) if len(shear) == 1 else shear
 
 
-def get_fill(fill: Any, kind: type) -> Any:
-    return v2_utils._get_fill(fill, kind)
+def pad_sides(padding: Any) -> list[int]:
+    """left, right, top, bottom."""
+    return v2_geometry._parse_pad_padding(padding)
 
 
-def kernel_of(functional: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    """torchvision's own kernel for a class of inputs; what has none passes through."""
-    return dispatch._get_kernel(functional, kind, allow_passthrough=True)
+def crop_size(size: Any) -> list[int]:
+    return v2_geometry._parse_five_crop_size(size)
+
+
+def fill_of(transform: Any, kind: type) -> Any:
+    return v2_utils._get_fill(transform._fill, kind)
+
+
+def needs_transform(transform: Any, flat: list[Any]) -> list[bool]:
+    return transform._needs_transform_list(flat)
+
+
+def labels_of(transform: Any, inputs: Any) -> Any:
+    return transform._labels_getter(inputs)
+
+
+def one_image(transform: Any, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, int]:
+    """The inputs of an automatic policy, flat, their structure, and the place of the only image."""
+    (flat, spec, place), _ = transform._flatten_and_extract_image_or_video(inputs)
+    return flat, spec, place
+
+
+def beta(transform: Any) -> Any:
+    """The distribution that MixUp and CutMix draw from."""
+    return transform._dist
+
+
+def check_batch(transform: Any, inpt: Any, batch_size: int) -> None:
+    transform._check_image_or_video(inpt, batch_size=batch_size)
+
+
+def valid_boxes(boxes: Any, format: Any, canvas: tuple[int, int], min_size: float, min_area: float) -> Any:
+    return v2_misc._get_sanitize_bounding_boxes_mask(boxes, format, canvas, min_size, min_area)
+
+
+def valid_keypoints(points: Any, canvas: tuple[int, int]) -> Any:
+    return v2_misc._get_sanitize_keypoints_mask(points, canvas)
+
+
+def kernel_of(functional: Callable[..., Any], kind: type, passthrough: bool = True) -> Callable[..., Any]:
+    """torchvision's own kernel for a class of inputs; what has none passes through, or is refused."""
+    return dispatch._get_kernel(functional, kind, allow_passthrough=passthrough)
+
+
+def is_users_kernel(functional: Callable[..., Any], kind: type) -> bool:
+    """Whether ``kind`` has a kernel that was registered outside of torchvision."""
+    for cls in kind.__mro__:
+        if cls in dispatch._BUILTIN_DATAPOINT_TYPES:
+            return False
+        if cls in dispatch._KERNEL_REGISTRY.get(functional, {}):
+            return True
+    return False
+
+
+def scripted_as(function: Any, theirs: Callable[..., Any]) -> Any:
+    """Let ``torch.jit.script(function)`` take torchvision's function: TorchScript cannot call Python."""
+    function.__script_if_tracing_wrapper = True
+    function.__original_fn = theirs
+    return function
+
+
+class Hooks:
+    """What torchvision's classes call by private names, under names of our own.
+
+    Stands before torchvision's class in the order of bases, so that ``super()`` is torchvision's method.
+    """
+
+    #: Arguments that torchvision's class does not have.
+    added_arguments: tuple[str, ...] = ()
+
+    def call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
+        """The kernel of a functional, for an input that a transform works on."""
+        return self.torchvision_kernel(functional, inpt, *args, **keywords)
+
+    def torchvision_kernel(
+        self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any
+    ) -> Any:
+        return super()._call_kernel(functional, inpt, *args, **keywords)  # type: ignore[misc]
+
+    def _call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
+        return self.call_kernel(functional, inpt, *args, **keywords)
+
+    def _extract_params_for_v1_transform(self) -> dict[str, Any]:
+        known = super()._extract_params_for_v1_transform()  # type: ignore[misc]
+        return {name: value for name, value in known.items() if name not in self.added_arguments}
+
+
+class PolicyHooks(Hooks):
+    """The same for the automatic policies, whose forward samples a step and applies it."""
+
+    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+
+    def torchvision_step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        return super()._apply_image_or_video_transform(image, kind, magnitude, interpolation, fill)  # type: ignore[misc]
+
+    def dirichlet(self, concentration: Any) -> Any:
+        return super()._sample_dirichlet(concentration)  # type: ignore[misc]
+
+    def _apply_image_or_video_transform(
+        self, image: Any, transform_id: str, magnitude: float, interpolation: Any, fill: Any
+    ) -> Any:
+        return self.step(image, transform_id, magnitude, interpolation, fill)
+
+    def _sample_dirichlet(self, params: Any) -> Any:
+        return self.dirichlet(params)

@@ -160,6 +160,8 @@ class OpSpec:
     #: How far the decomposition may be from the kernel.
     decomposed: Tolerances = field(default_factory=lambda: CLOSE)
     dtypes: tuple[torch.dtype, ...] = FLOATS
+    #: Whether its gradient is that of the identity, for its true one is 0 almost everywhere.
+    straight_through: bool = False
     #: Whether it has derivatives where all channels are equal.
     smooth_on_gray: bool = True
     plain: Plain | None = None

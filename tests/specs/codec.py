@@ -1,20 +1,24 @@
-"""encode_image and decode_image."""
+"""encode_image, decode_image and jpeg."""
 
 from __future__ import annotations
 
 import io
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
+from torchvision.transforms.v2 import functional as tv
 
 import imgops
 from imgops import decode_image, encode_image
-from tests.specs._libraries import chw, photo_frame
+from tests.specs import _benchmarks as bench
+from tests.specs._libraries import Array, chw, photo_frame, photo_pil
 from tests.specs._maker import Maker
-from tests.specs._spec import ErrorInput, OpSpec, Sample
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 BYTES = torch.zeros(10, dtype=torch.uint8)
 PIXELS = torch.zeros(3, 4, 5, dtype=torch.uint8)
@@ -159,4 +163,73 @@ DECODE_IMAGE = OpSpec(
     ),
 )
 
-SPECS = (ENCODE_IMAGE, DECODE_IMAGE)
+
+def jpeg_reference(image: Array, quality: float) -> Array:
+    """Pillow's file of the image, read by Pillow."""
+    levels = image
+    if image.dtype != np.uint8:
+        real = image if image.dtype == np.float64 else image.astype(np.float32)
+        levels = np.rint(np.clip(real, 0, 1) * real.dtype.type(255)).astype(np.uint8)
+    pixels = levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0)
+    file = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(file, "JPEG", quality=int(quality))
+    out = np.array(Image.open(file))
+    out = out[None] if out.ndim == 2 else out.transpose(2, 0, 1)
+    return out if image.dtype == np.uint8 else out.astype(real.dtype) / real.dtype.type(255)
+
+
+def _jpeg_calls(case: Any) -> bench.Calls:
+    x = case.image()
+    frame = photo_pil(x)
+
+    def raw() -> Any:
+        file = io.BytesIO()
+        frame.save(file, "JPEG", quality=50)
+        return np.array(Image.open(file))
+
+    return lambda: imgops.jpeg(x, 50), raw, lambda: tv.jpeg(x, 50), None
+
+
+JPEG = OpSpec(
+    "jpeg",
+    samples=(
+        Sample("rgb", lambda m: (m.image(3, 9, 17), 60), differentiable=False, gradcheck=False),
+        Sample("gray", lambda m: (m.image(1, 8, 7), 95), differentiable=False, gradcheck=False),
+        Sample(
+            "each",
+            lambda m: (m.image(3, 16, 12), m.per_sample(30, 80, 100).long()),
+            differentiable=False,
+            gradcheck=False,
+        ),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "jpeg: image must have 1 or 3 channels, got 2",
+            lambda x: imgops.jpeg(x[:, :2], 50),
+        ),
+        ErrorInput(
+            ValueError,
+            "jpeg: quality must be a whole number from 1 to 100, or 0 for none, got 101.0",
+            lambda x: imgops.jpeg(x, 101),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "jpeg: image must have sides of at most 65500, got (1, 65501)",
+            lambda x: imgops.jpeg(x[..., :1, :1].expand(2, 3, 1, 65501), 50),
+        ),
+    ),
+    reference=jpeg_reference,
+    straight_through=True,
+    tolerance={d: Tolerance(4e-3) for d in (torch.bfloat16, torch.float16)},
+    reference_name="`PIL.Image.save`, `PIL.Image.open`",
+    section="Files",
+    formula=r"y = \operatorname{PIL.open}(\operatorname{PIL.save}(x, q)), \quad \partial y / \partial x := 1",
+    border="blocks of 8 or 16 pixels at a side; those at the edge are filled up by libjpeg",
+    transforms=("JPEG",),
+    photo=(lambda x: imgops.jpeg(x, 20), lambda x: jpeg_reference(x.numpy(), 20)),
+    benchmarks=(Benchmark("jpeg", "`PIL.Image.save` and `open`", _jpeg_calls),),
+)
+
+SPECS = (ENCODE_IMAGE, DECODE_IMAGE, JPEG)

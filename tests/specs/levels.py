@@ -131,7 +131,7 @@ def posterize_reference(image: Array, bits: float) -> Array:
 POSTERIZE = _spec(
     "posterize",
     samples=(
-        *(Sample(str(bits), lambda m, bits=bits: (_unit(m), bits)) for bits in (1, 4, 8)),
+        *(Sample(str(bits), lambda m, bits=bits: (_unit(m), bits)) for bits in (0, 1, 4, 8)),
         Sample("each", lambda m: (_unit(m), m.per_sample(1, 4, 7).long())),
     ),
     errors=(

@@ -1,4 +1,4 @@
-"""CPU kernels of encode_image and decode_image: Pillow's; a file gives a whole image or one error."""
+"""CPU kernels of encode_image, decode_image and jpeg: Pillow's; a file gives a whole image or one error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
 from imgops import _check, _layout
-from imgops.kernels.cpu import _jpeg, _png
+from imgops.kernels.cpu import _jpeg, _png, _threads
+from imgops.kernels.cpu._common import number_per_image
 
 #: Pillow's modes for 16 bits of gray; "I" before Pillow 11.
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
@@ -114,3 +115,37 @@ def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.n
     planes = np.empty((pixels.shape[-1], *pixels.shape[:2]), np.uint8)
     cv2.split(pixels, list(planes))
     return planes
+
+
+def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> None:
+    for value in quality.flatten().tolist():
+        if not 0 <= value <= 100 or value != int(value):
+            must = "quality must be a whole number from 1 to 100, or 0 for none"
+            _check.fail(ValueError, "jpeg", must, value)
+    if image.numel() == 0:
+        return
+    image = image.detach()
+    sources, targets = (x.flatten(0, -4) if x.ndim > 3 else x[None] for x in (image, out))
+    qualities = [int(q) for q in number_per_image(quality, image)]
+
+    def work(start: int, stop: int) -> None:
+        for source, target, value in zip(
+            sources[start:stop], targets[start:stop], qualities[start:stop], strict=True
+        ):
+            target.copy_(source if value == 0 else _compressed(source, value))
+
+    _threads.split(len(sources), image.numel(), work)
+
+
+def _compressed(image: Tensor, quality: int) -> Tensor:
+    levels = image
+    if image.dtype != torch.uint8:
+        real = image if image.dtype == torch.float64 else image.float()
+        levels = (real.nan_to_num().clamp(0, 1) * 255).round().to(torch.uint8)
+    pixels = levels[0] if len(levels) == 1 else levels.permute(1, 2, 0)
+    file = io.BytesIO()
+    Image.fromarray(pixels.numpy()).save(file, "JPEG", quality=quality)
+    file.seek(0)
+    found = torch.from_numpy(np.array(JpegImageFile(file)))
+    decoded = found[None] if found.ndim == 2 else found.permute(2, 0, 1)
+    return decoded if image.dtype == torch.uint8 else decoded.to(real.dtype) / 255

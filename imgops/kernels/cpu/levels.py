@@ -38,7 +38,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
-@_pil.like(lambda image, bits: ImageOps.posterize(image, min(max(int(bits), 1), 8)), (3.0,), (7.0,))
+@_pil.like(lambda image, bits: ImageOps.posterize(image, min(max(int(bits), 0), 8)), (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.dtype.is_floating_point:
         for value in bits.flatten().tolist():
@@ -47,7 +47,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return
-    levels = 1 << min(max(int(bits), 1), 8)
+    levels = 1 << min(max(int(bits), 0), 8)
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
     elif native.has_passes(image):

@@ -2,7 +2,9 @@
 
 Every name of torchvision's module is here. Those in ``OURS`` take their pixels from PIL and OpenCV, and their
 parameters as numbers or as tensors of one number per sample; bounding boxes, keypoints and PIL images go to
-torchvision's own kernels. Every other name is torchvision's function itself.
+torchvision's own kernels, as do images of a dtype that no operator computes. Every other name is
+torchvision's function itself. ``torch.jit.script`` of a functional scripts torchvision's: TorchScript cannot
+call Python.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from torchvision.transforms.v2 import functional as _reference
 
 from imgops.transforms.functional import _dispatch
+from imgops.transforms.functional._dispatch import register_kernel as register_kernel
 
 #: The functionals that are made of imgops' operators.
 OURS: tuple[str, ...] = tuple(_dispatch.KERNELS)

@@ -15,37 +15,50 @@ from torchvision.transforms.v2 import functional as reference
 
 from imgops import _subclass
 from imgops.transforms import _torchvision
-from imgops.transforms.functional import _kernels
+from imgops.transforms.functional import _color, _geometry
 
+plain = _subclass.plain
+Video = tv_tensors.Video
 Function = Callable[..., Any]
 
-_GEOMETRY = (
-    "resize",
-    "crop",
-    "center_crop",
-    "resized_crop",
-    "pad",
-    "horizontal_flip",
-    "vertical_flip",
-    "affine",
-    "rotate",
-    "perspective",
+#: The functionals that masks have.
+_OF_MASKS_TOO = (
+    *("resize", "crop", "center_crop", "resized_crop", "pad", "horizontal_flip", "vertical_flip"),
+    *("affine", "rotate", "perspective", "elastic"),
 )
-_ALIASES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
+#: torchvision passes videos through these.
+_NOT_OF_VIDEOS = ("rgb_to_grayscale", "grayscale_to_rgb")
+_ALIASES = {
+    "hflip": "horizontal_flip",
+    "vflip": "vertical_flip",
+    "to_grayscale": "rgb_to_grayscale",
+    "elastic_transform": "elastic",
+}
+#: What the operators of color and blur compute. Other dtypes that torchvision takes go to its own kernels.
+COMPUTED = frozenset((torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64))
 
 #: name -> the function of a tensor (..., C, H, W)
 KERNELS: dict[str, Function] = {
     name: value
-    for name, value in vars(_kernels).items()
+    for family in (_geometry, _color)
+    for name, value in vars(family).items()
     if inspect.isfunction(value)
-    and value.__module__ == _kernels.__name__
+    and value.__module__ == family.__name__
     and not name.startswith("_")
     and hasattr(reference, name)
 }
 #: Arithmetic that ATen does as well as anybody: torchvision's own functions of a tensor.
-KERNELS |= {"to_dtype": reference.to_dtype_image, "normalize": reference.normalize_image}
+KERNELS |= {
+    "to_dtype": reference.to_dtype_image,
+    "normalize": reference.normalize_image,
+    "uniform_temporal_subsample": reference.uniform_temporal_subsample_video,
+}
 
+_ARITHMETIC = ("to_dtype", "normalize", "uniform_temporal_subsample")
 _IMAGES = (tv_tensors.Image, tv_tensors.Video)
+_BUILTIN = frozenset(
+    (Tensor, *(v for v in vars(tv_tensors).values() if isinstance(v, type) and issubclass(v, Tensor)))
+)
 
 
 def is_image(value: Any) -> bool:
@@ -57,13 +70,28 @@ def is_image(value: Any) -> bool:
     )
 
 
-def kernel(name: str, kind: type) -> Function | None:
-    """Our kernel for an input of a class; None where torchvision's serves it."""
+def has_users_kernel(kind: type, functional: Function | None = None) -> bool:
+    """Whether a class of tensors that is not torchvision's own has kernels of its own."""
+    if kind in _BUILTIN or not issubclass(kind, tv_tensors.TVTensor):
+        return False
+    names = [getattr(reference, n) for n in KERNELS] if functional is None else [functional]
+    return any(_torchvision.is_users_kernel(f, kind) for f in names)
+
+
+def own_kernel(functional: Function, kind: type) -> Function | None:
+    """Our kernel for an input of a class; None where torchvision's, or a user's, serves it."""
+    name = functional.__name__
     if name not in KERNELS:
         return None
-    if kind is Tensor or issubclass(kind, _IMAGES):
+    if kind is Tensor:
         return _OF_IMAGES[name]
-    if issubclass(kind, tv_tensors.Mask) and name in _GEOMETRY:
+    if has_users_kernel(kind, functional):
+        return None
+    if issubclass(kind, _IMAGES):
+        if name in _NOT_OF_VIDEOS and issubclass(kind, tv_tensors.Video):
+            return None
+        return _OF_IMAGES[name]
+    if issubclass(kind, tv_tensors.Mask) and name in _OF_MASKS_TOO:
         return _OF_MASKS[name]
     if issubclass(kind, Tensor) and not issubclass(kind, tv_tensors.TVTensor):
         return _OF_IMAGES[name]  # parameters, DTensors
@@ -71,24 +99,33 @@ def kernel(name: str, kind: type) -> Function | None:
 
 
 def _images(name: str) -> Function:
-    work = KERNELS[name]
+    work, theirs = KERNELS[name], getattr(reference, name)
+    any_dtype = name in (*_OF_MASKS_TOO, "five_crop", "ten_crop", *_color.OF_ANY_DTYPE, *_ARITHMETIC)
 
-    def call(inpt: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        if type(inpt) is Tensor:
-            return work(inpt, *args, **keywords)
-        return wrapped(work(_subclass.plain(inpt), *args, **keywords), inpt)
+    def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
+        plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
+        if any_dtype or plain.dtype in COMPUTED:
+            out = work(plain, *args, **keywords)
+        else:
+            out = _torchvision.kernel_of(theirs, Tensor)(plain, *args, **keywords)
+        if plain is inpt:
+            return out
+        return tuple(wrapped(o, inpt) for o in out) if isinstance(out, tuple) else wrapped(out, inpt)
 
     return call
 
 
 def _masks(name: str) -> Function:
-    """A mask is sampled at the nearest pixel, and may have no channels."""
-    work, signature = KERNELS[name], inspect.signature(KERNELS[name])
+    """A mask has labels, and may have no channels."""
+    special: dict[str, Function] = _geometry.OF_MASKS
+    work = special.get(name, KERNELS[name])
+    signature = inspect.signature(KERNELS[name])
+    nearest = "interpolation" in signature.parameters and work is KERNELS[name]
 
-    def call(inpt: Tensor, *args: Any, **keywords: Any) -> Tensor:
+    def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         mask = _subclass.plain(inpt)
         bound = signature.bind(mask[None] if mask.ndim == 2 else mask, *args, **keywords)
-        if "interpolation" in signature.parameters:
+        if nearest:
             bound.arguments["interpolation"] = InterpolationMode.NEAREST
         out = work(*bound.args, **bound.kwargs)
         return wrapped(out[0] if mask.ndim == 2 else out, inpt)
@@ -97,13 +134,14 @@ def _masks(name: str) -> Function:
 
 
 _OF_IMAGES = {name: _images(name) for name in KERNELS}
-_OF_MASKS = {name: _masks(name) for name in _GEOMETRY}
+_OF_MASKS = {name: _masks(name) for name in _OF_MASKS_TOO}
 
 
 def wrapped(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """``out`` in the class of ``like``; dynamo knows a class only by a name that it can find again."""
-    if not torch.compiler.is_compiling():
-        return _subclass.like(out, like, **({} if canvas is None else {"canvas_size": canvas}))
+    if not _subclass.in_graph():
+        annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
+        return _subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
     if isinstance(like, tv_tensors.Image):
         return out.as_subclass(tv_tensors.Image)
     if isinstance(like, tv_tensors.Video):
@@ -127,19 +165,15 @@ def _functional(name: str) -> Function:
 
     @wraps(theirs)
     def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
-        ours = kernel(_ALIASES.get(name, name), type(inpt))
-        return (ours or theirs)(inpt, *args, **keywords)
+        return (own_kernel(theirs, type(inpt)) or theirs)(inpt, *args, **keywords)
 
-    return call
-
-
-def call_kernel(functional: Function, inpt: Any, *args: Any, **keywords: Any) -> Any:
-    """What a transform calls: an input that a functional does not know passes through."""
-    kind = type(inpt)
-    ours = kernel(functional.__name__, kind)
-    return (ours or _torchvision.kernel_of(functional, kind))(inpt, *args, **keywords)
+    return _torchvision.scripted_as(call, theirs)
 
 
-FUNCTIONALS: dict[str, Function] = {
-    name: _functional(name) for name in (*KERNELS, *_ALIASES) if hasattr(reference, name)
-}
+FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS if hasattr(reference, name)}
+FUNCTIONALS |= {a: FUNCTIONALS[name] for a, name in _ALIASES.items() if hasattr(reference, a)}
+
+
+def register_kernel(functional: Function | str, tv_tensor_cls: type) -> Callable[[Function], Function]:
+    """:func:`torchvision.transforms.v2.functional.register_kernel`, for the functionals of both libraries."""
+    return reference.register_kernel(getattr(functional, "__wrapped__", functional), tv_tensor_cls)

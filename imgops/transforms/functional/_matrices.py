@@ -40,6 +40,23 @@ def affine(
     return torch.stack([torch.stack(torch.broadcast_tensors(*row), -1) for row in rows], -2)
 
 
+def moved(matrix: Tensor, x: float, y: float) -> Tensor:
+    """A ``(..., 2, 3)`` matrix, then a shift by pixels."""
+    return torch.cat([matrix[..., :2], matrix[..., 2:] + shift(x, y)[:, None]], -1)
+
+
+def shift(x: float, y: float) -> Tensor:
+    return torch.stack([torch.full((), v, dtype=torch.float64, device="cpu") for v in (x, y)])
+
+
+def displaced(displacement: Tensor, height: int, width: int) -> Tensor:
+    """The map ``(..., 2, H, W)`` of displacements ``(..., H, W, 2)`` whose unit is half the image."""
+    options: dict[str, Any] = {"dtype": displacement.dtype, "device": displacement.device}
+    x = torch.arange(width, **options) + displacement[..., 0] * (width / 2)
+    y = torch.arange(height, **options)[:, None] + displacement[..., 1] * (height / 2)
+    return torch.stack([x, y], -3)
+
+
 def perspective(
     startpoints: Sequence[Sequence[int]] | Tensor | None,
     endpoints: Sequence[Sequence[int]] | Tensor | None,

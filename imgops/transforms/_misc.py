@@ -1,0 +1,215 @@
+"""The transforms that sample nothing: dtypes, classes, boxes, labels, frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from imgops import _subclass
+from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops.transforms import _operators, _torchvision
+from imgops.transforms._base import OperatorTransform
+from imgops.transforms.functional import _dispatch
+
+
+class ToDtype(OperatorTransform, v2.ToDtype):
+    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+
+
+class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
+    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+
+
+class Normalize(OperatorTransform, v2.Normalize):
+    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+
+
+class ToImage(OperatorTransform, v2.ToImage):
+    """As torchvision's; in a graph with tensors too."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if _subclass.in_graph() and isinstance(inpt, Tensor):
+            return _subclass.plain(inpt).as_subclass(tv_tensors.Image)
+        return super().transform(inpt, params)
+
+
+class ToPureTensor(OperatorTransform, v2.ToPureTensor):
+    """As torchvision's."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return _subclass.plain(inpt)
+
+
+class PILToTensor(OperatorTransform, v2.PILToTensor):
+    """As torchvision's. A graph has no PIL images: what is one is converted before it is compiled."""
+
+
+class ToPILImage(OperatorTransform, v2.ToPILImage):
+    """As torchvision's. Not for a graph, whose outputs are tensors."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if _subclass.in_graph():
+            must = "the transform must come after the compiled function, for a graph has no PIL images"
+            raise NotImplementedError(f"ToPILImage: {must}, got a call inside of it")
+        return super().transform(inpt, params)
+
+
+class ToTensor(OperatorTransform, v2.ToTensor):
+    """As torchvision's, deprecated like it: ToImage and ToDtype do the same."""
+
+
+class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2.Transform):
+    """As torchvision's: nothing is changed."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt
+
+
+class Lambda(OperatorTransform, v2.Lambda):
+    """As torchvision's: a function of the user's, which a compiler follows as far as it can."""
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None
+
+
+class LinearTransformation(OperatorTransform, v2.LinearTransformation):
+    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if not _dispatch.is_image(inpt):
+            return inpt
+        return _dispatch.wrapped(super().transform(_subclass.plain(inpt), params), inpt)
+
+
+class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
+    """As torchvision's."""
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None
+
+
+class _OfAnnotations(OperatorTransform):
+    """Boxes or keypoints alone, by torchvision's code: in a graph through an operator."""
+
+    _config: tuple[str, ...] = ()
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if not _subclass.in_graph():
+            return super().transform(inpt, params)  # type: ignore[misc]
+        numbers = torch.zeros(0, dtype=torch.float64, device="cpu")
+        values, kind = _subclass.plain(inpt), _operators.kind_of(inpt)
+        out = _operators.by_torchvision(values, numbers, *inpt.canvas_size, self._spec, kind)
+        return self._marked(_dispatch.wrapped(out, inpt))
+
+    def _marked(self, out: Any) -> Any:
+        return out
+
+
+class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
+    """As torchvision's."""
+
+    _config = ("format",)
+
+    def _marked(self, out: Any) -> Any:
+        format = self.format
+        out.format = tv_tensors.BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
+        return out
+
+
+class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
+    """As torchvision's."""
+
+    _config = ("clamping_mode",) if hasattr(v2, "SetClampingMode") else ()
+
+
+class ClampKeyPoints(_OfAnnotations, v2.ClampKeyPoints):
+    """As torchvision's."""
+
+
+class SetClampingMode(
+    OperatorTransform, v2.SetClampingMode if hasattr(v2, "SetClampingMode") else v2.Transform
+):
+    """As torchvision's."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        out = _dispatch.wrapped(_subclass.plain(inpt).clone(), inpt)
+        out.clamping_mode = self.clamping_mode
+        return out
+
+
+class _Sanitize(OperatorTransform):
+    """Drops what is not valid: in a graph through an operator whose size depends on the data."""
+
+    _of: type = Tensor
+    _said = ""
+
+    def forward(self, *inputs: Any) -> Any:
+        whole = inputs if len(inputs) > 1 else inputs[0]
+        labels = _torchvision.labels_of(self, whole)
+        if isinstance(labels, Tensor):
+            labels = (labels,)
+        for label in () if labels is None else self._sequence(labels):
+            if not isinstance(label, Tensor):
+                raise self._no_tensors(label)
+        flat, spec = tree_flatten(whole)
+        found = next((x for x in flat if isinstance(x, self._of)), None)
+        if found is None:
+            raise ValueError(f"{type(self).__name__}: inputs must have {self._said}, got none")
+        values = _subclass.plain(found)
+        for label in labels or ():
+            if label.shape[0] != values.shape[0]:
+                must = f"labels must be as many as {self._said}, {values.shape[0]}"
+                raise ValueError(f"{type(self).__name__}: {must}, got {label.shape[0]}")
+        places = _operators.kept(self._valid(found, values))
+        return tree_unflatten([self._selected(x, labels or (), places, values) for x in flat], spec)
+
+    def _sequence(self, labels: Any) -> Any:
+        if not isinstance(labels, (tuple, list)):
+            raise self._no_tensors(labels)
+        return labels
+
+    def _no_tensors(self, got: Any) -> ValueError:
+        return ValueError(f"{type(self).__name__}: labels must be tensors or None, got {type(got).__name__}")
+
+    def _valid(self, found: Any, values: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _follows(self, inpt: Any, values: Tensor) -> bool:
+        return isinstance(inpt, self._of)
+
+    def _selected(self, inpt: Any, labels: Any, places: Tensor, values: Tensor) -> Any:
+        if any(inpt is label for label in labels):
+            return _dispatch.wrapped(_subclass.plain(inpt)[places], inpt)
+        if self._follows(inpt, values):
+            return _dispatch.wrapped(_subclass.plain(inpt).index_select(0, places), inpt)
+        return inpt
+
+
+class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
+    """As torchvision's; in a graph the number of boxes that stay is a new dynamic size."""
+
+    _of = tv_tensors.BoundingBoxes
+    _said = "bounding boxes"
+
+    def _valid(self, found: Any, values: Tensor) -> Tensor:
+        how = (found.format, found.canvas_size, self.min_size, self.min_area)
+        return _torchvision.valid_boxes(values, *how)
+
+    def _follows(self, inpt: Any, values: Tensor) -> bool:
+        if isinstance(inpt, tv_tensors.Mask):  # a semantic mask has none for each box
+            return _subclass.plain(inpt).shape[0] == values.shape[0]
+        return isinstance(inpt, self._of)
+
+
+class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
+    """As torchvision's; in a graph the number of keypoints that stay is a new dynamic size."""
+
+    _of = tv_tensors.KeyPoints
+    _said = "keypoints"
+
+    def _valid(self, found: Any, values: Tensor) -> Tensor:
+        return _torchvision.valid_keypoints(values, found.canvas_size)

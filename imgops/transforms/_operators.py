@@ -1,0 +1,176 @@
+"""Operators of the transforms alone: torchvision's own code where no compiler can follow it, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.transforms import _program
+
+# -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
+
+
+def _by_torchvision_fake(
+    values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
+) -> Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
+
+
+def _by_torchvision_kernel(
+    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
+) -> None:
+    transform = _program.from_spec(spec)
+    whole = numbers.ndim == 1
+    rows = [numbers] if whole else list(numbers)
+    for target, source, row in zip([out] if whole else out, [values] if whole else values, rows, strict=True):
+        inpt = tv_tensor(source.detach(), kind, (height, width))
+        params = transform.unpack_params(row.tolist(), height, width)
+        target.copy_(inpt if params is None else transform.by_torchvision(inpt, params))
+
+
+def kind_of(inpt: Any) -> str:
+    """What :func:`by_torchvision` has to know of a tv_tensor to make it again."""
+    from torchvision import tv_tensors
+
+    if isinstance(inpt, tv_tensors.BoundingBoxes):
+        return f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
+    return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"
+
+
+def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
+    from torchvision import tv_tensors
+
+    if kind == "image":
+        return plain
+    if kind == "keypoints":
+        return tv_tensors.KeyPoints(plain, canvas_size=canvas)
+    format, clamping = kind.split(",")
+    boxes: dict[str, Any] = {"format": format, "canvas_size": canvas}
+    if clamping != "soft":  # older versions of torchvision know no other
+        boxes["clamping_mode"] = None if clamping == "None" else clamping
+    return tv_tensors.BoundingBoxes(plain, **boxes)
+
+
+@imgops.operator(
+    "imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake
+)
+def by_torchvision(
+    values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
+) -> Tensor: ...
+
+
+# -- sizes that depend on parameters ----------------------------------------------------------------
+
+
+def _sizes_fake(
+    new_size: Callable[..., int],
+    numbers: Tensor,
+    height: int,
+    width: int,
+    least: Sequence[int],
+    spec: str,
+) -> Tensor:
+    return torch.empty((*(new_size(min=low) for low in least), 0), device=numbers.device)
+
+
+def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], spec: str) -> Tensor:
+    return torch.empty((*_program.from_spec(spec).sampled_sizes(numbers.tolist(), height, width), 0))
+
+
+@imgops.operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
+def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], spec: str) -> Tensor:
+    """No pixels: the shape has the sizes that parameters decide, each at least as said, and 0."""
+
+
+def _kept_fake(new_size: Callable[..., int], kept: Tensor) -> Tensor:
+    return torch.empty((new_size(min=0),), dtype=torch.int64, device=kept.device)
+
+
+def _kept_kernel(kept: Tensor) -> Tensor:
+    return kept.nonzero()[:, 0]
+
+
+@imgops.operator("imgops_transforms::kept", kernel=_kept_kernel, fake=_kept_fake, dynamic=True)
+def kept(kept: Tensor) -> Tensor:
+    """The places of what is true."""
+
+
+# -- flips ---------------------------------------------------------------------------------------
+
+
+def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    return torch.empty_like(image)
+
+
+def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    return torch.where(chosen.to(image.device)[..., None, None, None], image.flip(dim), image)
+
+
+def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
+    image = image.detach()
+    if chosen.numel() == 1:
+        out.copy_(image.flip(dim) if chosen.item() else image)
+        return
+    each = chosen.expand(image.shape[:-3])
+    for i in np.ndindex(*each.shape):
+        out[i].copy_(image[i].flip(dim) if each[i] else image[i])
+
+
+@imgops.operator(
+    "imgops_transforms::flipped",
+    kernel=_flipped_kernel,
+    fake=_flipped_fake,
+    vmap=imgops.vmap.leading(3, 0),
+    sharding=imgops.sharding.leading(3, 0),
+    decomposition=_flipped_formula,
+)
+def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""
+
+
+# -- labels --------------------------------------------------------------------------------------
+
+
+def _nearest_fake(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+    return torch.empty((*mask.shape[:-2], *size), dtype=mask.dtype, device=mask.device)
+
+
+def _positions(start: Tensor, stop: Tensor, size: int, exact: bool) -> Tensor:
+    """The pixel that each of ``size`` takes from ``[start, stop)``: PyTorch's arithmetic, in float32."""
+    length = (stop - start)[..., None]
+    scale = length.to(torch.float32) / size
+    places = torch.arange(size, dtype=torch.float32, device=start.device)
+    places = ((places + 0.5 if exact else places) * scale).floor().long()
+    return start[..., None] + torch.minimum(places, length - 1)
+
+
+def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+    left, top, right, bottom = boxes.to(mask.device).unbind(-1)
+    rows = _positions(top, bottom, size[0], exact)
+    columns = _positions(left, right, size[1], exact)
+    if boxes.ndim == 1:
+        return mask.index_select(-2, rows).index_select(-1, columns)
+    shape = (*mask.shape[:-2], size[0], mask.shape[-1])
+    mask = mask.gather(-2, rows[..., None, :, None].expand(shape))
+    shape = (*mask.shape[:-1], size[1])
+    return mask.gather(-1, columns[..., None, None, :].expand(shape))
+
+
+def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> None:
+    out.copy_(_nearest_formula(mask.detach(), boxes, size, exact))
+
+
+@imgops.operator(
+    "imgops_transforms::nearest",
+    kernel=_nearest_kernel,
+    fake=_nearest_fake,
+    vmap=imgops.vmap.leading(3, 1),
+    decomposition=_nearest_formula,
+)
+def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+    """Labels ``(..., C, H, W)`` in boxes ``(..., 4)``, at PyTorch's nearest pixel: those of torchvision."""

@@ -1,0 +1,286 @@
+"""The automatic policies: AutoAugment, RandAugment, TrivialAugmentWide and AugMix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops._torch_private import tree_unflatten
+from imgops.transforms import _torchvision
+from imgops.transforms._base import Numbers, RandomTransform, fill_of, like
+from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms.functional import _geometry, _matrices
+
+Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
+
+#: The numbers of a step: a forward matrix, the place of a kind in ``_COLORS`` or -1, its amounts on uint8 and
+#: on floats.
+_WIDTH = 9
+_NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
+
+
+class _Policy(_torchvision.PolicyHooks, RandomTransform):
+    """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
+
+    #: What torchvision's forward takes, where it is run to be written down.
+    _taken: list[Step] | None = None
+
+    def _steps(self) -> int:
+        """How many there can be."""
+        raise NotImplementedError
+
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return _WIDTH * self._steps()
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return _NO_STEP * self._steps()
+
+    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
+        """The steps of torchvision's own forward, written down instead of taken."""
+        recorder = self._recorder(_taken=[])
+        recorder.torchvision_forward(like(*self.shape_of(inputs)))
+        return {"steps": recorder._taken}
+
+    def _recorder(self, **state: Any) -> Any:
+        """The same transform with a state of its own, for threads share what a spec made."""
+        recorder = object.__new__(type(self))
+        recorder.__dict__ = {**self.__dict__, **state}
+        return recorder
+
+    def torchvision_forward(self, *inputs: Any) -> Any:
+        return super(RandomTransform, self).forward(*inputs)  # type: ignore[misc]
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        taken = values["steps"]
+        numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
+        return numbers + _NO_STEP * (self._steps() - len(taken))
+
+    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        if self._taken is not None:
+            self._taken.append((kind, float(magnitude)))
+            return image
+        return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        flat, spec, place = _torchvision.one_image(self, inputs)
+        before = sampler.count
+        params = self._sampled([flat[place]], sampler)
+        assert params is not None
+        flat[place] = self._applied(flat[place], params, sampler)
+        sampler.count = before
+        return tree_unflatten(flat, spec)
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        flat, _, place = _torchvision.one_image(self, inputs)
+        self._sampled([flat[place]], sampler)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        for kind, magnitude in values["steps"]:
+            inpt = self.torchvision_step(inpt, kind, magnitude, self.interpolation, self._fill)  # type: ignore[attr-defined]
+        return inpt
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._walked(image, params, params.beside(image), range(self._steps()), fill_of(self, kind))
+
+    def _walked(self, image: Tensor, params: Params, numbers: Tensor, steps: range, fill: Any) -> Tensor:
+        """Some of the steps; those that are known, in eager mode, without the half that does nothing."""
+        for i in steps:
+            known = None if params.values is None else [*params.values["steps"], *_NONE][i][0]
+            if known == "Identity":
+                continue
+            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)]
+            if known is None or known in _MOVES:
+                matrix = step[..., :6].unflatten(-1, (2, 3))
+                image = _geometry.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
+            if known is None or known in _COLORS:
+                amount = step[..., 7:8] if image.dtype == torch.uint8 else step[..., 8:]
+                amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
+                image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
+        return image
+
+
+#: Steps beyond those that were sampled.
+_NONE: list[Step] = [("Identity", 0.0)] * 64
+
+
+def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
+    if kind in _MOVES:
+        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
+        return [*matrix.flatten().tolist(), *_NO_STEP[6:]]
+    if kind == "Identity":
+        return _NO_STEP
+    place = float(list(_COLORS).index(kind))
+    return [*_NO_STEP[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0)]
+
+
+def _amount(kind: str, magnitude: float, most: float) -> float:
+    """The number that the operator of a color kind takes; ``most`` is white."""
+    if kind == "Posterize":
+        return float(int(magnitude))
+    return most * magnitude if kind == "Solarize" else 1 + magnitude
+
+
+def _slanted(magnitude: float) -> float:
+    return math.degrees(math.atan(magnitude))
+
+
+#: angle, translation, scale, shear and center of a forward matrix
+_MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
+    "ShearX": lambda m: (0.0, (0.0, 0.0), 1.0, (_slanted(m), 0.0), (0.0, 0.0)),
+    "ShearY": lambda m: (0.0, (0.0, 0.0), 1.0, (0.0, _slanted(m)), (0.0, 0.0)),
+    "TranslateX": lambda m: (0.0, (float(int(m)), 0.0), 1.0, (0.0, 0.0), None),
+    "TranslateY": lambda m: (0.0, (0.0, float(int(m))), 1.0, (0.0, 0.0), None),
+    "Rotate": lambda m: (-m, (0.0, 0.0), 1.0, (0.0, 0.0), None),
+}
+#: torchvision's names of the color steps -> those of :func:`imgops.color_sequence`
+_COLORS: dict[str, str] = {
+    kind: {"Color": "saturation"}.get(kind, kind.lower())
+    for kind in (
+        *("Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize"),
+        *("AutoContrast", "Equalize", "Invert"),
+    )
+}
+_STEPS = ",".join(_COLORS.values())
+
+
+class AutoAugment(_Policy, v2.AutoAugment):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _config = ("policy",)
+
+    @classmethod
+    def _from_config(cls, policy: str) -> AutoAugment:
+        return cls(v2.AutoAugmentPolicy(policy))
+
+    def _steps(self) -> int:
+        return 2
+
+
+class RandAugment(_Policy, v2.RandAugment):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _config = ("num_ops", "magnitude", "num_magnitude_bins")
+
+    def _steps(self) -> int:
+        return self.num_ops
+
+
+class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _config = ("num_magnitude_bins",)
+
+    def _steps(self) -> int:
+        return 1
+
+
+class AugMix(_Policy, v2.AugMix):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample.
+
+    Parameters are the weights of the image and of each chain, for every sample of a batch, and the steps of
+    the chains, each filled up with steps that do nothing.
+    """
+
+    _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")
+    _weights: list[Tensor] | None = None
+
+    def _depth(self) -> int:
+        return self.chain_depth if self.chain_depth > 0 else 3
+
+    def _steps(self) -> int:
+        return self.mixture_width * self._depth()
+
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return _WIDTH * self._steps() + samples * (1 + self.mixture_width)
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        weights = [1.0] * samples + [0.0] * (samples * self.mixture_width)
+        return [*_NO_STEP * self._steps(), *weights]
+
+    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
+        samples, *_ = self.shape_of(inputs)
+        recorder = self._recorder(_taken=[], _weights=[], _chain=None)
+        recorder.torchvision_forward(like(*self.shape_of(inputs)))
+        first, second = recorder._weights
+        weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)
+        return {"steps": recorder._chains(), "weights": weights.reshape(samples, -1)}
+
+    _chain: Any = None
+
+    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        if self._taken is None:
+            return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+        # A chain begins with the image itself; each step gives a tensor of its own to tell them apart.
+        if self._chain is not image:
+            self._taken.append(("|", 0.0))
+        self._taken.append((kind, float(magnitude)))
+        self._chain = torch.empty_like(image)
+        return self._chain
+
+    def dirichlet(self, concentration: Any) -> Any:
+        if self._weights is None:
+            return super().dirichlet(concentration)
+        alphas = torch.full(concentration.shape, self.alpha, device="cpu")
+        self._weights.append(super().dirichlet(alphas))
+        return torch.empty_like(concentration)
+
+    def _chains(self) -> list[Step]:
+        """The steps, each chain filled up to the same length."""
+        assert self._taken is not None
+        starts = [i for i, (kind, _) in enumerate(self._taken) if kind == "|"]
+        out: list[Step] = []
+        for start, stop in zip(starts, [*starts[1:], len(self._taken)], strict=True):
+            chain = self._taken[start + 1 : stop]
+            out += [*chain, *_NONE[: self._depth() - len(chain)]]
+        return out
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [*super().pack_params(values, height, width), *values["weights"].T.flatten().tolist()]
+
+    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        if isinstance(inpt, PIL.Image.Image):
+            tensor = v2.functional.pil_to_tensor(inpt)
+            return v2.functional.to_pil_image(super()._applied(tensor, params, sampler))
+        return super()._applied(inpt, params, sampler)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        def walk(start: int) -> Any:
+            chain = {"steps": values["steps"][start : start + self._depth()]}
+            return super(AugMix, self).by_torchvision(inpt, chain)
+
+        return self._mix(inpt, values["weights"].T, walk)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        numbers, fill, depth = params.beside(image), fill_of(self, kind), self._depth()
+        weights = numbers[..., _WIDTH * self._steps() :]
+
+        def walk(start: int) -> Tensor:
+            return self._walked(image, params, numbers, range(start, start + depth), fill)
+
+        if params.values is not None:
+            return self._mix(image, params.values["weights"].T, walk)
+        if numbers.ndim == 1:  # of each sample of a batch
+            return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
+        return self._mix(image, weights.movedim(-1, 0), walk)
+
+    def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
+        """``weights``: ``(1 + width, samples)``; in float32, as torchvision mixes."""
+
+        def of(weight: Tensor) -> Tensor:
+            weight = weight.to(image.device, torch.float32)
+            if weight.numel() == 1 and image.ndim < 4:
+                return weight.reshape(())
+            return weight.reshape(*weight.shape, *(1,) * (image.ndim - weight.ndim))
+
+        mixed = of(weights[0]) * image
+        for i in range(self.mixture_width):
+            mixed = mixed + of(weights[1 + i]) * walk(i * self._depth())
+        return mixed.to(image.dtype)

@@ -1,0 +1,309 @@
+"""Programs of what a pipeline samples, and the operators that run them in a graph.
+
+Parameters are sampled by torchvision's own ``make_params``, so that equal seeds give equal parameters.
+A :class:`SamplingProgram` lists what a pipeline will sample, as far as that is known before any transform is
+applied; :func:`run_program` samples it. In eager mode that is a Python call. A compiler can neither follow
+the code nor keep its order: there it runs inside one operator, ``imgops_transforms::sample``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+
+Key = tuple[int, ...]
+Shape = Sequence[int]  # samples that share a draw, channels, height, width
+
+#: name -> class, for everything that samples.
+CLASSES: dict[str, type] = {}
+
+
+# -- a transform as text --------------------------------------------------------------------------
+
+
+def spec_of(transform: Any) -> str:
+    """The class and the arguments that make a transform again, as far as its parameters depend on them."""
+    config = {name: _plain(getattr(transform, name)) for name in transform._config}
+    return json.dumps([type(transform)._spec_name, config])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value.value if hasattr(value, "value") else value
+
+
+@lru_cache(maxsize=1024)
+def from_spec(text: str) -> Any:
+    name, config = json.loads(text)
+    cls = CLASSES[name]
+    return getattr(cls, "_from_config", cls)(**config)
+
+
+# -- generators -----------------------------------------------------------------------------------
+
+_handles = itertools.count(1)
+_generators: dict[int, torch.Generator] = {}
+_swapped = threading.RLock()
+
+
+def handle_of(owner: Any, generator: torch.Generator | None) -> int:
+    """A number by which the operators find a transform's generator; 0 for the global one."""
+    if generator is None:
+        return 0
+    if not isinstance(generator, torch.Generator) or generator.device.type != "cpu":
+        got = f"one on {generator.device}" if isinstance(generator, torch.Generator) else repr(generator)
+        raise TypeError(f"{type(owner).__name__}: generator must be a torch.Generator on the CPU, got {got}")
+    handle = next(_handles)
+    _generators[handle] = generator
+    weakref.finalize(owner, _generators.pop, handle, None)
+    return handle
+
+
+@contextmanager
+def drawing_from(handle: int) -> Iterator[None]:
+    """Let what draws from PyTorch's global generator draw from another one.
+
+    The two exchange their states for as long: what other threads draw meanwhile is theirs no more.
+    """
+    if not handle:
+        yield
+        return
+    generator = _generators[handle]
+    with _swapped:
+        before = torch.get_rng_state()
+        torch.set_rng_state(generator.get_state())
+        try:
+            yield
+        finally:
+            generator.set_state(torch.get_rng_state())
+            torch.set_rng_state(before)
+
+
+# -- programs -------------------------------------------------------------------------------------
+
+
+class SamplingProgram:
+    """What several transforms will sample, listed before any of them is applied.
+
+    ``add`` is called in the order in which the transforms will ask for their parameters, each under its key:
+    the places, from the outermost container inwards, at which the transform stands. ``gate`` holds the
+    conditions under which a step is sampled at all: columns of earlier steps, ``(step, column, value)``, with
+    -1 for any value above 0. A program is of one kind: each sample has parameters of its own, or all share
+    them.
+    """
+
+    def __init__(self, batch: int | None, inside: bool) -> None:
+        self.batch = batch
+        self.inside = inside  # a container whose samples have parameters of their own
+        self.each: bool | None = None
+        self.path: Key = ()
+        self.gate: tuple[int, ...] = ()
+        self.keys: list[Key] = []
+        self.specs: list[str] = []
+        self.sizes: list[int] = []
+        self.shapes: list[int] = []
+        self.generators: list[int] = []
+        self.conditions: list[int] = []
+
+    def add(self, transform: Any, size: int, shape: Shape) -> bool:
+        """Whether the transform can have its parameters from this program."""
+        each = self.batch is not None and (self.inside or transform.per_sample)
+        if not transform._spec or (self.each is not None and self.each != each):
+            return False
+        self.each = each
+        self.keys.append(self.path)
+        self.specs.append(transform._spec)
+        self.sizes.append(size)
+        self.shapes.extend((1, *shape[1:]) if each else shape)
+        self.generators.append(transform._generator_handle)
+        self.conditions.extend((len(self.gate) // 3, *self.gate))
+        return True
+
+    def narrowed(self, step: int, column: int, value: int) -> tuple[int, ...]:
+        """Go on only where a number is as said; returns the gate to go back to."""
+        before = self.gate
+        self.gate = (*before, step, column, value)
+        return before
+
+    def state(self) -> tuple[int, int]:
+        return len(self.specs), len(self.conditions)
+
+    def forget(self, state: tuple[int, int]) -> None:
+        """Go back to an earlier state."""
+        steps, conditions = state
+        del self.keys[steps:], self.specs[steps:], self.sizes[steps:], self.shapes[4 * steps :]
+        del self.generators[steps:], self.conditions[conditions:]
+
+
+@lru_cache(maxsize=1024)
+def _steps(program: str, conditions: tuple[int, ...]) -> list[tuple[Any, list[tuple[int, int, int]]]]:
+    found, at = [], 0
+    for text in program.splitlines():
+        gate = conditions[at + 1 : at + 1 + 3 * conditions[at]]
+        at += 1 + 3 * conditions[at]
+        found.append((from_spec(text), list(zip(gate[::3], gate[1::3], gate[2::3], strict=True))))
+    return found
+
+
+def run_program(
+    out: Tensor,
+    gate: Tensor,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    program: str,
+) -> None:
+    """Sample by sample, as a loop over a batch would, and step by step."""
+    values, is_open = out.numpy(), gate.expand(len(out)).tolist()
+    starts = [0, *accumulate(sizes)]
+    steps = _steps(program, tuple(conditions))
+    for row, chosen_sample in zip(values, is_open, strict=True):
+        for i, (transform, gates) in enumerate(steps):
+            chosen = chosen_sample
+            for step, column, value in gates:
+                found = row[starts[step] + column]
+                chosen = chosen and (found > 0 if value < 0 else found == value)
+            shape = shapes[4 * i : 4 * i + 4]
+            with drawing_from(generators[i]):
+                numbers = transform._numbers(*shape) if chosen else transform.identity_params(*shape)
+            row[starts[i] : starts[i + 1]] = numbers
+
+
+def _sample_fake(
+    gate: Tensor,
+    previous: Tensor,
+    count: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    site: int,
+    program: str,
+) -> Tensor:
+    return torch.empty((count, sum(sizes)), dtype=torch.float64, device=gate.device)
+
+
+def _sample_kernel(
+    out: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    count: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    site: int,
+    program: str,
+) -> None:
+    run_program(out, gate, sizes, shapes, generators, conditions, program)
+
+
+@imgops.operator("imgops_transforms::sample", kernel=_sample_kernel, fake=_sample_fake, random=True)
+def sample(
+    gate: Tensor,
+    previous: Tensor,
+    count: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    site: int,
+    program: str,
+) -> Tensor: ...
+
+
+def _beside_fake(
+    boxes: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    height: int,
+    width: int,
+    generator: int,
+    site: int,
+    spec: str,
+    kind: str,
+) -> Tensor:
+    return torch.empty((4 + boxes.shape[0],), dtype=torch.float64, device=boxes.device)
+
+
+def _beside_kernel(
+    out: Tensor,
+    boxes: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    height: int,
+    width: int,
+    generator: int,
+    site: int,
+    spec: str,
+    kind: str,
+) -> None:
+    from imgops.transforms._operators import tv_tensor
+
+    transform, image = from_spec(spec), torch.empty((3, height, width), device="meta")
+    values = None
+    if gate.item():
+        with drawing_from(generator):
+            values = transform.sample_params([image, tv_tensor(boxes.detach(), kind, (height, width))])
+    if values is None:
+        numbers = [0.0, 0.0, width, height, *(1.0 for _ in boxes)]
+    else:
+        numbers = transform.pack_params(values, height, width)
+    out.copy_(torch.tensor(numbers, dtype=torch.float64))
+
+
+@imgops.operator(
+    "imgops_transforms::sample_beside_boxes", kernel=_beside_kernel, fake=_beside_fake, random=True
+)
+def sample_beside_boxes(
+    boxes: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    height: int,
+    width: int,
+    generator: int,
+    site: int,
+    spec: str,
+    kind: str,
+) -> Tensor: ...
+
+
+def normal_fake(image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int) -> Tensor:
+    return torch.empty_like(image, dtype=image.dtype if image.dtype.is_floating_point else torch.float32)
+
+
+def normal_kernel(
+    out: Tensor, image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int
+) -> None:
+    with drawing_from(generator):
+        if gate.ndim == 0:
+            out.normal_() if gate.item() else out.zero_()
+            return
+        for row, chosen in zip(out, gate.tolist(), strict=True):
+            row.normal_() if chosen else row.zero_()
+
+
+@imgops.operator(
+    "imgops_transforms::normal",
+    kernel=normal_kernel,
+    cuda=normal_kernel,
+    fake=normal_fake,
+    random=True,
+)
+def normal(image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int) -> Tensor: ...

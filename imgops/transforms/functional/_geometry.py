@@ -1,0 +1,306 @@
+"""torchvision's geometric functionals on tensors ``(..., C, H, W)``, made of imgops' operators.
+
+Names, arguments and defaults are torchvision's. Where torchvision takes a number, a tensor of one number a
+sample is taken too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+
+import imgops
+from imgops.transforms import _operators, _torchvision
+from imgops.transforms.functional import _matrices
+
+Interpolation = Any  # an InterpolationMode, its name, or PIL's number
+Fill = int | float | Sequence[int] | Sequence[float] | Tensor | None
+
+_PLAIN = ("nearest", "bilinear", "bicubic")
+
+
+def _name(interpolation: Interpolation) -> str:
+    return str(_torchvision.interpolation_mode(interpolation).value)
+
+
+def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
+    """ "nearest" is OpenCV's, "nearest-exact" PIL's; the last three filters are PIL's alone."""
+    name = _name(interpolation)
+    if name == "nearest":
+        return "nearest", False
+    if name == "nearest-exact":
+        return "nearest", True
+    return name, bool(antialias) or name not in _PLAIN
+
+
+def _sampling(op: str, interpolation: Interpolation) -> str:
+    name = _name(interpolation)
+    if name not in _PLAIN:
+        raise ValueError(f"{op}: interpolation must be nearest, bilinear or bicubic, got {name}")
+    return name
+
+
+def color_of(fill: Fill) -> Any:
+    if fill is None:
+        return 0
+    if isinstance(fill, (list, tuple)) and len(fill) == 1:
+        return fill[0]
+    return fill
+
+
+def resize(
+    image: Tensor,
+    size: Sequence[int] | int | None,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Tensor:
+    height, width = image.shape[-2:]
+    name, _ = _how(interpolation, antialias)
+    if name == "lanczos" and not antialias:
+        raise ValueError("resize: antialias must be True with lanczos, got False")
+    size = _torchvision.resized_size((height, width), size, max_size)
+    if (height, width) == tuple(size):
+        return image
+    return resized(image, size, interpolation, antialias)
+
+
+def resized(
+    image: Tensor, size: Sequence[int], interpolation: Interpolation, antialias: bool | None
+) -> Tensor:
+    """``resize`` to a height and a width that a compiler may not know."""
+    name, smooth = _how(interpolation, antialias)
+    return _restored(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
+
+
+def resize_labels(
+    mask: Tensor,
+    size: Sequence[int] | int | None,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Tensor:
+    height, width = mask.shape[-2:]
+    wanted = _torchvision.resized_size((height, width), size, max_size)
+    if (height, width) == tuple(wanted):
+        return mask
+    return labels_resized(mask, wanted, interpolation)
+
+
+def labels_resized(mask: Tensor, size: Sequence[int], interpolation: Interpolation) -> Tensor:
+    """``resize_labels`` to a height and a width that a compiler may not know."""
+    height, width = mask.shape[-2:]
+    box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
+    return _operators.nearest(mask, box, tuple(size), _name(interpolation) == "nearest-exact")
+
+
+def _numbers(image: Tensor, name: str) -> Tensor:
+    """What cannot be interpolated is resized in float32, as torchvision does."""
+    if name == "nearest" or image.dtype == torch.uint8 or image.dtype.is_floating_point:
+        return image
+    return image.float()
+
+
+def _restored(out: Tensor, image: Tensor) -> Tensor:
+    """In the dtype of the image; integers are rounded."""
+    if out.dtype == image.dtype:
+        return out
+    return (out if image.dtype == torch.bool else out.round()).to(image.dtype)
+
+
+def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
+    return imgops.crop(image, (left, top, left + width, top + height))
+
+
+def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
+    height, width = (
+        (output_size, output_size) if isinstance(output_size, int) else (*output_size, *output_size)[:2]
+    )
+    left, top = _centered(image.shape[-1], width), _centered(image.shape[-2], height)
+    return imgops.crop(image, (left, top, left + width, top + height))
+
+
+def _centered(size: int, wanted: int) -> int:
+    """torchvision pads what is too small, the odd pixel last, and crops what is too large, rounding."""
+    if wanted > size:
+        return -((wanted - size) // 2)
+    return round((size - wanted) / 2.0)
+
+
+def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
+    high, wide = _torchvision.crop_size(size)
+    height, width = image.shape[-2:]
+    if wide > width or high > height:
+        raise ValueError(f"five_crop: size must be at most {(height, width)}, got {(high, wide)}")
+    corners = [(0, 0), (0, width - wide), (height - high, 0), (height - high, width - wide)]
+    return (*(crop(image, top, left, high, wide) for top, left in corners), center_crop(image, (high, wide)))
+
+
+def ten_crop(image: Tensor, size: Sequence[int] | int, vertical_flip: bool = False) -> tuple[Tensor, ...]:
+    return five_crop(image, size) + five_crop(image.flip(-2 if vertical_flip else -1), size)
+
+
+def resized_crop(
+    image: Tensor,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Sequence[int],
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
+    antialias: bool | None = True,
+) -> Tensor:
+    box = left, top, left + width, top + height
+    if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
+        return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
+    wanted = _torchvision.resized_size((height, width), size, None)
+    return crop_boxes(image, torch.tensor(box), wanted, interpolation, antialias)
+
+
+def resized_crop_labels(
+    mask: Tensor,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Sequence[int],
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
+    antialias: bool | None = True,
+) -> Tensor:
+    return resize_labels(imgops.crop(mask, (left, top, left + width, top + height)), size)
+
+
+def crop_boxes(
+    image: Tensor, boxes: Tensor, size: Sequence[int], interpolation: Interpolation, antialias: bool | None
+) -> Tensor:
+    """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom."""
+    name, smooth = _how(interpolation, antialias)
+    out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
+    return _restored(out, image)
+
+
+def pad(
+    image: Tensor, padding: Sequence[int] | int, fill: Fill = None, padding_mode: str = "constant"
+) -> Tensor:
+    left, right, top, bottom = _torchvision.pad_sides(padding)
+    sides = (left, top, right, bottom)
+    if all(isinstance(side, int) and side >= 0 for side in sides):
+        return imgops.pad(image, sides, padding_mode, color_of(fill))
+    grown = imgops.pad(image, tuple(max(side, 0) for side in sides), padding_mode, color_of(fill))
+    left, top, right, bottom = (max(-side, 0) for side in sides)
+    return imgops.crop(grown, (left, top, grown.shape[-1] - right, grown.shape[-2] - bottom))
+
+
+def horizontal_flip(image: Tensor) -> Tensor:
+    return image.flip(-1)
+
+
+def vertical_flip(image: Tensor) -> Tensor:
+    return image.flip(-2)
+
+
+def affine(
+    image: Tensor,
+    angle: float | Tensor,
+    translate: Sequence[float | Tensor],
+    scale: float | Tensor,
+    shear: Sequence[float | Tensor] | float,
+    interpolation: Interpolation = InterpolationMode.NEAREST,
+    fill: Fill = None,
+    center: Sequence[float] | None = None,
+) -> Tensor:
+    parameters = (angle, *_several(translate), scale, *_several(shear))
+    if not any(isinstance(p, Tensor) for p in parameters):
+        _torchvision.affine_arguments(angle, translate, scale, shear, center)
+    shear = _torchvision.two_shears(shear)
+    matrix = _matrices.affine(angle, translate, scale, shear, center, *image.shape[-2:])
+    return warp(image, matrix, interpolation, fill)
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
+    name = _sampling("affine", interpolation)
+    out = imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", color_of(fill))
+    return _restored(out, image)
+
+
+def rotate(
+    image: Tensor,
+    angle: float | Tensor,
+    interpolation: Interpolation = InterpolationMode.NEAREST,
+    expand: bool = False,
+    center: Sequence[float] | None = None,
+    fill: Fill = None,
+) -> Tensor:
+    height, width = image.shape[-2:]
+    if not isinstance(angle, Tensor) and center is None and angle % 90 == 0:
+        turns = int(angle % 360) // 90
+        if turns % 2 == 0 or expand or height == width:
+            return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
+    size = _torchvision.rotated_size(float(angle), center, height, width) if expand else None
+    return turn(image, torch.as_tensor(angle, dtype=torch.float64), interpolation, center, fill, size)
+
+
+def turn(
+    image: Tensor,
+    angle: Tensor,
+    interpolation: Interpolation,
+    center: Sequence[float] | None,
+    fill: Fill,
+    size: Sequence[int] | None,
+) -> Tensor:
+    """``rotate`` by a tensor, onto a canvas of ``size`` around the same middle."""
+    height, width = image.shape[-2:]
+    matrix = _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
+    if size is not None:
+        matrix = _matrices.moved(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
+    return warp(image, matrix, interpolation, fill, size)
+
+
+def perspective(
+    image: Tensor,
+    startpoints: Sequence[Sequence[int]] | None,
+    endpoints: Sequence[Sequence[int]] | Tensor | None,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
+    fill: Fill = None,
+    coefficients: Sequence[float] | None = None,
+) -> Tensor:
+    return warp_corners(
+        image, _matrices.perspective(startpoints, endpoints, coefficients), interpolation, fill
+    )
+
+
+def warp_corners(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill) -> Tensor:
+    name = _sampling("perspective", interpolation)
+    numbers = _numbers(image, name)
+    return _restored(imgops.warp_perspective(numbers, matrix, None, name, "constant", color_of(fill)), image)
+
+
+def elastic(
+    image: Tensor,
+    displacement: Tensor,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
+    fill: Fill = None,
+) -> Tensor:
+    if not isinstance(displacement, Tensor):
+        raise TypeError(f"elastic: displacement must be a Tensor, got {type(displacement).__name__}")
+    height, width = image.shape[-2:]
+    if displacement.ndim < 3 or displacement.shape[-3:] != (height, width, 2):
+        must = f"displacement must be (1, {height}, {width}, 2) or one for each sample"
+        raise ValueError(f"elastic: {must}, got {tuple(displacement.shape)}")
+    if displacement.ndim == 4 and displacement.shape[0] == 1:
+        displacement = displacement[0]
+    name = _sampling("elastic", interpolation)
+    map = _matrices.displaced(displacement, height, width)
+    return _restored(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
+
+
+#: What is done to masks in another way than to images.
+OF_MASKS: dict[str, Any] = {"resize": resize_labels, "resized_crop": resized_crop_labels}
