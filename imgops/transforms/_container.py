@@ -15,7 +15,7 @@ from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _program
 from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of, where
 from imgops.transforms._misc import Normalize, ToDtype
-from imgops.transforms._sampling import ParameterSampler, SamplingProgram, Shape
+from imgops.transforms._sampling import Key, ParameterSampler, SamplingProgram, Shape
 from imgops.transforms.functional import _dispatch
 
 
@@ -38,7 +38,7 @@ class _Container(RandomTransform):
             transform, table = transforms[at], None
             sampler.path = (*path, at)
             if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
-                _sample_ahead(transforms, at, path, inputs, sampler)
+                _sample_ahead([((*path, i), transforms[i]) for i in range(at, len(transforms))], inputs, sampler)
             sampler.covered = covered or sampler.path in sampler.planned
             if type(transform) is ToDtype and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
@@ -61,11 +61,7 @@ class _Container(RandomTransform):
 
 
 def _sample_ahead(
-    transforms: Sequence[Any],
-    at: int,
-    path: tuple[int, ...],
-    inputs: tuple[Any, ...],
-    sampler: ParameterSampler,
+    steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
 ) -> None:
     """Sample at once for as many transforms as let their parameters be known before any is applied."""
     flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
@@ -74,17 +70,17 @@ def _sample_ahead(
         return
     inside = sampler.count is not None
     program = SamplingProgram(sampler.count if inside else batch_of(flat), inside)
-    shape: Shape = transforms[at].shape_of(flat)
+    shape: Shape = steps[0][1].shape_of(flat)
     planned = []
-    for i, transform in enumerate(transforms[at:], at):
+    for key, transform in steps:
         before = program.state()
-        program.path = (*path, i)
+        program.path = key
         after = _planned(transform, shape, program)
         if after is None:
             program.forget(before)
             break
         shape = after
-        planned.append(program.path)
+        planned.append(key)
     if len(program.keys) > 1:
         sampler.run(program)
         sampler.planned.update(planned)
@@ -196,12 +192,16 @@ class _Choosing(_Container):
         if self.per_sample and before is None:
             flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             sampler.count = batch_of(flat)
+        covered = sampler.covered
+        if not covered and sampler.plans(self):
+            _sample_ahead([(sampler.path, self)], inputs, sampler)
+            sampler.covered = sampler.path in sampler.planned
         chosen = sampler.choice(self)
         if isinstance(chosen, list):
             out = self._known(inputs, chosen, sampler)
         else:
             out = self._steps(inputs, chosen, sampler)
-        sampler.count = before
+        sampler.count, sampler.covered = before, covered
         return out
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:

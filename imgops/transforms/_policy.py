@@ -16,7 +16,7 @@ from imgops._torch_private import tree_unflatten
 from imgops.transforms import _torchvision
 from imgops.transforms._base import Numbers, RandomTransform, fill_of, like
 from imgops.transforms._sampling import ParameterSampler, Params
-from imgops.transforms.functional import _geometry, _matrices
+from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
 
@@ -29,6 +29,7 @@ _NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
 class _Policy(_torchvision.PolicyHooks, RandomTransform):
     """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
 
+    _dtypes = _dispatch.COMPUTED
     #: What torchvision's forward takes, where it is run to be written down.
     _taken: list[Step] | None = None
 

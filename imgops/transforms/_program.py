@@ -112,6 +112,7 @@ class SamplingProgram:
         self.inside = inside  # a container whose samples have parameters of their own
         self.each: bool | None = None
         self.path: Key = ()
+        self.site = -1  # of the first transform: equal calls of two pipelines are not to be merged
         self.gate: tuple[int, ...] = ()
         self.keys: list[Key] = []
         self.specs: list[str] = []
@@ -126,6 +127,7 @@ class SamplingProgram:
         if not transform._spec or (self.each is not None and self.each != each):
             return False
         self.each = each
+        self.site = self.site if self.keys else transform._site
         self.keys.append(self.path)
         self.specs.append(transform._spec)
         self.sizes.append(size)

@@ -160,9 +160,9 @@ class ParameterSampler:
             raise NotImplementedError(f"{type(transform).__name__}: {must}, got a subclass's")
         program = SamplingProgram(self.count, True)
         program.add(transform, size, shape)
-        return self._program(program, self.count, transform._site)
+        return self._program(program, self.count)
 
-    def _program(self, program: SamplingProgram, count: int | None, site: int = 0) -> Tensor:
+    def _program(self, program: SamplingProgram, count: int | None) -> Tensor:
         gate = torch.ones((), dtype=torch.bool, device="cpu") if self.gate is None else self.gate
         rows = 1 if count is None else count
         text = "\n".join(program.specs)
@@ -171,7 +171,7 @@ class ParameterSampler:
             numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
             _program.run_program(numbers, gate, *options, text)
         else:
-            numbers = self.last = _program.sample(gate, self._previous(), rows, *options, site, text)
+            numbers = self.last = _program.sample(gate, self._previous(), rows, *options, program.site, text)
         return numbers[0] if count is None else numbers
 
     def _previous(self) -> Tensor:

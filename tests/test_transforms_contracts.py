@@ -1,0 +1,465 @@
+"""torchvision's contracts, beside torchvision: sizes, errors, labels, dtypes, videos, TorchScript, registered kernels."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+from transform_cases import CASES, Case, picture, sample, seeded
+
+from imgops import transforms as ours
+
+F, T = ours.functional, v2.functional
+CLASSES = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes no tv_tensors
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    torch.compiler.reset()
+    return torch.compile(function, fullgraph=True, backend="aot_eager")
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("center", [None, (3.0, 11.5)], ids=["middle", "center"])
+def test_rotated_sizes(center: Any) -> None:
+    """Of tensors, boxes and keypoints as torchvision has them, which without a center are PIL's."""
+    for height, width in ((19, 26), (20, 20), (37, 52), (1, 7), (31, 30)):
+        image = picture(height=height, width=width)
+        boxes = tv_tensors.BoundingBoxes([[1.0, 1, 4, 5]], format="XYXY", canvas_size=(height, width))
+        for angle in (0, 30, -45, 90, 91.5, 180, 270, -90, 359.9, 12.3):
+            found = F.rotate(image, angle, expand=True, center=center)
+            wanted = T.rotate(image, angle, expand=True, center=center)
+            assert found.shape == wanted.shape, (height, width, angle)
+            assert F.rotate(boxes, angle, expand=True, center=center).canvas_size == (
+                T.rotate(boxes, angle, expand=True, center=center).canvas_size
+            )
+            if center is None:
+                frame = PIL.Image.fromarray(image.permute(1, 2, 0).numpy()).rotate(angle, expand=True)
+                assert found.shape[-2:] == (frame.height, frame.width)
+                differ = (found.int() - wanted.int()).abs().amax(0) > 1
+                assert differ.double().mean() <= (0 if angle % 90 == 0 else 0.02)
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["nearest", "nearest-exact"])
+def test_labels_are_those_of_torchvision(exact: bool) -> None:
+    """The float32 positions of PyTorch, for 200 sizes; eager and compiled."""
+    rng = np.random.default_rng(3)
+    mode = InterpolationMode.NEAREST_EXACT if exact else InterpolationMode.NEAREST
+    for _ in range(200):
+        height, width, high, wide = (int(n) for n in rng.integers(1, 300, 4))
+        mask = tv_tensors.Mask(torch.randint(0, 9, (1, height, width), dtype=torch.uint8))
+        found, wanted = (f.resize(mask, [high, wide], interpolation=mode) for f in (F, T))
+        assert type(found) is tv_tensors.Mask and bits_equal(found, wanted)
+    for dtype in (torch.int64, torch.bool, torch.int16, torch.float32):
+        mask = tv_tensors.Mask(torch.randint(0, 2, (40, 52)).to(dtype))
+        for module in (ours, compiled(ours.Resize((23, 61), mode))) if CLASSES else (ours,):
+            resize = module.Resize((23, 61), mode) if module is ours else module
+            assert bits_equal(resize(mask), v2.Resize((23, 61), mode)(mask))
+
+
+def test_labels_of_crops_that_are_resized() -> None:
+    """300 seeds; a loop and a batch give the same."""
+    masks = torch.randint(0, 9, (4, 1, 57, 83), dtype=torch.uint8)
+    crop, each = ours.RandomResizedCrop((37, 45)), ours.RandomResizedCrop((37, 45), per_sample=True)
+    for seed in range(300):
+        mask = tv_tensors.Mask(masks[seed % 4])
+        wanted = seeded(seed, v2.RandomResizedCrop((37, 45)), mask)
+        assert bits_equal(seeded(seed, crop, mask), wanted)
+    images = torch.zeros(4, 3, 57, 83)
+    torch.manual_seed(0)
+    wanted = torch.stack([crop(images[i], tv_tensors.Mask(masks[i]))[1] for i in range(4)])
+    given = (tv_tensors.Image(images), tv_tensors.Mask(masks))
+    assert bits_equal(seeded(0, each, *given)[1].as_subclass(Tensor), wanted.as_subclass(Tensor))
+    if CLASSES:
+        assert bits_equal(seeded(0, compiled(each), *given)[1].as_subclass(Tensor), wanted.as_subclass(Tensor))
+
+
+def test_negative_padding_crops() -> None:
+    image = picture()
+    for padding in ([-3], [-2, 5], [4, -3, -7, 2], [-1, -2, -3, -4]):
+        for mode in ("constant", "edge", "reflect", "symmetric"):
+            found = F.pad(image, padding, padding_mode=mode)
+            assert bits_equal(found, T.pad(image.float(), padding, padding_mode=mode).to(torch.uint8)), mode
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+IMAGE, REAL = torch.zeros(3, 8, 9, dtype=torch.uint8), torch.rand(3, 8, 9)
+TWO = torch.zeros(2, 8, 9, dtype=torch.uint8)
+
+#: Calls that torchvision refuses.
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "max_size of two sides": lambda m: m.functional.resize(IMAGE, (20, 30), max_size=10),
+    "max_size of a transform": lambda m: m.Resize((20, 30), max_size=10)(IMAGE),
+    "max_size too small": lambda m: m.Resize(20, max_size=10)(IMAGE),
+    "max_size equal": lambda m: m.functional.resize(IMAGE, 20, max_size=20),
+    "lanczos without antialias": lambda m: m.functional.resize(IMAGE, [5, 5], InterpolationMode.LANCZOS, antialias=False),
+    **{f"posterize {b}": lambda m, b=b: m.functional.posterize(IMAGE, b) for b in (-1, 9, 2.5, "1")},
+    "RandomPosterize": lambda m: m.RandomPosterize(9, p=1.0)(IMAGE),
+    "solarize": lambda m: m.functional.solarize(IMAGE, 256),
+    "solarize of floats": lambda m: m.functional.solarize(REAL, 1.5),
+    "RandomSolarize": lambda m: m.RandomSolarize(128, p=1.0)(REAL),
+    **{
+        f"{name} of two channels": lambda m, name=name: getattr(m.functional, name)(TWO, 0.3)
+        for name in ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness")
+    },
+    **{
+        f"negative {name}": lambda m, name=name: getattr(m.functional, name)(IMAGE, -0.7)
+        for name in ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness", "adjust_gamma")
+    },
+    "autocontrast of two channels": lambda m: m.functional.autocontrast(TWO),
+    "RandomAutocontrast": lambda m: m.RandomAutocontrast(1.0)(TWO),
+    "RandomAdjustSharpness": lambda m: m.RandomAdjustSharpness(2, 1.0)(TWO),
+    "ColorJitter of two channels": lambda m: m.ColorJitter(0.3)(TWO),
+    "grayscale of two channels": lambda m: m.functional.rgb_to_grayscale(TWO),
+    "grayscale to two channels": lambda m: m.functional.rgb_to_grayscale(IMAGE, 2),
+    "scale 0": lambda m: m.functional.affine(IMAGE, 0.0, [0, 0], 0.0, [0.0, 0.0]),
+    "angle of text": lambda m: m.functional.affine(IMAGE, "0", [0, 0], 1.0, [0.0, 0.0]),
+    "one translation": lambda m: m.functional.affine(IMAGE, 0.0, [0], 1.0, [0.0, 0.0]),
+    "three shears": lambda m: m.functional.affine(IMAGE, 0.0, [0, 0], 1.0, [0.0, 0.0, 1.0]),
+    "padding of 3": lambda m: m.functional.pad(IMAGE, [1, 2, 3]),
+    "padding of text": lambda m: m.functional.pad(IMAGE, "ab"),
+    "a large five_crop": lambda m: m.functional.five_crop(IMAGE, [20, 3]),
+    "five_crop of 3": lambda m: m.functional.five_crop(IMAGE, [20, 3, 3]),
+    "FiveCrop with a mask": lambda m: m.FiveCrop(3)(IMAGE, tv_tensors.Mask(IMAGE[0])),
+    "elastic without a tensor": lambda m: m.functional.elastic(IMAGE, [1]),
+    "elastic of another size": lambda m: m.functional.elastic(IMAGE, torch.zeros(1, 3, 3, 2)),
+    "permutation": lambda m: m.functional.permute_channels(IMAGE, [0, 1]),
+    "blur of even size": lambda m: m.functional.gaussian_blur(IMAGE, [4, 4]),
+    "blur of no sigma": lambda m: m.functional.gaussian_blur(IMAGE, [3, 3], sigma=0.0),
+    "noise of negative sigma": lambda m: m.GaussianNoise(sigma=-1.0)(REAL),
+    "noise of int16": lambda m: m.GaussianNoise()(IMAGE.short()),
+    "crop too large": lambda m: m.RandomCrop(30)(IMAGE),
+    "LinearTransformation": lambda m: m.LinearTransformation(torch.eye(4), torch.zeros(4))(REAL),
+    "SanitizeBoundingBoxes without boxes": lambda m: m.SanitizeBoundingBoxes(labels_getter=None)(IMAGE),
+    "SanitizeBoundingBoxes of other labels": lambda m: m.SanitizeBoundingBoxes(labels_getter=lambda x: 3)(
+        tv_tensors.BoundingBoxes(torch.zeros(2, 4), format="XYXY", canvas_size=(4, 4))
+    ),
+    "RandomIoUCrop without boxes": lambda m: m.RandomIoUCrop()(IMAGE),
+    "JPEG of floats' quality": lambda m: m.JPEG(0),
+    **{
+        f"{name} with {kind}": lambda m, name=name, kind=kind: getattr(m, name)()(
+            {"image": tv_tensors.Image(IMAGE), "other": sample(IMAGE)[kind]}
+        )
+        for name in ("RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix")
+        for kind in ("mask", "boxes", "points")
+    },
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_as_by_torchvision(name: str) -> None:
+    with pytest.raises(Exception) as theirs:
+        REFUSED[name](v2)
+    with pytest.raises(theirs.type):
+        REFUSED[name](ours)
+
+
+@pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix"])
+def test_policies_refuse_labels_everywhere(name: str) -> None:
+    given = (tv_tensors.Image(picture()[None]), tv_tensors.Mask(torch.zeros(1, 40, 52)))
+    with pytest.raises(TypeError, match="Inputs of type Mask are not supported"):
+        getattr(ours, name)(per_sample=True)(*given)
+    if CLASSES:
+        with pytest.raises(Exception, match="Inputs of type Mask are not supported"):
+            compiled(getattr(ours, name)())(*given)
+
+
+# -- dtypes and classes ----------------------------------------------------------------------------
+
+OF_INTEGERS = {
+    "ColorJitter": {"brightness": 0.4, "contrast": 0.3, "saturation": 0.4},
+    "GaussianBlur": {"kernel_size": 3},
+    "Grayscale": {"num_output_channels": 3},
+    "RandomGrayscale": {"p": 1.0},
+    "RandomSolarize": {"threshold": 90, "p": 1.0},
+    "RandomPosterize": {"bits": 3, "p": 1.0},
+    "RandomInvert": {"p": 1.0},
+    "RandomAdjustSharpness": {"sharpness_factor": 1.5, "p": 1.0},
+    "RandomAutocontrast": {"p": 1.0},
+    "RandomEqualize": {"p": 1.0},
+    "RandAugment": {},
+    "RandomResize": {"min_size": 20, "max_size": 30},
+    "RandomAffine": {"degrees": 0, "translate": (0.2, 0.2)},
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_other_dtypes_go_to_torchvision(name: str, dtype: torch.dtype) -> None:
+    """To the bit, eager, compiled and per sample; an error of torchvision stays one."""
+    image = picture().to(dtype)
+    mine, theirs = (getattr(m, name)(**OF_INTEGERS[name]) for m in (ours, v2))
+    for seed in range(3):
+        try:
+            wanted = seeded(seed, theirs, image)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                seeded(seed, mine, image)
+            continue
+        found = seeded(seed, mine, image)
+        assert found.dtype == wanted.dtype
+        if name == "RandomResize" and dtype != torch.bool:
+            assert (found - wanted).abs().max() <= 1
+        elif name not in ("RandomResize", "RandAugment"):
+            assert bits_equal(found, wanted)
+        if name in ("ColorJitter", "RandomInvert", "GaussianBlur") and seed == 0:
+            assert bits_equal(seeded(seed, compiled(mine), image), wanted)
+            each = getattr(ours, name)(**OF_INTEGERS[name], per_sample=True)
+            assert bits_equal(seeded(seed, each, image[None])[0], wanted)
+
+
+def test_videos() -> None:
+    video = tv_tensors.Video(torch.stack([picture(), picture(seed=1)]))
+    for name, options in (("Grayscale", {}), ("RandomGrayscale", {"p": 1.0}), ("RGB", {})):
+        found, wanted = (getattr(m, name)(**options)(video) for m in (ours, v2))
+        assert type(found) is tv_tensors.Video and bits_equal(found, wanted)
+    assert bits_equal(ours.RandomGrayscale(1.0, per_sample=True)(video), video)
+
+
+def test_color_jitter_that_changes_nothing() -> None:
+    """It takes any image, gives it back, and draws as torchvision does."""
+    for image in (TWO, IMAGE):
+        assert ours.ColorJitter()(image) is image
+        assert ours.ColorJitter(brightness=0, per_sample=True)(image[None]) is not None
+        assert bits_equal(compiled(ours.ColorJitter())(image), image)
+    states = []
+    for module in (ours, v2):
+        torch.manual_seed(0)
+        module.ColorJitter()(IMAGE)
+        states.append(torch.get_rng_state())
+    assert bits_equal(*states)
+
+
+def test_grayscale_outside_of_the_unit_range_and_of_one_channel() -> None:
+    """Floats are not clamped, and one channel stays one: the same eager, compiled and per sample."""
+    for image in (picture(torch.float32) * 3 - 1, picture(torch.float32)[:1]):
+        wanted = v2.RandomGrayscale(1.0)(image)
+        torch.testing.assert_close(ours.RandomGrayscale(1.0)(image), wanted, rtol=0, atol=2e-3)
+        for found in (
+            compiled(ours.RandomGrayscale(1.0))(image),
+            ours.RandomGrayscale(1.0, per_sample=True)(image[None])[0],
+        ):
+            assert bits_equal(found, ours.RandomGrayscale(1.0)(image))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.draws], ids=str)
+def test_per_sample_of_pil_images_is_one_draw(case: Case) -> None:
+    options = {"threshold": 128} if case.name == "RandomSolarize" else case.options
+    if case.name in ("GaussianBlur", "RandomErasing"):
+        return
+    frame = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy())
+    for seed in range(3):
+        found = seeded(seed, getattr(ours, case.name)(**options, per_sample=True), frame)
+        wanted = seeded(seed, getattr(ours, case.name)(**options), frame)
+        assert np.array_equal(np.asarray(found), np.asarray(wanted))
+
+
+def test_erasing_warns_of_what_it_passes_through() -> None:
+    given = sample(picture())
+    for name in ("mask", "boxes", "points"):
+        with pytest.warns(UserWarning, match="RandomErasing.. is currently passing through"):
+            ours.RandomErasing(p=1.0)(given["image"], given[name])
+
+
+def test_posterize_keeps_no_bits() -> None:
+    for image in (picture(), picture(torch.float32)):
+        assert bits_equal(F.posterize(image, 0), T.posterize(image, 0))
+
+
+# -- TorchScript, registered kernels, aliases ----------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scripted_transforms() -> None:
+    """Those that torchvision can script, with the same result."""
+    image = picture()
+    for case in CASES:
+        theirs, mine = case.make(v2), case.make(ours)
+        try:
+            wanted = torch.jit.script(theirs)
+        except Exception:
+            continue
+        found = torch.jit.script(mine)
+        if case.name == "RandomSolarize":
+            continue
+        assert bits_equal(seeded(3, found, image), seeded(3, wanted, image)), case
+        again = case.make(ours, per_sample=True) if case.draws else mine
+        torch.jit.script(again)
+        assert type(mine)._v1_transform_cls is type(theirs)._v1_transform_cls
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scripted_functionals() -> None:
+    image = picture()
+    for name, args in (
+        ("resize", ([20, 21],)),
+        ("horizontal_flip", ()),
+        ("adjust_brightness", (0.7,)),
+        ("rotate", (30.0,)),
+        ("gaussian_blur", ([3, 3],)),
+        ("five_crop", ([5, 5],)),
+    ):
+        found, wanted = (torch.jit.script(getattr(m, name))(image, *args) for m in (F, T))
+        for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, wanted))):
+            assert bits_equal(a, b)
+
+
+def test_kernels_of_a_users_class() -> None:
+    """Registered by either library's function, on either library's functional; transforms use them too."""
+
+    class Depth(tv_tensors.TVTensor):
+        pass
+
+    class Photo(tv_tensors.Image):
+        pass
+
+    @F.register_kernel(F.horizontal_flip, Depth)
+    def _(depth: Any) -> Any:
+        return tv_tensors.wrap(depth.as_subclass(Tensor) + 1, like=depth)
+
+    @T.register_kernel(T.vertical_flip, Photo)
+    def _(photo: Any) -> Any:
+        return tv_tensors.wrap(photo.as_subclass(Tensor) + 2, like=photo)
+
+    @F.register_kernel("resize", Depth)
+    def _(depth: Any, size: Any, **options: Any) -> Any:
+        return tv_tensors.wrap(depth.as_subclass(Tensor) + 3, like=depth)
+
+    depth, photo = torch.zeros(1, 4, 4).as_subclass(Depth), torch.zeros(3, 4, 4).as_subclass(Photo)
+    assert F.horizontal_flip(depth).eq(1).all() and T.horizontal_flip(depth).eq(1).all()
+    out = ours.RandomHorizontalFlip(1.0)({"image": tv_tensors.Image(picture()), "depth": depth})
+    assert type(out["depth"]) is Depth and out["depth"].eq(1).all()
+    assert F.vertical_flip(photo).eq(2).all() and ours.RandomVerticalFlip(1.0)(photo).eq(2).all()
+    assert ours.Resize(3)(depth).eq(3).all()
+    assert type(F.horizontal_flip(photo)) is Photo and bits_equal(
+        F.horizontal_flip(photo).as_subclass(Tensor), torch.zeros(3, 4, 4)
+    )
+    with pytest.raises(TypeError):
+        F.rotate(depth, 3)
+    with pytest.raises(ValueError):
+        F.register_kernel(F.resize, tv_tensors.Image)
+
+    class Frame(PIL.Image.Image):
+        pass
+
+    frame = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy())
+    mine = Frame()
+    mine.__dict__.update(frame.__dict__)
+    mine._im = frame.im if hasattr(frame, "_im") else None
+    assert F.horizontal_flip(mine).size == frame.size
+
+
+def test_aliases() -> None:
+    for alias, name in (
+        ("hflip", "horizontal_flip"),
+        ("vflip", "vertical_flip"),
+        ("to_grayscale", "rgb_to_grayscale"),
+        ("elastic_transform", "elastic"),
+    ):
+        assert getattr(T, alias) is not None
+        assert getattr(F, alias) is getattr(F, name)
+
+
+# -- subclasses ------------------------------------------------------------------------------------
+
+
+class Halved(ours.RandomHorizontalFlip):
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return super().transform(inpt, params) // 2
+
+
+def test_a_subclass_that_transforms_in_its_own_way() -> None:
+    image = picture()
+    assert bits_equal(Halved(1.0)(image), image.flip(-1) // 2)
+    assert bits_equal(ours.Compose([Halved(1.0)])(image), image.flip(-1) // 2)
+    for call in (lambda: Halved(1.0, per_sample=True)(image[None]), lambda: compiled(Halved(1.0))(image)):
+        with pytest.raises(Exception, match="Halved: make_params and transform must be imgops' own"):
+            call()
+
+
+def test_an_order_whose_list_grew() -> None:
+    order = ours.RandomOrder([ours.RandomInvert(1.0)])
+    order.transforms.append(ours.RandomHorizontalFlip(1.0))
+    image, wanted = picture(), 255 - picture().flip(-1)
+    for call in (order, compiled(order)):
+        assert bits_equal(call(image), wanted)
+    each = ours.RandomOrder(list(order.transforms), per_sample=True)
+    each.transforms.append(ours.RandomVerticalFlip(1.0))
+    assert bits_equal(each(image[None])[0], wanted.flip(-2))
+
+
+def test_noise_is_drawn_in_its_turn() -> None:
+    """Between other draws and only where it was chosen: the same eager, compiled and in torchvision."""
+
+    def steps(m: Any) -> list[Any]:
+        noise = m.RandomApply([m.GaussianNoise(sigma=0.2)], p=0.5)
+        return [m.RandomHorizontalFlip(), noise, m.RandomVerticalFlip(), m.GaussianNoise(), m.RandomInvert()]
+
+    image = picture(torch.float32)
+    pipeline, graph = ours.Compose(steps(ours)), compiled(ours.Compose(steps(ours)))
+    for seed in range(20):
+        wanted = seeded(seed, v2.Compose(steps(v2)), image)
+        for function in (pipeline, graph):
+            torch.testing.assert_close(seeded(seed, function, image), wanted, rtol=0, atol=1e-6)
+    each = ours.GaussianNoise(per_sample=True)
+    images = torch.stack([image, image.flip(0), image.flip(-1)])
+    wanted = seeded(4, lambda: torch.stack([v2.GaussianNoise()(x) for x in images]))
+    for function in (each, compiled(each)):
+        torch.testing.assert_close(seeded(4, function, images), wanted, rtol=0, atol=1e-6)
+
+
+# -- a batch is a loop -----------------------------------------------------------------------------
+
+
+def pipelines() -> dict[str, Callable[..., Any]]:
+    def flips(m: Any, **each: Any) -> list[Any]:
+        return [m.RandomHorizontalFlip(**each), m.RandomVerticalFlip(**each), m.RandomInvert(**each)]
+
+    return {
+        "Compose": lambda **e: ours.Compose([ours.RandomCrop(30, padding=4), *flips(ours)], **e),
+        "of its parts": lambda **e: ours.Compose([ours.RandomResizedCrop(24, **e), *flips(ours, **e)]),
+        "RandomApply": lambda **e: ours.RandomApply([*flips(ours), ours.GaussianBlur(3)], p=0.6, **e),
+        "RandomChoice": lambda **e: ours.RandomChoice([ours.ColorJitter(0.5), *flips(ours)], **e),
+        "RandomOrder": lambda **e: ours.RandomOrder([ours.RandomRotation(20), *flips(ours)], **e),
+        "nested": lambda **e: ours.Compose(
+            [
+                ours.RandomApply([ours.RandomChoice(flips(ours)), ours.RandomErasing(1.0, value="random")], p=0.7),
+                ours.RandomOrder(flips(ours)),
+                ours.RandAugment(),
+                ours.ToDtype(torch.float32, scale=True),
+            ],
+            **e,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", pipelines())
+def test_a_batch_is_a_loop(name: str) -> None:
+    images = torch.stack([picture(seed=s) for s in range(5)])
+    each, single = pipelines()[name](per_sample=True), pipelines()[name]()
+    graph = compiled(each)
+    for seed in range(6):
+        wanted = seeded(seed, lambda: torch.stack([single(x) for x in images]))
+        assert bits_equal(seeded(seed, each, images), wanted)
+        assert bits_equal(seeded(seed, graph, images), wanted)
+
+
+def test_every_combination_of_center_crops() -> None:
+    for (height, width), size in itertools.product([(7, 8), (20, 31)], [3, (7, 9), (25, 6), [40]]):
+        image = picture(height=height, width=width)
+        assert bits_equal(F.center_crop(image, size), T.center_crop(image, size))
+
+
+warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")
