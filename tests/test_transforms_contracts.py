@@ -82,7 +82,9 @@ def test_labels_of_crops_that_are_resized() -> None:
     given = (tv_tensors.Image(images), tv_tensors.Mask(masks))
     assert bits_equal(seeded(0, each, *given)[1].as_subclass(Tensor), wanted.as_subclass(Tensor))
     if CLASSES:
-        assert bits_equal(seeded(0, compiled(each), *given)[1].as_subclass(Tensor), wanted.as_subclass(Tensor))
+        assert bits_equal(
+            seeded(0, compiled(each), *given)[1].as_subclass(Tensor), wanted.as_subclass(Tensor)
+        )
 
 
 def test_negative_padding_crops() -> None:
@@ -104,7 +106,9 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "max_size of a transform": lambda m: m.Resize((20, 30), max_size=10)(IMAGE),
     "max_size too small": lambda m: m.Resize(20, max_size=10)(IMAGE),
     "max_size equal": lambda m: m.functional.resize(IMAGE, 20, max_size=20),
-    "lanczos without antialias": lambda m: m.functional.resize(IMAGE, [5, 5], InterpolationMode.LANCZOS, antialias=False),
+    "lanczos without antialias": lambda m: m.functional.resize(
+        IMAGE, [5, 5], InterpolationMode.LANCZOS, antialias=False
+    ),
     **{f"posterize {b}": lambda m, b=b: m.functional.posterize(IMAGE, b) for b in (-1, 9, 2.5, "1")},
     "RandomPosterize": lambda m: m.RandomPosterize(9, p=1.0)(IMAGE),
     "solarize": lambda m: m.functional.solarize(IMAGE, 256),
@@ -112,11 +116,24 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "RandomSolarize": lambda m: m.RandomSolarize(128, p=1.0)(REAL),
     **{
         f"{name} of two channels": lambda m, name=name: getattr(m.functional, name)(TWO, 0.3)
-        for name in ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness")
+        for name in (
+            "adjust_brightness",
+            "adjust_contrast",
+            "adjust_saturation",
+            "adjust_hue",
+            "adjust_sharpness",
+        )
     },
     **{
         f"negative {name}": lambda m, name=name: getattr(m.functional, name)(IMAGE, -0.7)
-        for name in ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness", "adjust_gamma")
+        for name in (
+            "adjust_brightness",
+            "adjust_contrast",
+            "adjust_saturation",
+            "adjust_hue",
+            "adjust_sharpness",
+            "adjust_gamma",
+        )
     },
     "autocontrast of two channels": lambda m: m.functional.autocontrast(TWO),
     "RandomAutocontrast": lambda m: m.RandomAutocontrast(1.0)(TWO),
@@ -257,7 +274,7 @@ def test_grayscale_outside_of_the_unit_range_and_of_one_channel() -> None:
 @pytest.mark.parametrize("case", [c for c in CASES if c.draws], ids=str)
 def test_per_sample_of_pil_images_is_one_draw(case: Case) -> None:
     options = {"threshold": 128} if case.name == "RandomSolarize" else case.options
-    if case.name in ("GaussianBlur", "RandomErasing"):
+    if case.name in ("GaussianBlur", "GaussianNoise", "RandomErasing", "RandomIoUCrop"):
         return
     frame = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy())
     for seed in range(3):
@@ -435,7 +452,9 @@ def pipelines() -> dict[str, Callable[..., Any]]:
         "RandomOrder": lambda **e: ours.RandomOrder([ours.RandomRotation(20), *flips(ours)], **e),
         "nested": lambda **e: ours.Compose(
             [
-                ours.RandomApply([ours.RandomChoice(flips(ours)), ours.RandomErasing(1.0, value="random")], p=0.7),
+                ours.RandomApply(
+                    [ours.RandomChoice(flips(ours)), ours.RandomErasing(1.0, value="random")], p=0.7
+                ),
                 ours.RandomOrder(flips(ours)),
                 ours.RandAugment(),
                 ours.ToDtype(torch.float32, scale=True),

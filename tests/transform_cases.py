@@ -22,13 +22,20 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     moves: bool = False  # only moves pixels: bit-exact
     edges: bool = False  # torchvision darkens edges twice (its issue 8083)
+    sized: bool = False  # the size depends on what is sampled: no batches
+    boxes: bool = False  # it needs boxes
     chain: float = (
         0.0  # the part of the pixels that may be off by more than a level, where steps follow steps
     )
+    levels: bool = False  # of uint8 alone, in torchvision
     id: str = ""
 
     def make(self, module: Any, **more: Any) -> Any:
         return getattr(module, self.name)(**self.options, **more)
+
+    @property
+    def policy(self) -> bool:
+        return "Aug" in self.name
 
     @property
     def draws(self) -> bool:
@@ -91,6 +98,18 @@ CASES: tuple[Case, ...] = (
     Case("RandAugment", chain=0.01),
     Case("TrivialAugmentWide", chain=0.01),
     Case("AutoAugment", chain=0.02),
+    Case("AugMix", chain=0.02),
+    Case("ElasticTransform", {"alpha": 60.0}, edges=True),
+    Case("RandomChannelPermutation", moves=True),
+    Case("RandomPhotometricDistort", chain=0.03),
+    Case("JPEG", {"quality": (20, 80)}, levels=True),
+    Case("GaussianNoise", {"sigma": 0.2}),
+    Case("RandomZoomOut", {"p": 0.7, "fill": 5, "side_range": (1.0, 2.0)}, moves=True, sized=True),
+    Case("RandomResize", {"min_size": 20, "max_size": 60}, sized=True),
+    Case("RandomShortestSize", {"min_size": [20, 30, 41], "max_size": 70}, sized=True),
+    Case("ScaleJitter", {"target_size": (60, 60)}, sized=True),
+    Case("RandomIoUCrop", moves=True, sized=True, boxes=True),
+    Case("RandomRotation", {"degrees": 40, "expand": True}, sized=True, id="expand"),
 )
 
 

@@ -212,7 +212,7 @@ class RandomTransform(OperatorTransform):
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        return self._out_shape(shape) if program.add(self, self._count(*shape), shape) else None
+        return self._out_shape(shape) if program.add(self, shape) else None
 
     def shape_of(self, inputs: list[Any]) -> tuple[int, int, int, int]:
         """Samples that share a draw, channels, height and width of what the transform works on."""
@@ -241,7 +241,9 @@ class RandomTransform(OperatorTransform):
         if len(inputs) == 1 and type(inputs[0]) is Tensor:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
             params = self._sampled([inputs[0]], sampler)
-            out = inputs[0] if params is None else self._applied(inputs[0], params, sampler)
+            out: Any = inputs[0]
+            if params is not None:
+                out = self._applied(out, self._ready(params), sampler)
         else:
             flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             self.check_inputs(flat)  # type: ignore[attr-defined]
@@ -250,9 +252,13 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                out = tree_unflatten(self._all(flat, needs, params, sampler), spec)
+                out = tree_unflatten(self._all(flat, needs, self._ready(params), sampler), spec)
         sampler.count = before
         return out
+
+    def _ready(self, params: Params) -> Params:
+        """The parameters as they are applied, of those that were sampled."""
+        return params
 
     def _all(
         self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
@@ -279,7 +285,9 @@ class RandomTransform(OperatorTransform):
                 for x, row in zip(each, numbers, strict=True)
             ]
             nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
-            return _dispatch.wrapped(nested, inpt, self._canvas(params))
+            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # its constructor takes no nested ones
+            out.__dict__.update(moved[0].__dict__)
+            return out
         if among != numbers.shape[0]:
             must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
             raise ValueError(f"{type(self).__name__}: {must}, got {among} with per_sample=True")

@@ -38,7 +38,9 @@ class _Container(RandomTransform):
             transform, table = transforms[at], None
             sampler.path = (*path, at)
             if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
-                _sample_ahead([((*path, i), transforms[i]) for i in range(at, len(transforms))], inputs, sampler)
+                _sample_ahead(
+                    [((*path, i), transforms[i]) for i in range(at, len(transforms))], inputs, sampler
+                )
             sampler.covered = covered or sampler.path in sampler.planned
             if type(transform) is ToDtype and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
@@ -215,7 +217,7 @@ class _Choosing(_Container):
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         inside, path, step = program.inside, program.path, len(program.keys)
         length = self._count(*shape)
-        if not program.add(self, length, (1, length, 0, 0)):
+        if not program.add(self, (1, length, 0, 0)):
             return None
         program.inside = inside or self.per_sample
         known = self._plan_steps(shape, program, step)

@@ -11,7 +11,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms import _operators, _program, _torchvision
 from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, fill_of, take_signature
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._sampling import Params
 from imgops.transforms.functional import _geometry, _matrices
 
 
@@ -270,11 +270,11 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     def _count(self, samples: int, channels: int, height: int, width: int) -> int:
         return 2 * height * width
 
-    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
-        if params.values is None:
-            numbers = params.numbers.unflatten(-1, (-1, 2)) * self._factor()
-            params = Params(params.canvas, None, numbers.flatten(-2))
-        return super()._applied(inpt, params, sampler)
+    def _ready(self, params: Params) -> Params:
+        if params.values is not None:
+            return params
+        numbers = params.numbers.unflatten(-1, (-1, 2)) * self._factor()
+        return Params(params.canvas, None, numbers.flatten(-2))
 
     def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32

@@ -84,7 +84,8 @@ class _Policy(_torchvision.PolicyHooks, RandomTransform):
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         for kind, magnitude in values["steps"]:
-            inpt = self.torchvision_step(inpt, kind, magnitude, self.interpolation, self._fill)  # type: ignore[attr-defined]
+            how = (self.interpolation, _torchvision.fills(self))  # type: ignore[attr-defined]
+            inpt = self.torchvision_step(inpt, kind, magnitude, *how)
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

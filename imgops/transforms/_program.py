@@ -121,7 +121,7 @@ class SamplingProgram:
         self.generators: list[int] = []
         self.conditions: list[int] = []
 
-    def add(self, transform: Any, size: int, shape: Shape) -> bool:
+    def add(self, transform: Any, shape: Shape) -> bool:
         """Whether the transform can have its parameters from this program."""
         each = self.batch is not None and (self.inside or transform.per_sample)
         if not transform._spec or (self.each is not None and self.each != each):
@@ -130,8 +130,9 @@ class SamplingProgram:
         self.site = self.site if self.keys else transform._site
         self.keys.append(self.path)
         self.specs.append(transform._spec)
-        self.sizes.append(size)
-        self.shapes.extend((1, *shape[1:]) if each else shape)
+        shape = (1, *shape[1:]) if each else shape
+        self.sizes.append(transform._count(*shape))
+        self.shapes.extend(shape)
         self.generators.append(transform._generator_handle)
         self.conditions.extend((len(self.gate) // 3, *self.gate))
         return True

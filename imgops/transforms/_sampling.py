@@ -94,7 +94,7 @@ class ParameterSampler:
         else:
             shape = transform.shape_of(inputs)
             if numbers is None:
-                numbers = self._single(transform, transform._count(*shape), shape)
+                numbers = self._single(transform, shape)
             found = Params((shape[2], shape[3]), None, numbers)
         if self.record is not None:
             self.record[self.path] = found
@@ -116,7 +116,7 @@ class ParameterSampler:
             with drawing_from(container._generator_handle):
                 numbers = container._numbers(1, length, 0, 0)
         elif numbers is None:
-            numbers = self._single(container, length, (1, length, 0, 0))
+            numbers = self._single(container, (1, length, 0, 0))
         if self.record is not None:
             self.record[self.path] = numbers
         return numbers
@@ -154,12 +154,12 @@ class ParameterSampler:
         self.gate = gate if before is None else before & gate
         return before
 
-    def _single(self, transform: Any, size: int, shape: Shape) -> Tensor:
+    def _single(self, transform: Any, shape: Shape) -> Tensor:
         if not transform._spec:
             must = "make_params and transform must be imgops' own in a graph and with per_sample=True"
             raise NotImplementedError(f"{type(transform).__name__}: {must}, got a subclass's")
         program = SamplingProgram(self.count, True)
-        program.add(transform, size, shape)
+        program.add(transform, shape)
         return self._program(program, self.count)
 
     def _program(self, program: SamplingProgram, count: int | None) -> Tensor:

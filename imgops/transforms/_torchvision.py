@@ -71,6 +71,11 @@ def fill_of(transform: Any, kind: type) -> Any:
     return v2_utils._get_fill(transform._fill, kind)
 
 
+def fills(transform: Any) -> Any:
+    """The fill of each class of inputs, as the policies take it."""
+    return transform._fill
+
+
 def needs_transform(transform: Any, flat: list[Any]) -> list[bool]:
     return transform._needs_transform_list(flat)
 

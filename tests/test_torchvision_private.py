@@ -1,0 +1,120 @@
+"""torchvision's private names: all in one module, each as it is used; fails when a release moves one."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+from torchvision import transforms as v1
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops import transforms as ours
+from imgops.transforms import _torchvision
+
+FOLDER = Path(ours.__file__).parent
+
+
+def private_names() -> set[str]:
+    """What torchvision's transforms call by private names, on themselves or in their modules."""
+    names = set()
+    for cls in vars(v2).values():
+        if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
+            for base in cls.__mro__:
+                if base.__module__.startswith("torchvision."):
+                    names |= {n for n in vars(base) if n.startswith("_") and not n.startswith("__")}
+                    tree = ast.parse(inspect.getsource(base).lstrip())
+                    names |= {
+                        n.attr
+                        for n in ast.walk(tree)
+                        if isinstance(n, ast.Attribute) and n.attr.startswith("_")
+                    }
+    return {n for n in names if not n.startswith("__")}
+
+
+def test_one_module_has_the_private_names() -> None:
+    """No import below torchvision's public names, and no private attribute of its classes, anywhere else."""
+    private = private_names() - own_names()
+    for path in sorted(FOLDER.rglob("*.py")):
+        if path.name == "_torchvision.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("torchvision"):
+                parts = [*str(node.module).split("."), *(a.name for a in node.names)]
+                assert not any(p.startswith("_") for p in parts), (path, parts)
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in private, (path, node.lineno, node.attr)
+
+
+def own_names() -> set[str]:
+    """Private names that imgops' classes have themselves; PyTorch's hooks of modules are not torchvision's."""
+    hooks = {n for n in vars(torch.nn.Module()) if n.startswith("_")}
+    return {"_config", "_size", "_spec", "_apply"} | hooks
+
+
+def test_base_class() -> None:
+    assert issubclass(v2.RandomHorizontalFlip, _torchvision.WithProbability)
+    assert not issubclass(v2.RandomCrop, _torchvision.WithProbability)
+    assert torch.Tensor in _torchvision.DEFAULT_TYPES
+    for name in ("_call_kernel", "_extract_params_for_v1_transform", "_needs_transform_list"):
+        assert callable(getattr(v2.Transform, name))
+    for name in ("_apply_image_or_video_transform", "_flatten_and_extract_image_or_video"):
+        assert callable(getattr(v2.RandAugment, name))
+    assert callable(v2.AugMix._sample_dirichlet) and callable(v2.MixUp._check_image_or_video)
+
+
+def test_functions() -> None:
+    assert _torchvision.interpolation_mode("bilinear") is InterpolationMode.BILINEAR
+    assert _torchvision.interpolation_mode(2) is InterpolationMode.BILINEAR
+    assert _torchvision.resized_size((10, 20), 5, None) == [5, 10]
+    assert _torchvision.rotated_size(90.0, None, 10, 20) == (20, 10)
+    assert _torchvision.rotated_size(30.0, None, 10, 20) == tuple(
+        v2.functional.rotate(torch.zeros(1, 10, 20), 30.0, expand=True).shape[-2:]
+    )
+    assert list(_torchvision.pad_sides([1, 2])) == [1, 1, 2, 2]
+    assert list(_torchvision.crop_size(3)) == [3, 3]
+    with pytest.raises(ValueError, match="scale"):
+        _torchvision.affine_arguments(0.0, [0, 0], 0.0, [0.0, 0.0], None)
+    fills = v2.Pad(1, fill={tv_tensors.Mask: 3, "others": 5})
+    assert _torchvision.fill_of(fills, tv_tensors.Mask) == 3 and _torchvision.fill_of(fills, int) == 5
+    assert _torchvision.needs_transform(fills, [torch.zeros(1), "text"]) == [True, False]
+    sanitize = v2.SanitizeBoundingBoxes(labels_getter=lambda x: x[1])
+    assert _torchvision.labels_of(sanitize, (1, 2)) == 2
+    boxes = torch.tensor([[0.0, 0, 3, 3], [1, 1, 1, 1]])
+    kept = _torchvision.valid_boxes(boxes, tv_tensors.BoundingBoxFormat.XYXY, (4, 4), 1.0, 1.0)
+    assert kept.tolist() == [True, False]
+    assert _torchvision.valid_keypoints(boxes[:, :2], (4, 4)).tolist() == [True, True]
+
+
+def test_dispatch() -> None:
+    kernel = _torchvision.kernel_of(v2.functional.horizontal_flip, torch.Tensor)
+    assert kernel(torch.arange(2.0)).tolist() == [1, 0]
+    assert _torchvision.kernel_of(v2.functional.horizontal_flip, int)(3) == 3
+    with pytest.raises(TypeError):
+        _torchvision.kernel_of(v2.functional.horizontal_flip, int, passthrough=False)
+    assert not _torchvision.is_users_kernel(v2.functional.horizontal_flip, tv_tensors.Image)
+
+
+def test_scripting() -> None:
+    """``torch.jit.script`` takes the function that a wrapper names."""
+
+    @functools.wraps(v1.functional.hflip)
+    def call(image: torch.Tensor) -> torch.Tensor:
+        raise AssertionError
+
+    scripted = torch.jit.script(_torchvision.scripted_as(call, v1.functional.hflip))
+    assert scripted(torch.arange(2.0).reshape(1, 1, 2)).flatten().tolist() == [1, 0]
+
+
+def test_policies() -> None:
+    flat, _, place = _torchvision.one_image(
+        v2.RandAugment(), ({"a": 3, "b": tv_tensors.Image(torch.zeros(3, 4, 4))},)
+    )
+    assert place == 1 and flat[0] == 3
+    assert _torchvision.beta(v2.MixUp(num_classes=2)).sample(()).shape == (1,)
+    with pytest.raises(ValueError, match="batch"):
+        _torchvision.check_batch(v2.MixUp(num_classes=2), torch.zeros(3, 4, 4), 3)

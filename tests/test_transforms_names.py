@@ -1,0 +1,311 @@
+"""Every name of torchvision.transforms.v2: those that sample nothing, generators, replays, batches with boxes, vmap."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+from transform_cases import CASES, Case, picture, sample, seeded
+
+import imgops
+from imgops import transforms as ours
+from imgops._torch_private import CountingBackend
+from imgops.transforms._base import RandomTransform
+
+TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes none
+
+
+def whole() -> dict[str, Any]:
+    given = sample(picture())
+    given.pop("label")
+    return given
+
+
+def with_instances() -> dict[str, Any]:
+    given = whole()
+    given["mask"] = tv_tensors.Mask(torch.arange(2 * 40 * 52, dtype=torch.int64).reshape(2, 40, 52))
+    given["boxes"][1, 2] = 10.0  # it has no width
+    given["labels"] = torch.tensor([4, 7])
+    return given
+
+
+#: Those that sample nothing: how they are made, and what they are given.
+STILL: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
+    "CenterCrop": ({"size": 20}, whole),
+    "ClampBoundingBoxes": ({}, whole),
+    "ClampKeyPoints": ({}, whole),
+    "ConvertBoundingBoxFormat": ({"format": "CXCYWH"}, whole),
+    "ConvertImageDtype": ({}, picture),
+    "FiveCrop": ({"size": 20}, lambda: tv_tensors.Image(picture())),
+    "Grayscale": ({"num_output_channels": 3}, whole),
+    "Identity": ({}, whole),
+    "Lambda": ({"lambd": torch.neg}, lambda: {"a": picture(), "b": torch.ones(3)}),
+    "LinearTransformation": (
+        {"transformation_matrix": torch.eye(12) * 2, "mean_vector": torch.ones(12)},
+        lambda: tv_tensors.Image(picture(torch.float32)[:, :2, :2]),
+    ),
+    "Normalize": ({"mean": [0.5] * 3, "std": [0.2] * 3}, lambda: tv_tensors.Image(picture(torch.float32))),
+    "Pad": ({"padding": [1, 2]}, whole),
+    "PILToTensor": ({}, whole),
+    "RGB": ({}, lambda: tv_tensors.Image(picture()[:1])),
+    "Resize": ({"size": 20}, whole),
+    "SanitizeBoundingBoxes": ({}, with_instances),
+    "SanitizeKeyPoints": ({}, whole),
+    "SetClampingMode": ({"clamping_mode": "hard"}, whole),
+    "TenCrop": ({"size": 20}, lambda: tv_tensors.Image(picture())),
+    "ToDtype": ({"dtype": torch.float32, "scale": True}, whole),
+    "ToImage": ({}, picture),
+    "ToPILImage": ({}, picture),
+    "ToPureTensor": ({}, whole),
+    "ToTensor": ({}, lambda: picture().permute(1, 2, 0).numpy()),
+    "UniformTemporalSubsample": (
+        {"num_samples": 3},
+        lambda: tv_tensors.Video(torch.stack([picture(seed=s) for s in range(7)])),
+    ),
+}
+#: What PyTorch cannot trace: a graph has no PIL images.
+NOT_IN_A_GRAPH = ("ToPILImage", "ToTensor")
+CONTAINERS = {"Compose", "RandomApply", "RandomChoice", "RandomOrder", "MixUp", "CutMix"}
+
+
+def test_every_name_has_a_case() -> None:
+    assert {*STILL, *CONTAINERS, *(c.name for c in CASES)} == set(ours.OURS)
+
+
+def same(found: Any, wanted: Any) -> None:
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        assert type(a) is type(b)
+        if isinstance(b, PIL.Image.Image):
+            assert np.array_equal(np.asarray(a), np.asarray(b))
+        if not isinstance(b, Tensor):
+            continue
+        assert a.dtype == b.dtype and a.shape == b.shape
+        tolerance = 1.0 if b.dtype == torch.uint8 else 1e-4
+        plain = [x.as_subclass(Tensor).double() for x in (a, b)]
+        torch.testing.assert_close(*plain, rtol=0, atol=tolerance)
+        for name in ("canvas_size", "format", "clamping_mode"):
+            assert getattr(a, name, None) == getattr(b, name, None)
+
+
+@pytest.mark.filterwarnings("ignore:The transform `ToTensor")
+@pytest.mark.parametrize("name", STILL)
+def test_transforms_that_sample_nothing(name: str) -> None:
+    options, given = STILL[name]
+    if not hasattr(v2, name):
+        pytest.skip("a newer torchvision has it")
+    mine, theirs = (getattr(m, name)(**options) for m in (ours, v2))
+    wanted = theirs(given())
+    same(mine(given()), wanted)
+    if name != "SanitizeKeyPoints":  # torchvision's own has a lambda
+        same(pickle.loads(pickle.dumps(mine))(given()), wanted)
+    torch.compiler.reset()
+    counting = CountingBackend("aot_eager")
+    graph = torch.compile(mine, fullgraph=True, backend=counting)
+    if name == "ToPILImage":
+        with pytest.raises(Exception, match="a graph has no PIL images"):
+            graph(given())
+    elif name not in NOT_IN_A_GRAPH and TV_TENSORS:
+        same(graph(given()), mine(given()))
+        same(graph(given()), mine(given()))
+        assert counting.count <= 1
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+def test_sizes_of_boxes_that_stay() -> None:
+    """One graph whatever stays, through a pipeline with a crop that depends on the boxes."""
+    pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
+    counting = CountingBackend("aot_eager")
+    torch.compiler.reset()
+    graph = torch.compile(pipeline, fullgraph=True, backend=counting)
+    counts = set()
+    for seed in range(50):
+        found, wanted = (seeded(seed, f, with_instances()) for f in (graph, pipeline))
+        same(found, wanted)
+        counts.add(len(found["boxes"]))
+    assert (counting.count <= 2 and counts == {0, 1}) or counts == {1}
+
+
+# -- generators --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes], ids=str)
+def test_generators(case: Case) -> None:
+    """The numbers of the global generator seeded alike, which stays where it was; eager, compiled, per sample."""
+    image = picture(torch.float32)
+    mine = case.make(ours)
+    wanted = [mine(image) for _ in [torch.manual_seed(5)] * 2]
+    torch.manual_seed(5)
+    wanted = [mine(image) for _ in range(2)]
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    again = case.make(ours, generator=torch.Generator().manual_seed(5))
+    for value in wanted:
+        assert bits_equal(again(image), value)
+    torch.compiler.reset()
+    fresh = case.make(ours, generator=torch.Generator().manual_seed(5))
+    graph = torch.compile(fresh, fullgraph=True, backend="aot_eager")
+    for value in wanted:
+        torch.testing.assert_close(graph(image), value, rtol=0, atol=2e-6)
+    if not case.sized:
+        each = case.make(ours, generator=torch.Generator().manual_seed(5), per_sample=True)
+        torch.testing.assert_close(each(torch.stack([image, image])), torch.stack(wanted), rtol=0, atol=2e-6)
+    assert bits_equal(torch.get_rng_state(), before)
+
+
+def test_a_generator_is_copied_and_pickled_with_its_state() -> None:
+    flip = ours.RandomRotation(30, generator=torch.Generator().manual_seed(3))
+    image = picture()
+    for again in (copy.deepcopy(flip), pickle.loads(pickle.dumps(flip))):
+        state = flip.generator.get_state()
+        wanted = [flip(image) for _ in range(3)]
+        assert all(bits_equal(again(image), w) for w in wanted)
+        flip.generator.set_state(state)
+    with pytest.raises(TypeError, match="RandomRotation: generator must be a torch"):
+        ours.RandomRotation(30, generator=3)
+
+
+def test_generators_of_containers_and_mixes() -> None:
+    image = picture()
+    flips = [v2.functional.horizontal_flip, v2.functional.vertical_flip, v2.functional.invert]
+    for name in ("RandomApply", "RandomChoice", "RandomOrder"):
+        global_one = getattr(ours, name)(flips)
+        own = getattr(ours, name)(flips, generator=torch.Generator().manual_seed(8))
+        torch.manual_seed(8)
+        wanted = [global_one(image) for _ in range(6)]
+        assert all(bits_equal(own(image), w) for w in wanted)
+    images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 1])
+    for name in ("MixUp", "CutMix"):
+        wanted = seeded(4, getattr(v2, name)(num_classes=3), images, labels)
+        own = getattr(ours, name)(num_classes=3, generator=torch.Generator().manual_seed(4))
+        for a, b in zip(own(images, labels), wanted):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
+
+
+# -- the same parameters again -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes], ids=str)
+def test_parameters_applied_again(case: Case, per_sample: bool) -> None:
+    """What was sampled for one image moves a second one alike, and is what a call would have used."""
+    if per_sample and case.sized:
+        return
+    images = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
+    given = images if per_sample else images[0]
+    transform = case.make(ours, per_sample=True) if per_sample else case.make(ours)
+    for seed in range(4):
+        params = seeded(seed, transform.sample, given)
+        wanted = seeded(seed, transform, given)
+        before = torch.get_rng_state()
+        for _ in range(2):
+            assert bits_equal(transform.apply(given, params), wanted)
+        assert bits_equal(torch.get_rng_state(), before)
+        other = given.flip(-1)
+        assert bits_equal(transform.apply(other, params), seeded(seed, transform, other))
+
+
+def test_parameters_of_a_pipeline_applied_again() -> None:
+    pipeline = ours.Compose(
+        [
+            ours.RandomCrop(30, padding=3),
+            ours.RandomApply([ours.ColorJitter(0.4), ours.GaussianNoise()], p=0.5),
+            ours.RandomChoice([ours.RandomHorizontalFlip(), ours.RandomRotation(30)]),
+            ours.RandomOrder([ours.RandomInvert(), ours.RandomVerticalFlip()]),
+        ]
+    )
+    for seed in range(12):
+        params = seeded(seed, pipeline.sample, picture())
+        assert bits_equal(pipeline.apply(picture(), params), seeded(seed, pipeline, picture()))
+        moved = pipeline.apply(whole(), params)
+        assert bits_equal(moved["image"].as_subclass(Tensor), seeded(seed, pipeline, picture()))
+    seen: list[str] = []
+    pipeline.apply(lambda module: seen.append(type(module).__name__))  # torch.nn.Module's
+    assert "Compose" in seen
+    with pytest.raises(KeyError, match="apply: params must be those of this transform"):
+        ours.RandomRotation(3).apply(picture(), {(1,): None})
+    images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 1])
+    mix = ours.MixUp(num_classes=3)
+    params = seeded(3, mix.sample, (images, labels))
+    assert bits_equal(mix.apply((images, labels), params)[0], seeded(3, mix, images, labels)[0])
+
+
+# -- batches of tv_tensors ---------------------------------------------------------------------
+
+MOVES = [
+    c
+    for c in CASES
+    if c.draws and not c.sized and not c.policy and issubclass(getattr(ours, c.name), RandomTransform)
+]
+
+
+@pytest.mark.filterwarnings("ignore:RandomErasing")
+@pytest.mark.parametrize("case", MOVES, ids=str)
+def test_boxes_of_each_sample(case: Case) -> None:
+    """A list of the boxes of each image, or nested boxes, move as a loop moves them."""
+    given = [sample(picture(torch.float32, seed=s)) for s in range(3)]
+    for i, one in enumerate(given):
+        one["boxes"] = tv_tensors.wrap(one["boxes"][: 1 + i % 2] + i, like=one["boxes"])
+    batch = {
+        "image": tv_tensors.Image(torch.stack([g["image"] for g in given])),
+        "boxes": [g["boxes"] for g in given],
+    }
+    each, single = case.make(ours, per_sample=True), case.make(ours)
+    for seed in range(3):
+        found = seeded(seed, each, batch)
+        torch.manual_seed(seed)
+        wanted = [single({"image": g["image"], "boxes": g["boxes"]}) for g in given]
+        for a, b in zip(found["boxes"], wanted):
+            same(a, b["boxes"])
+        torch.testing.assert_close(
+            found["image"].as_subclass(Tensor),
+            torch.stack([w["image"].as_subclass(Tensor) for w in wanted]),
+            rtol=0,
+            atol=2e-6,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nested = torch.nested.nested_tensor([b.as_subclass(Tensor) for b in batch["boxes"]])
+        boxes = nested.as_subclass(tv_tensors.BoundingBoxes)
+        boxes.format, boxes.canvas_size = given[0]["boxes"].format, given[0]["boxes"].canvas_size
+        boxes.clamping_mode = getattr(given[0]["boxes"], "clamping_mode", "soft")
+        moved = seeded(0, each, {**batch, "boxes": boxes})["boxes"]
+        listed = seeded(0, each, batch)["boxes"]
+        for a, b in zip(moved.as_subclass(Tensor).unbind(), listed):
+            torch.testing.assert_close(a, b.as_subclass(Tensor))
+        assert moved.canvas_size == listed[0].canvas_size
+    if TV_TENSORS:
+        torch.compiler.reset()
+        graph = torch.compile(each, fullgraph=True, backend="aot_eager")
+        found, wanted = seeded(1, graph, batch), seeded(1, each, batch)
+        for a, b in zip(found["boxes"], wanted["boxes"]):
+            same(a, b)
+
+
+def test_gradients_of_an_elastic_transform() -> None:
+    """To the image and to alpha, by finite differences."""
+    image = torch.rand(
+        3, 7, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    ).requires_grad_()
+    alpha = torch.tensor([2.3, 1.7], dtype=torch.float64).requires_grad_()
+
+    def moved(image: Tensor, alpha: Tensor) -> Tensor:
+        return seeded(3, ours.ElasticTransform(alpha, sigma=1.0), image)
+
+    assert torch.autograd.gradcheck(moved, (image, alpha), fast_mode=True)
+    assert bits_equal(
+        moved(image.detach().float(), torch.tensor([50.0, 50.0])),
+        seeded(3, ours.ElasticTransform(50.0, sigma=1.0), image.detach().float()),
+    )
+    assert imgops.remap is not None
