@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops.kernels.cpu import native
 from imgops.transforms import _program
 
 # -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
@@ -114,11 +115,18 @@ def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
 def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
     image = image.detach()
     if chosen.numel() == 1:
-        out.copy_(image.flip(dim) if chosen.item() else image)
+        _mirrored(out, image, bool(chosen.item()), dim)
         return
     each = chosen.expand(image.shape[:-3])
     for i in np.ndindex(*each.shape):
-        out[i].copy_(image[i].flip(dim) if each[i] else image[i])
+        _mirrored(out[i], image[i], bool(each[i]), dim)
+
+
+def _mirrored(out: Tensor, image: Tensor, chosen: bool, dim: int) -> None:
+    if not chosen:
+        out.copy_(image)
+    elif dim != -1 or not native.mirror(out, image):
+        out.copy_(image.flip(dim))
 
 
 @imgops.operator(
@@ -131,6 +139,35 @@ def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Non
 )
 def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def _planar_fake(image: Tensor) -> Tensor:
+    return torch.empty(image.shape, dtype=image.dtype, device=image.device)
+
+
+def _planar_formula(image: Tensor) -> Tensor:
+    return image.clone(memory_format=torch.contiguous_format)
+
+
+def _planar_kernel(out: Tensor, image: Tensor) -> None:
+    if not native.split(out, image.detach()):
+        out.copy_(image.detach())
+
+
+@imgops.operator(
+    "imgops_transforms::planar",
+    kernel=_planar_kernel,
+    fake=_planar_fake,
+    vmap=imgops.vmap.leading(3),
+    sharding=imgops.sharding.leading(3),
+    decomposition=_planar_formula,
+)
+def planar(image: Tensor) -> Tensor:
+    """An interleaved image as a planar one."""
+    ...
 
 
 # -- labels --------------------------------------------------------------------------------------

@@ -123,6 +123,8 @@ ADJUST_GAMMA = OpSpec(
 
 def posterize_reference(image: Array, bits: float) -> Array:
     if image.dtype == np.uint8:
+        if bits == 0:  # Pillow begins at 1, torchvision at 0
+            return np.zeros_like(image)
         return by_pil_planes(image, lambda p: ImageOps.posterize(p, int(bits)))
     steps = 2 ** int(bits)
     return np.clip(np.floor(image.astype(np.float64) * steps), 0, steps - 1) / steps

@@ -101,46 +101,110 @@ static int table_of(Arrays *arrays, PyObject *object, const char *name, Table *t
     return 1;
 }
 
+/* out and image for resampling: (planes, height, width, channels) of one type. Rows of bytes may lie apart. */
+static int frames_of(Arrays *arrays, PyObject *out_object, PyObject *image_object, const Py_buffer **out,
+                     const Py_buffer **image) {
+    const Py_buffer *view;
+    if (!(*out = array_of(arrays, out_object, "out", "Bfd", 4, CONTIGUOUS | WRITABLE)) ||
+        !(*image = view = array_of(arrays, image_object, "image", "Bfd", 4, 0)))
+        return 0;
+    return require(kind_of(*out) == kind_of(view), "out must have the type of image") &&
+           require((*out)->shape[0] == view->shape[0] && (*out)->shape[3] == view->shape[3],
+                   "out must have the planes and channels of image") &&
+           require(view->shape[1] > 0 && view->shape[2] > 0 && view->shape[3] > 0 && view->shape[3] < 1 << 20,
+                   "image must have pixels") &&
+           require(is_contiguous(view) ||
+                       (kind_of(view) == 'B' && (view->strides[3] == 1 || view->shape[3] == 1) && view->strides[2] == view->shape[3] &&
+                        view->strides[1] >= view->shape[2] * view->shape[3] && view->strides[0] >= 0),
+                   "image must be contiguous, or of bytes in rows that are");
+}
+
+static int resampled(const Py_buffer *out, const Py_buffer *image, const Table *ty, const Table *tx, int rows_first,
+                     int simd) {
+    Py_ssize_t planes = image->shape[0], height = image->shape[1], width = image->shape[2], channels = image->shape[3];
+    char kind = kind_of(out);
+#define RESAMPLE(function, type) function((type *)out->buf, (const type *)image->buf, planes, height, width, channels, ty, tx)
+    if (kind == 'B')
+        return resample_u8(out->buf, image->buf, image->strides[0], image->strides[1], planes, height, width,
+                           (int)channels, ty, tx, rows_first, simd);
+#if X86
+    if (simd) return kind == 'f' ? RESAMPLE(avx2_float, float) : RESAMPLE(avx2_double, double);
+#endif
+    return kind == 'f' ? RESAMPLE(portable_float, float) : RESAMPLE(portable_double, double);
+}
+
 static PyObject *resample(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *rows, *columns, *result = NULL;
     const Py_buffer *out, *image;
     Arrays arrays = {0};
     Table ty, tx;
-    int done = 0, rows_first, simd;
-    char kind;
+    int done, rows_first, simd;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOOpi", &out_object, &image_object, &rows, &columns, &rows_first, &simd)) return NULL;
-    if (!(out = array_of(&arrays, out_object, "out", "Bfd", 4, CONTIGUOUS | WRITABLE)) ||
-        !(image = array_of(&arrays, image_object, "image", "Bfd", 4, CONTIGUOUS)))
-        goto end;
-    kind = kind_of(out);
-    if (!require(kind == kind_of(image), "out must have the type of image") ||
-        !require(out->shape[0] == image->shape[0] && out->shape[3] == image->shape[3],
-                 "out must have the planes and channels of image") ||
+    if (!frames_of(&arrays, out_object, image_object, &out, &image) ||
         !require(rows != Py_None || columns != Py_None, "one table at least must be given") ||
         !table_of(&arrays, rows, "rows", &ty, image->shape[1], out->shape[1]) ||
         !table_of(&arrays, columns, "columns", &tx, image->shape[2], out->shape[2]))
         goto end;
     simd = usable_simd(simd);
-    {
-        Py_ssize_t planes = image->shape[0], height = image->shape[1], width = image->shape[2], channels = image->shape[3];
-        if (!require(height > 0 && width > 0 && channels > 0 && channels < 1 << 20, "image must have pixels")) goto end;
-#define RESAMPLE(function, type) function((type *)out->buf, (const type *)image->buf, planes, height, width, channels, &ty, &tx)
-        Py_BEGIN_ALLOW_THREADS
-        if (kind == 'B')
-            done = resample_u8(out->buf, image->buf, planes, height, width, (int)channels, &ty, &tx, rows_first, simd);
-#if X86
-        else if (simd && kind == 'f')
-            done = RESAMPLE(avx2_float, float);
-        else if (simd)
-            done = RESAMPLE(avx2_double, double);
-#endif
-        else if (kind == 'f')
-            done = RESAMPLE(portable_float, float);
-        else
-            done = RESAMPLE(portable_double, double);
-        Py_END_ALLOW_THREADS
+    Py_BEGIN_ALLOW_THREADS
+    done = resampled(out, image, &ty, &tx, rows_first, simd);
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* PIL's table of a filter over [low, high) of `size` pixels, which PIL keeps in single precision; 0 without memory. */
+static int pil_axis(Table *t, size_t filter, Py_ssize_t size, double low, double high, Py_ssize_t out, int single) {
+    double extent = single ? (double)((float)high - (float)low) : high - low, stretch = extent / (double)out;
+    double support = filters[filter].support;
+    char *memory;
+    memset(t, 0, sizeof *t);
+    if (size == out && low == 0.0 && high == (double)size) return 1;
+    t->out = out;
+    t->taps = (Py_ssize_t)ceil(support * (stretch < 1.0 ? 1.0 : stretch)) * 2 + 1;
+    memory = malloc((size_t)out * ((size_t)t->taps * sizeof(double) + 2 * sizeof(int32_t)));
+    if (!memory) return 0;
+    t->weight = (double *)memory;
+    t->start = (int32_t *)(memory + (size_t)out * (size_t)t->taps * sizeof(double));
+    t->length = t->start + out;
+    pil_table(filters[filter].weight, support, size, single ? (double)(float)low : low, extent, out, t->taps,
+              (int32_t *)t->start, (int32_t *)t->length, (double *)t->weight);
+    return 1;
+}
+
+static PyObject *pil_resize(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *image_object, *result = NULL;
+    const Py_buffer *out, *image;
+    Arrays arrays = {0};
+    Table ty = {0}, tx = {0};
+    double left, top, right, bottom;
+    size_t filter;
+    int done = 0, rows_first, single, simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOsddddppi", &out_object, &image_object, &name, &left, &top, &right, &bottom,
+                          &rows_first, &single, &simd))
+        return NULL;
+    for (filter = 0; filter < sizeof filters / sizeof *filters && strcmp(filters[filter].name, name); filter++) {
     }
+    if (!require(filter < sizeof filters / sizeof *filters, "filter must be one of PIL's") ||
+        !frames_of(&arrays, out_object, image_object, &out, &image) ||
+        !require(out->shape[1] > 0 && out->shape[2] > 0, "out must have pixels") ||
+        !require(image->shape[1] <= INT32_MAX && image->shape[2] <= INT32_MAX && 0 <= left && left <= right &&
+                     right <= (double)image->shape[2] && 0 <= top && top <= bottom && bottom <= (double)image->shape[1],
+                 "the region must lie in the image"))
+        goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    if (pil_axis(&ty, filter, image->shape[1], top, bottom, out->shape[1], single) &&
+        pil_axis(&tx, filter, image->shape[2], left, right, out->shape[2], single) && (ty.weight || tx.weight))
+        done = resampled(out, image, &ty, &tx, rows_first, simd);
+    free((void *)ty.weight);
+    free((void *)tx.weight);
+    Py_END_ALLOW_THREADS
     result = PyBool_FromLong(done);
 end:
     release(&arrays);
@@ -256,25 +320,62 @@ static PyObject *lut(PyObject *self, PyObject *args) {
     int simd;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &tables_object, &simd)) return NULL;
-    if (!(out = array_of(&arrays, out_object, "out", "B", ANY_DIMENSIONS, CONTIGUOUS | WRITABLE)) ||
+    if (!(out = array_of(&arrays, out_object, "out", "Bf", ANY_DIMENSIONS, CONTIGUOUS | WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "B", ANY_DIMENSIONS, CONTIGUOUS)) ||
-        !(tables = array_of(&arrays, tables_object, "tables", "B", 3, CONTIGUOUS)) ||
-        !(pass = pass_of("lut", 'B', usable_simd(simd))))
+        !(tables = array_of(&arrays, tables_object, "tables", "Bf", 3, CONTIGUOUS)) ||
+        !require(kind_of(out) == kind_of(tables), "tables must have the type of out") ||
+        !(pass = pass_of("lut", kind_of(out), usable_simd(simd))))
         goto end;
     parts = tables->shape[0];
     period = tables->shape[1];
     if (!require(tables->shape[2] == 256, "a table must have 256 values") ||
-        !require(image->len == out->len, "image must have the size of out") ||
-        !require(parts > 0 && period > 0 && out->len % parts == 0 && out->len / parts % period == 0,
+        !require(image->len == values_of(out), "image must have the size of out") ||
+        !require(parts > 0 && period > 0 && image->len % parts == 0 && image->len / parts % period == 0,
                  "tables must be those of equal parts"))
         goto end;
-    step = out->len / parts;
+    step = image->len / parts;
     Py_BEGIN_ALLOW_THREADS
     for (i = 0; i < parts; i++) {
-        Color job = {(char *)out->buf + i * step, (const char *)image->buf + i * step,
-                     (const char *)tables->buf + i * 256 * period, step, 1, period, 0, 0};
+        Color job = {(char *)out->buf + i * step * out->itemsize, (const char *)image->buf + i * step,
+                     (const char *)tables->buf + i * 256 * period * tables->itemsize, step, 1, period, 0, 0};
         pass(&job);
     }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+static PyObject *move(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *image_object, *result = NULL;
+    const Py_buffer *out, *image;
+    Arrays arrays = {0};
+    Py_ssize_t i;
+    int simd, mirror;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "sOOi", &name, &out_object, &image_object, &simd)) return NULL;
+    mirror = !strcmp(name, "mirror");
+    if (!require(mirror || !strcmp(name, "split"), "move must be 'mirror' or 'split'") ||
+        !(out = array_of(&arrays, out_object, "out", "B", mirror ? 2 : 3, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "B", mirror ? 2 : 3, CONTIGUOUS)))
+        goto end;
+    if (mirror ? !require(out->shape[0] == image->shape[0] && out->shape[1] == image->shape[1],
+                          "image must have the size of out")
+               : !require(image->shape[2] == 3 && out->shape[1] == 3 && out->shape[0] == image->shape[0] &&
+                              out->shape[2] == image->shape[1],
+                          "image must be (frames, pixels, 3) and out (frames, 3, pixels)"))
+        goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    if (mirror)
+        mirror_rows(out->buf, image->buf, out->shape[0], out->shape[1], simd);
+    else
+        for (i = 0; i < out->shape[0]; i++) {
+            Py_ssize_t at = i * 3 * out->shape[2];
+            split_frame((uint8_t *)out->buf + at, (const uint8_t *)image->buf + at, out->shape[2], simd);
+        }
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
@@ -505,6 +606,10 @@ static PyMethodDef methods[] = {
      "resample(out, image, rows, columns, rows_first, simd) -> bool\n\n"
      "Apply a banded table (start, length, weight), or None, to each axis of (planes, height, width, channels). False when\n"
      "it was not done, for want of memory or because of weights that 16 bits cannot hold."},
+    {"pil_resize", pil_resize, METH_VARARGS,
+     "pil_resize(out, image, filter, left, top, right, bottom, rows_first, single, simd) -> bool\n\n"
+     "The same by PIL's tables of a filter over a region, which PIL keeps in single precision. False too where the sizes\n"
+     "and the region say that nothing is to be done."},
     {"table", table, METH_VARARGS,
      "table(filter, size, low, extent, start, length, weight)\n\nFill the three arrays with PIL's weights."},
     {"blur", blur, METH_VARARGS,
@@ -515,7 +620,10 @@ static PyMethodDef methods[] = {
      "One pass over single values; equal parts of memory have an amount and a constant each. out may be image."},
     {"lut", lut, METH_VARARGS,
      "lut(out, image, tables, simd)\n\n"
-     "Look bytes up in (parts, period, 256) tables, which take turns in each equal part of memory."},
+     "Look bytes up in (parts, period, 256) tables of bytes or floats, which take turns in each equal part of memory."},
+    {"move", move, METH_VARARGS,
+     "move(name, out, image, simd)\n\n"
+     "mirror: each row of (rows, bytes) from its end; split: frames (frames, pixels, 3) to planes (frames, 3, pixels)."},
     {"statistics", statistics, METH_VARARGS,
      "statistics(name, out, image, simd)\n\nThe histogram or the extremes of each plane of (frames, channels, pixels)."},
     {"luma", luma, METH_VARARGS,

@@ -56,6 +56,144 @@ static VBMI void avx512_lut_u8(const Color *job) {
 }
 #endif
 
+/* The same into floats. */
+INLINE void lut_floats_from(const Color *job, Py_ssize_t at) {
+    float *out = job->out;
+    const uint8_t *in = job->in;
+    const float *table = job->other;
+    Py_ssize_t i, c, period = job->channel_step, pixels = job->pixels;
+    if (period == 1) {
+        for (i = at; i < pixels; i++) out[i] = table[in[i]];
+        return;
+    }
+    for (i = at, c = at % period; i < pixels; i++) {
+        out[i] = table[256 * c + in[i]];
+        if (++c == period) c = 0;
+    }
+}
+static void portable_lut_f32(const Color *job) { lut_floats_from(job, 0); }
+
+#if X86
+/* Each of the four bytes of a float has a table of its own in four registers. What is looked up is put in such an order
+ * that joining bytes to floats within quarters of a register leaves the floats in theirs. */
+static VBMI void avx512_lut_f32(const Color *job) {
+    float *out = job->out;
+    const uint8_t *in = job->in;
+    const float *table = job->other;
+    uint8_t bytes[4][256], order[64];
+    __m512i part[4][4], places;
+    Py_ssize_t at;
+    int b, k;
+    if (!__builtin_cpu_supports("avx512vbmi") || job->channel_step != 1 || job->pixels < 1024) {
+        lut_floats_from(job, 0);
+        return;
+    }
+    for (k = 0; k < 256; k++) {
+        uint32_t bits;
+        memcpy(&bits, table + k, sizeof bits);
+        for (b = 0; b < 4; b++) bytes[b][k] = (uint8_t)(bits >> 8 * b);
+    }
+    for (b = 0; b < 4; b++)
+        for (k = 0; k < 4; k++) part[b][k] = _mm512_loadu_si512(bytes[b] + 64 * k);
+    for (k = 0; k < 64; k++) order[k] = (uint8_t)(k / 4 % 4 * 16 + k / 16 * 4 + k % 4);
+    places = _mm512_loadu_si512(order);
+    for (at = 0; at + 64 <= job->pixels; at += 64) {
+        __m512i x = _mm512_permutexvar_epi8(places, _mm512_loadu_si512(in + at)), found[4], low, high, low2, high2;
+        __mmask64 upper = _mm512_movepi8_mask(x);
+        for (b = 0; b < 4; b++) {
+            __m512i first = _mm512_permutex2var_epi8(part[b][0], x, part[b][1]);
+            __m512i second = _mm512_permutex2var_epi8(part[b][2], x, part[b][3]);
+            found[b] = _mm512_mask_blend_epi8(upper, first, second);
+        }
+        low = _mm512_unpacklo_epi8(found[0], found[1]);
+        high = _mm512_unpackhi_epi8(found[0], found[1]);
+        low2 = _mm512_unpacklo_epi8(found[2], found[3]);
+        high2 = _mm512_unpackhi_epi8(found[2], found[3]);
+        _mm512_storeu_si512(out + at, _mm512_unpacklo_epi16(low, low2));
+        _mm512_storeu_si512(out + at + 16, _mm512_unpackhi_epi16(low, low2));
+        _mm512_storeu_si512(out + at + 32, _mm512_unpacklo_epi16(high, high2));
+        _mm512_storeu_si512(out + at + 48, _mm512_unpackhi_epi16(high, high2));
+    }
+    lut_floats_from(job, at);
+}
+#endif
+
+/* Bytes moved about: each of `other` rows of `pixels` bytes from its end, and the three channels of an interleaved frame
+ * into planes. */
+INLINE void mirror_row(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t length) {
+    Py_ssize_t i;
+    for (i = from; i < length; i++) out[i] = in[length - 1 - i];
+}
+INLINE void split_from(uint8_t *out, const uint8_t *in, Py_ssize_t at, Py_ssize_t pixels) {
+    uint8_t *second = out + pixels, *third = second + pixels;
+    for (; at < pixels; at++) {
+        out[at] = in[3 * at];
+        second[at] = in[3 * at + 1];
+        third[at] = in[3 * at + 2];
+    }
+}
+
+#if X86
+static VBMI void avx512_mirror(uint8_t *out, const uint8_t *in, Py_ssize_t rows, Py_ssize_t length) {
+    uint8_t order[64];
+    __m512i places;
+    int k;
+    for (k = 0; k < 64; k++) order[k] = (uint8_t)(63 - k);
+    places = _mm512_loadu_si512(order);
+    for (; rows; rows--, in += length, out += length) {
+        Py_ssize_t x = 0;
+        for (; x + 64 <= length; x += 64)
+            _mm512_storeu_si512(out + x,
+                                _mm512_permutexvar_epi8(places, _mm512_loadu_si512(in + length - 64 - x)));
+        mirror_row(out, in, x, length);
+    }
+}
+static VBMI void avx512_split(uint8_t *out, const uint8_t *in, Py_ssize_t pixels) {
+    uint8_t order[2][3][64];
+    Py_ssize_t at;
+    int c, k;
+    for (c = 0; c < 3; c++)
+        for (k = 0; k < 64; k++) { /* from the first two of three registers, then from that and the third */
+            int from = 3 * k + c;
+            order[0][c][k] = (uint8_t)(from < 128 ? from : 0);
+            order[1][c][k] = (uint8_t)(from < 128 ? k : 64 + from - 128);
+        }
+    for (at = 0; at + 64 <= pixels; at += 64) {
+        __m512i x = _mm512_loadu_si512(in + 3 * at), y = _mm512_loadu_si512(in + 3 * at + 64);
+        __m512i z = _mm512_loadu_si512(in + 3 * at + 128);
+        for (c = 0; c < 3; c++) {
+            __m512i found = _mm512_permutex2var_epi8(x, _mm512_loadu_si512(order[0][c]), y);
+            found = _mm512_permutex2var_epi8(found, _mm512_loadu_si512(order[1][c]), z);
+            _mm512_storeu_si512(out + c * pixels + at, found);
+        }
+    }
+    split_from(out, in, at, pixels);
+}
+#define HAS_VBMI (simd == 2 && __builtin_cpu_supports("avx512vbmi"))
+#endif
+
+static void mirror_rows(uint8_t *out, const uint8_t *in, Py_ssize_t rows, Py_ssize_t length, int simd) {
+    (void)simd;
+#if X86
+    if (HAS_VBMI) {
+        avx512_mirror(out, in, rows, length);
+        return;
+    }
+#endif
+    for (; rows; rows--, in += length, out += length) mirror_row(out, in, 0, length);
+}
+
+static void split_frame(uint8_t *out, const uint8_t *in, Py_ssize_t pixels, int simd) {
+    (void)simd;
+#if X86
+    if (HAS_VBMI) {
+        avx512_split(out, in, pixels);
+        return;
+    }
+#endif
+    split_from(out, in, 0, pixels);
+}
+
 /* out (256 of int64) = how often each level occurs; four counts, for a level often follows itself. */
 static void portable_histogram_u8(const Color *job) {
     int64_t *out = job->out;
@@ -144,10 +282,12 @@ PASSES(SIMD_256, SIMD_256_REAL)
 PASSES(SIMD_512, SIMD_512_REAL)
 #define THREE(name, suffix) {portable_##name##_##suffix, avx2_##name##_##suffix, avx512_##name##_##suffix}
 #define LUT {portable_lut_u8, portable_lut_u8, avx512_lut_u8}
+#define LUT_FLOATS {portable_lut_f32, portable_lut_f32, avx512_lut_f32}
 #define HISTOGRAM {portable_histogram_u8, portable_histogram_u8, portable_histogram_u8}
 #else
 #define THREE(name, suffix) {portable_##name##_##suffix}
 #define LUT {portable_lut_u8}
+#define LUT_FLOATS {portable_lut_f32}
 #define HISTOGRAM {portable_histogram_u8}
 #endif
 #define ENTRY(name) {#name, THREE(name, u8), THREE(name, f32)},
@@ -156,4 +296,4 @@ PASSES(SIMD_512, SIMD_512_REAL)
 static const struct {
     const char *name;
     void (*u8[3])(const Color *), (*f32[3])(const Color *);
-} passes[] = {PASSES(ENTRY, ENTRY_REAL){"lut", LUT, {0}}, {"histogram", HISTOGRAM, {0}}};
+} passes[] = {PASSES(ENTRY, ENTRY_REAL){"lut", LUT, LUT_FLOATS}, {"histogram", HISTOGRAM, {0}}};

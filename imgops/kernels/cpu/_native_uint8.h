@@ -146,10 +146,10 @@ INLINE AVX2 __m128i load_column(const uint8_t *in, Py_ssize_t stride) {
 /* 16 rows from byte x on, transposed and paired: 64 bytes for each pair of pixels and each channel.
  * Returns where it got to. */
 INLINE AVX2 Py_ssize_t to_pairs(uint8_t *paired, const uint8_t *in, Py_ssize_t x, Py_ssize_t stride,
-                                const int channels) {
+                                Py_ssize_t length, const int channels) {
     const int step = STEP_BYTES(channels);
     int i, c, v;
-    if (step && x + (step + 15) / 16 * 16 <= stride) {
+    if (step && x + (step + 15) / 16 * 16 <= length) {
         __m128i r[48];
         for (v = 0; v < (step + 15) / 16; v++) {
             for (i = 0; i < 16; i++) r[16 * v + i] = _mm_loadu_si128((const __m128i *)(in + i * stride + x + 16 * v));
@@ -162,7 +162,7 @@ INLINE AVX2 Py_ssize_t to_pairs(uint8_t *paired, const uint8_t *in, Py_ssize_t x
     }
     for (c = 0; c < channels; c++) {
         __m128i a = load_column(in + x + c, stride), b = _mm_setzero_si128();
-        if (x + channels < stride) b = load_column(in + x + channels + c, stride);
+        if (x + channels < length) b = load_column(in + x + channels + c, stride);
         store_pair(paired + (x / 2 + c) * 4 * LANES, a, b);
     }
     return x + 2 * channels;
@@ -238,17 +238,18 @@ static AVX512_FMA void rows_avx512(uint8_t *out, const uint8_t *in, Py_ssize_t s
 
 /* One block of 16 rows; a constant number of channels lets the compiler unroll. Pairs are made just before
  * the first output that needs them, so that they are still in the first cache. */
-typedef void (*Block)(uint8_t *, const uint8_t *, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int, const Pairs *);
+typedef void (*Block)(uint8_t *, const uint8_t *, Py_ssize_t, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int,
+                      const Pairs *);
 #define BLOCK(name, target, mix, count)                                                                           \
-    static target void name(uint8_t *out, const uint8_t *in, uint8_t *columns, uint8_t *paired, Py_ssize_t width, \
-                            Py_ssize_t out_width, int any, const Pairs *p) {                                      \
+    static target void name(uint8_t *out, const uint8_t *in, Py_ssize_t stride, uint8_t *columns, uint8_t *paired, \
+                            Py_ssize_t width, Py_ssize_t out_width, int any, const Pairs *p) {                    \
         const int channels = count ? count : any;                                                                 \
         Py_ssize_t o, made = (Py_ssize_t)p->first[0] * 2 * channels, step = channels * 4 * LANES, c;              \
         for (o = 0; o < out_width; o++) {                                                                         \
             const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;                           \
             const uint8_t *at = paired + p->first[o] * step;                                                      \
             while (made < ((Py_ssize_t)p->first[o] + p->pairs[o]) * 2 * channels)                                 \
-                made = to_pairs(paired, in, made, width * channels, channels);                                    \
+                made = to_pairs(paired, in, made, stride, width * channels, channels);                            \
             for (c = 0; c < channels; c++)                                                                        \
                 mix(columns + (o * channels + c) * LANES, at + c * 4 * LANES, step, p->pairs[o], high, low);      \
         }                                                                                                         \
@@ -289,8 +290,8 @@ static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py
 }
 
 /* Rows [from, to) of one plane, each `width` pixels of `channels` bytes, to `out_width` pixels. */
-static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t width,
-                      Py_ssize_t out_width, int channels, const Pairs *p, int simd) {
+static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t from, Py_ssize_t to,
+                      Py_ssize_t width, Py_ssize_t out_width, int channels, const Pairs *p, int simd) {
     Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
 #if X86
     if (simd && to - from >= LANES) {
@@ -302,8 +303,8 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
         }
         while (y < to) {
             if (y + LANES > to) y = to - LANES; /* the last block repeats a few rows */
-            block_of(channels, simd)(out + (y - from) * out_length, in + y * length, columns, paired, width, out_width,
-                               channels, p);
+            block_of(channels, simd)(out + (y - from) * out_length, in + y * stride, stride, columns, paired, width,
+                                     out_width, channels, p);
             y += LANES;
         }
         free(columns);
@@ -314,32 +315,33 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize
     (void)simd;
 #endif
     for (; y < to; y++)
-        columns_scalar(out + (y - from) * out_length, in + y * length, width, out_width, channels, p);
+        columns_scalar(out + (y - from) * out_length, in + y * stride, width, out_width, channels, p);
     return 1;
 }
 
 /* `in` begins at row `from`, which is even, and ends before row `to`. */
-static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t out_height,
-                     Py_ssize_t length, const Pairs *p, int simd) {
+static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t from, Py_ssize_t to,
+                     Py_ssize_t out_height, Py_ssize_t length, const Pairs *p, int simd) {
     Py_ssize_t o, rows = to - from;
     for (o = 0; o < out_height; o++) {
         int32_t first = (int32_t)(p->first[o] - from / 2);
         const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
 #if X86
         if (simd) {
-            (simd == 1 ? rows_avx2 : rows_avx512)(out + o * length, in, length, rows, length, first, p->pairs[o],
+            (simd == 1 ? rows_avx2 : rows_avx512)(out + o * length, in, stride, rows, length, first, p->pairs[o],
                                                  high, low);
             continue;
         }
 #else
         (void)simd;
 #endif
-        rows_scalar(out + o * length, in, length, rows, 0, length, first, p->pairs[o], high, low);
+        rows_scalar(out + o * length, in, stride, rows, 0, length, first, p->pairs[o], high, low);
     }
 }
 
-static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
-                       int channels, const Table *ty, const Table *tx, int rows_first, int simd) {
+/* `plane` bytes from one plane of `in` to the next, `stride` from one row to the next. */
+static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t plane, Py_ssize_t stride, Py_ssize_t planes,
+                       Py_ssize_t height, Py_ssize_t width, int channels, const Table *ty, const Table *tx, int rows_first, int simd) {
     Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width;
     Py_ssize_t length = width * channels, out_length = out_width * channels, i, from = 0, to = height;
     Pairs py = {0}, px = {0};
@@ -362,16 +364,16 @@ static int resample_u8(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ss
             done = middle != NULL;
         }
     }
-    for (i = 0; done && i < planes; i++, in += height * length, out += out_height * out_length) {
+    for (i = 0; done && i < planes; i++, in += plane, out += out_height * out_length) {
         if (!tx->weight)
-            vertical(out, in, 0, height, out_height, out_length, &py, simd);
+            vertical(out, in, stride, 0, height, out_height, out_length, &py, simd);
         else if (!ty->weight)
-            done = horizontal(out, in, 0, height, width, out_width, channels, &px, simd);
+            done = horizontal(out, in, stride, 0, height, width, out_width, channels, &px, simd);
         else if (rows_first) {
-            vertical(middle, in, 0, height, out_height, length, &py, simd);
-            done = horizontal(out, middle, 0, out_height, width, out_width, channels, &px, simd);
-        } else if ((done = horizontal(middle, in, from, to, width, out_width, channels, &px, simd)))
-            vertical(out, middle, from, to, out_height, out_length, &py, simd);
+            vertical(middle, in, stride, 0, height, out_height, length, &py, simd);
+            done = horizontal(out, middle, length, 0, out_height, width, out_width, channels, &px, simd);
+        } else if ((done = horizontal(middle, in, stride, from, to, width, out_width, channels, &px, simd)))
+            vertical(out, middle, out_length, from, to, out_height, out_length, &py, simd);
     }
     free(middle);
     free_pairs(&py);

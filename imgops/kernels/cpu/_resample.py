@@ -51,6 +51,23 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
     return True
 
 
+def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bool:
+    """PIL's resize in one call of the native module, which makes its own tables; False where it cannot."""
+    interleaved, order = _layout.writes_interleaved(out), pil_order()
+    if not (image.dtype == torch.uint8 and _has_whole_rows(image, interleaved)):
+        image = _layout.in_format(image, interleaved)
+    rows_first = order is not None and order(*image.shape[-2:], *out.shape[-2:])
+    return native.pil_resize(out, image, interpolation, region, rows_first)
+
+
+def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
+    """Whether the values of each row lie side by side, as they do in a crop."""
+    if not interleaved:
+        return image.stride(-1) == 1
+    channels = image.shape[-3]
+    return image.stride(-3) == 1 and image.stride(-1) == channels and channels > 1
+
+
 def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
     """The same products by ATen, as dense matrices."""
     result = image

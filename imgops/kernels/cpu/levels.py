@@ -12,7 +12,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 import torch
-from PIL import ImageOps
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from imgops import _check, _layout, _torch_private
@@ -38,7 +38,13 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
-@_pil.like(lambda image, bits: ImageOps.posterize(image, min(max(int(bits), 0), 8)), (3.0,), (7.0,))
+def _posterized(image: Image.Image, bits: float) -> Image.Image:
+    """PIL knows no bits at all."""
+    kept = min(max(int(bits), 0), 8)
+    return ImageOps.posterize(image, kept) if kept else image.point([0] * 256)
+
+
+@_pil.like(_posterized, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.dtype.is_floating_point:
         for value in bits.flatten().tolist():
@@ -150,7 +156,11 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256).contiguous().numpy()
     rows = rows.reshape(-1, table.shape[-2], 256)
     whole = table.shape[-2] == 1 or not _layout.writes_interleaved(out)
-    if table.dtype == torch.uint8 and native.has_passes(image):
+    if table.dtype == torch.uint8 or (table.dtype == torch.float32 and whole):
+        served = native.has_passes(image)
+    else:
+        served = False
+    if served:
         native.lut(out, image, rows.reshape(-1, 1, 256) if whole else rows)
         return
     if whole:  # one table for a whole frame, whatever lies where in it; else one for each plane

@@ -56,6 +56,29 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
     return all(done)
 
 
+def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], rows_first: bool) -> bool:
+    """PIL's antialiased resize of a region ``(left, top, right, bottom)``; False where it was not done.
+
+    ``image`` has the memory format of ``out``; rows of uint8 may lie apart, as those of a crop do.
+    """
+    if module is None or image.dtype not in RESAMPLED:
+        return False
+    if _layout.writes_interleaved(out):
+        target, source = _layout.frames(out), _layout.frames(image)
+    else:
+        target, source = _layout.planes(out)[..., None], _layout.planes(image)[..., None]
+    how = (name, *region, rows_first, image.dtype != torch.float64, SIMD_LEVEL)
+    if torch.get_num_threads() == 1:
+        return module.pil_resize(target, source, *how)
+    done = []
+
+    def work(start: int, stop: int) -> None:
+        done.append(module.pil_resize(target[start:stop], source[start:stop], *how))
+
+    _threads.split(len(source), image.numel(), work)
+    return all(done)
+
+
 def fill_table(name: str, size: int, low: float, extent: float, table: Any) -> bool:
     """Write PIL's weights into the arrays of a table; False without the module."""
     if module is None:
@@ -100,6 +123,29 @@ def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
         module.lut(target[start:stop], source[start:stop], tables[start:stop], SIMD_LEVEL)
 
     _threads.split(len(tables), image.numel(), work)
+
+
+def mirror(out: Tensor, image: Tensor) -> bool:
+    """Each row of a planar uint8 image from its end; False where it was not done."""
+    if module is None or image.dtype != torch.uint8 or not (out.is_contiguous() and image.is_contiguous()):
+        return False
+    if image.numel():
+        rows = image.shape[-1]
+        target, source = _layout.array(out).reshape(-1, rows), _layout.array(image).reshape(-1, rows)
+        module.move("mirror", target, source, SIMD_LEVEL)
+    return True
+
+
+def split(out: Tensor, image: Tensor) -> bool:
+    """Interleaved uint8 frames of three channels to planes; False where it was not done."""
+    pixels = image.movedim(-3, -1)
+    if module is None or image.dtype != torch.uint8 or image.shape[-3] != 3 or not pixels.is_contiguous():
+        return False
+    if image.numel():
+        size = image.shape[-1] * image.shape[-2]
+        target, source = _layout.array(out).reshape(-1, 3, size), _layout.array(pixels).reshape(-1, size, 3)
+        module.move("split", target, source, SIMD_LEVEL)
+    return True
 
 
 def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:

@@ -239,6 +239,8 @@ def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -
 def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
     double = image.dtype == torch.float64
     if double or _resample.pil_order() is not None:
+        if _resample.by_native(out, image, region, interpolation):
+            return
         sizes = image.shape[-2:], region, out.shape[-2:]
         tables = _resample.pil_tables(interpolation, *sizes, single=not double)
         if _resample.apply(out, image, tables, _resample.pil_order()):
