@@ -216,6 +216,9 @@ class RandomTransform(OperatorTransform):
 
     def shape_of(self, inputs: list[Any]) -> tuple[int, int, int, int]:
         """Samples that share a draw, channels, height and width of what the transform works on."""
+        if type(inputs[0]) is Tensor if inputs else False:
+            *batch, channels, height, width = inputs[0].shape
+            return batch[0] if batch else 1, channels, height, width
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
@@ -243,7 +246,8 @@ class RandomTransform(OperatorTransform):
             params = self._sampled([inputs[0]], sampler)
             out: Any = inputs[0]
             if params is not None:
-                out = self._applied(out, self._ready(params), sampler)
+                params, usual = self._ready(params), self._dtypes is None or out.dtype in self._dtypes
+                out = self._image(out, params, Tensor) if usual else self._applied(out, params, sampler)
         else:
             flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             self.check_inputs(flat)  # type: ignore[attr-defined]

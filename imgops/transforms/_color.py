@@ -188,6 +188,8 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision has it
         channels = image.shape[-3]
+        if params.values is not None:
+            return functional_color.rgb_to_grayscale(image, channels)
         chosen = params.beside(image)[..., 0] > 0
         return where_chosen(chosen, image, lambda x: functional_color.rgb_to_grayscale(x, channels))
 
@@ -281,6 +283,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
     """As torchvision's, and per sample."""
 
     _config = ("mean", "sigma", "clip")
+    _dtypes = frozenset()  # noise is drawn where the transform is applied
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}

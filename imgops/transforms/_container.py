@@ -31,17 +31,18 @@ class _Container(RandomTransform):
     def _through(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         """One after the other."""
         several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
+        draws_once = sampler.draws_once()
         transforms = self.transforms  # type: ignore[attr-defined]
         out: Any = inputs if several else inputs[0]
         at = 0
         while at < len(transforms):
             transform, table = transforms[at], None
-            sampler.path = (*path, at)
-            if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
-                _sample_ahead(
-                    [((*path, i), transforms[i]) for i in range(at, len(transforms))], inputs, sampler
-                )
-            sampler.covered = covered or sampler.path in sampler.planned
+            if not draws_once or getattr(transform, "per_sample", False):
+                sampler.path = (*path, at)
+                if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
+                    rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
+                    _sample_ahead(rest, inputs, sampler)
+                sampler.covered = covered or sampler.path in sampler.planned
             if type(transform) is ToDtype and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
             if table is None:

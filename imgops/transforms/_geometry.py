@@ -70,7 +70,9 @@ class _Flip(RandomTransform):
         return {} if numbers[0] else None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _operators.flipped(image, params.beside(image)[..., 0] > 0, self._dim)
+        known = params.values is not None  # then it was chosen
+        chosen = _operators.CHOSEN if known else params.beside(image)[..., 0] > 0
+        return _operators.flipped(image, chosen, self._dim)
 
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
@@ -103,7 +105,9 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes = params.beside(image).long()
-        return _geometry.crop_boxes(image, boxes, self.size, self.interpolation, self.antialias)
+        out = _geometry.crop_boxes(image, boxes, self.size, self.interpolation, self.antialias)
+        # torchvision's crop of one interleaved image comes out planar: what follows is faster so.
+        return _operators.planar(out) if out.ndim == 3 and not out.is_contiguous() else out
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         return _operators.nearest(mask, params.beside(mask).long(), self.size, False)

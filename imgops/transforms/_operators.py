@@ -104,6 +104,10 @@ def kept(kept: Tensor) -> Tensor:
 # -- flips ---------------------------------------------------------------------------------------
 
 
+#: What is known to have been chosen, by one draw for all.
+CHOSEN = torch.ones((), dtype=torch.bool, device="cpu")
+
+
 def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     return torch.empty_like(image)
 

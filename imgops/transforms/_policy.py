@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import PIL.Image
@@ -89,23 +90,48 @@ class _Policy(_torchvision.PolicyHooks, RandomTransform):
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._walked(image, params, params.beside(image), range(self._steps()), fill_of(self, kind))
+        return self._walked(image, params, range(self._steps()), fill_of(self, kind))
 
-    def _walked(self, image: Tensor, params: Params, numbers: Tensor, steps: range, fill: Any) -> Tensor:
+    def _walked(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
         """Some of the steps; those that are known, in eager mode, without the half that does nothing."""
         for i in steps:
             known = None if params.values is None else [*params.values["steps"], *_NONE][i][0]
             if known == "Identity":
                 continue
-            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)]
-            if known is None or known in _MOVES:
+            if known is None:
+                step = params.beside(image)[..., _WIDTH * i : _WIDTH * (i + 1)]
                 matrix = step[..., :6].unflatten(-1, (2, 3))
-                image = _geometry.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
-            if known is None or known in _COLORS:
                 amount = step[..., 7:8] if image.dtype == torch.uint8 else step[..., 8:]
                 amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
-                image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
+                color = step[..., 6:7].long(), amounts
+            else:
+                matrix, color = _known_step(*params.values["steps"][i], image)  # type: ignore[index]
+            if matrix is not None:
+                image = _geometry.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
+            if color is not None:
+                image = imgops.color_sequence(image, *color, _STEPS)
         return image
+
+
+def _known_step(kind: str, magnitude: float, image: Tensor) -> tuple[Tensor | None, Any]:
+    """The same matrix, or the same order and amounts, of one step that is known."""
+    if kind in _MOVES:
+        return _geometry_of(kind, magnitude, *image.shape[-2:]), None
+    return None, _color_of(kind, _amount(kind, magnitude, 255.0 if image.dtype == torch.uint8 else 1.0))
+
+
+@lru_cache(maxsize=256)
+def _color_of(kind: str, amount: float) -> tuple[Tensor, Tensor]:
+    """Magnitudes are few: they are those of the policy's bins."""
+    with torch.inference_mode(False):
+        order = torch.tensor([list(_COLORS).index(kind)], device="cpu")
+        amounts = torch.tensor([amount], dtype=torch.float64, device="cpu")
+    return order, amounts.expand(len(_COLORS))
+
+
+def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor:
+    angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+    return _matrices.affine(angle, translate, scale, shear, center, height, width)
 
 
 #: Steps beyond those that were sampled.
@@ -114,8 +140,7 @@ _NONE: list[Step] = [("Identity", 0.0)] * 64
 
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
     if kind in _MOVES:
-        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
-        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
+        matrix = _geometry_of(kind, magnitude, height, width)
         return [*matrix.flatten().tolist(), *_NO_STEP[6:]]
     if kind == "Identity":
         return _NO_STEP
@@ -265,7 +290,7 @@ class AugMix(_Policy, v2.AugMix):
         weights = numbers[..., _WIDTH * self._steps() :]
 
         def walk(start: int) -> Tensor:
-            return self._walked(image, params, numbers, range(start, start + depth), fill)
+            return self._walked(image, params, range(start, start + depth), fill)
 
         if params.values is not None:
             return self._mix(image, params.values["weights"].T, walk)

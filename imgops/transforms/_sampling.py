@@ -100,6 +100,11 @@ class ParameterSampler:
             self.record[self.path] = found
         return found
 
+    def draws_once(self) -> bool:
+        """Whether this is a plain call in eager mode: each transform samples once, when it is applied."""
+        unusual = self.count is not None or self.gate is not None or self.ready
+        return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python()
+
     def plans(self, transform: Any) -> bool:
         """Whether to sample ahead: in a graph in one operator, of a batch sample by sample."""
         if self.replays is not None or not hasattr(transform, "per_sample"):

@@ -53,7 +53,7 @@ def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, bord
 
 def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float]) -> bool:
     """False for a NaN too."""
-    inverse = _inverse(matrix)
+    inverse = inverse_of(matrix)
     height, width = out_size
     right, bottom = width - 1.0, height - 1.0
     corners = np.array([[0, right, 0, right], [0, 0, bottom, bottom], [1, 1, 1, 1]])
@@ -66,7 +66,7 @@ def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float
     return bool(np.abs(u).max() <= limits[0] and np.abs(v).max() <= limits[1])
 
 
-def _inverse(matrix: np.ndarray) -> np.ndarray:
+def inverse_of(matrix: np.ndarray) -> np.ndarray:
     """As OpenCV inverts it: a matrix without an inverse becomes 0."""
     if len(matrix) == 2:
         (a, b, x), (c, d, y) = matrix.tolist()

@@ -22,8 +22,10 @@
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define AVX512_FMA_WIDE __attribute__((target("fma,avx512f,avx512bw,avx512vl,avx512vnni")))
 #else
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,prefer-vector-width=512")))
+#define AVX512_FMA_WIDE __attribute__((target("fma,avx512f,avx512bw,avx512vl,avx512vnni,prefer-vector-width=512")))
 #endif
 #else
 #define X86 0
@@ -47,6 +49,7 @@ typedef struct {
 #include "_native_color.h"
 #include "_native_levels.h"
 #include "_native_blur.h"
+#include "_native_warp.h"
 
 /* The SIMD level of this machine: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. */
 static int machine_simd(void) {
@@ -383,6 +386,41 @@ end:
     return result;
 }
 
+static PyObject *warp(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *matrix_object, *result = NULL;
+    const Py_buffer *out, *image, *matrix;
+    Arrays arrays = {0};
+    unsigned int fill;
+    int simd, done = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOIi", &out_object, &image_object, &matrix_object, &fill, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", 3, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "B", 3, CONTIGUOUS)) ||
+        !(matrix = array_of(&arrays, matrix_object, "matrix", "f", 2, CONTIGUOUS)) ||
+        !require(matrix->shape[0] == 2 && matrix->shape[1] == 3, "matrix must be (2, 3)") ||
+        !require(out->shape[0] == 3 && image->shape[0] == 3, "out and image must have three planes") ||
+        !require(image->len / 3 < 1 << 24 && out->len / 3 < 1 << 24, "images must have less than 2^24 pixels"))
+        goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    {
+        Py_ssize_t pixels = image->len / 3;
+        uint32_t *words = malloc(((size_t)pixels + 1) * sizeof(uint32_t));
+        if (words) {
+            words[pixels] = fill;
+            warps[simd](out->buf, image->buf, words, image->shape[1], image->shape[2], out->shape[1], out->shape[2],
+                        matrix->buf);
+            free(words);
+            done = 1;
+        }
+    }
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
+}
+
 /* (frames, channels, pixels) with any strides: planar and interleaved images alike. */
 typedef struct {
     const char *at;
@@ -621,6 +659,10 @@ static PyMethodDef methods[] = {
     {"lut", lut, METH_VARARGS,
      "lut(out, image, tables, simd)\n\n"
      "Look bytes up in (parts, period, 256) tables of bytes or floats, which take turns in each equal part of memory."},
+    {"warp", warp, METH_VARARGS,
+     "warp(out, image, matrix, fill, simd) -> bool\n\n"
+     "The nearest pixels of three planes by the float32 inverse (2, 3) of an affine matrix; fill: the bytes outside, the\n"
+     "first lowest. False without memory."},
     {"move", move, METH_VARARGS,
      "move(name, out, image, simd)\n\n"
      "mirror: each row of (rows, bytes) from its end; split: frames (frames, pixels, 3) to planes (frames, 3, pixels)."},

@@ -9,6 +9,7 @@ them into the image, ATen computes the sample: ``_far``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import cv2
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import geometry as formula
-from imgops.kernels.cpu import _far, _opencv
+from imgops.kernels.cpu import _far, _opencv, native
 from imgops.kernels.cpu._common import HALF, array_per_image, run_decomposition
 from imgops.kernels.cpu.compose import saturate
 
@@ -71,13 +72,11 @@ def _warp(
     image: Tensor,
     matrix: Tensor,
     fill: Tensor | None,
-    height: int,
-    width: int,
-    interpolation: str,
-    border: str,
+    *how: Any,
 ) -> None:
-    if _copied(out, image, matrix):
+    if _copied(out, image, matrix) or (op == "warp_affine" and _directly(out, image, matrix, fill, *how)):
         return
+    height, width, interpolation, border = how
     reaches_far = _far.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
     if any(reaches_far):
         if len(reaches_far) == 1 or out.numel() == 0:
@@ -87,6 +86,27 @@ def _warp(
         return
     if not _by_opencv(op, out, image, matrix, fill, interpolation, border, warp):
         run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
+
+
+def _directly(
+    out: Tensor,
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> bool:
+    """The native warp of one planar RGB image, without what several images or other types need."""
+    usual = interpolation == "nearest" and border == "constant" and image.dtype == torch.uint8
+    if not usual or image.ndim != 3 or image.shape[0] != 3 or matrix.ndim != 2 or not _native_agrees():
+        return False
+    if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
+        return False
+    target, source = out.numpy(), image.detach().numpy()
+    colors = [0.0 if fill is None else float(saturate("warp_affine", fill, torch.uint8).item())] * 3
+    return native.warp(target, source, _far.inverse_of(matrix.detach().double().numpy()), colors)
 
 
 def _each_sample(
@@ -168,6 +188,9 @@ def _by_opencv(
         colors = _colors(op, fill, image, repeat == 1 and sources.ndim == 4)
         together = interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4)
         together = together and repeat * max(sources[0].size, targets[0].size) <= _SMALL
+        by_native = (
+            together and repeat == 3 and op == "warp_affine" and border == "constant" and _native_agrees()
+        )
         several = op != "remap" and len(samples) > 1  # a single matrix was looked at before
         still = [several and _is_identity(s, out, image) for s in samples]
         for i in range(len(sources) // repeat):
@@ -175,6 +198,10 @@ def _by_opencv(
             fills = [colors[j % len(colors)] for j in range(planes.start, planes.stop)]
             if still[i % len(still)]:  # a sample that was not chosen
                 np.copyto(targets[planes], sources[planes])
+            elif by_native and native.warp(
+                targets[planes], sources[planes], _far.inverse_of(sample), [f[0] for f in fills]
+            ):
+                pass
             elif together:
                 # Positions cost more than pixels: one frame's are found once. (Large buffers cost more.)
                 frame = cv2.merge(list(sources[planes]))
@@ -187,6 +214,27 @@ def _by_opencv(
                     warp(plane, sample, size, dst=target, borderValue=color, **how)
 
     return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
+
+
+@cache
+def _native_agrees() -> bool:
+    """Whether the installed OpenCV takes the pixels that the native warp takes; compared once."""
+    if native.module is None:
+        return False
+    rng = np.random.default_rng(0)
+    planes = rng.integers(0, 256, (3, 213, 240), dtype=np.uint8)
+    probes = [[[1, 0, 0.5], [0, 1, -1.5]], [[2, 0, 0.5], [0, 0.5, 0.25]], [[0, 1, 0], [0, 0, 3]]]
+    probes += (rng.normal(0, [0.5, 0.5, 20], (40, 2, 3)) + [[1, 0, 0], [0, 1, 0]]).tolist()
+    for matrix in probes:  # enough for a sum that is rounded in another way
+        exact = np.array(matrix, np.float64)
+        ours = np.empty((3, 224, 250), np.uint8)
+        if not native.warp(ours, planes, _far.inverse_of(exact), (3.0, 5.0, 7.0)):
+            return False
+        for plane, found, fill in zip(planes, ours, (3.0, 5.0, 7.0), strict=True):
+            wanted = cv2.warpAffine(plane, exact, (250, 224), flags=cv2.INTER_NEAREST, borderValue=fill)
+            if not np.array_equal(found, wanted):
+                return False
+    return True
 
 
 def _by_index(

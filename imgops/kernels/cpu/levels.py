@@ -41,7 +41,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
 def _posterized(image: Image.Image, bits: float) -> Image.Image:
     """PIL knows no bits at all."""
     kept = min(max(int(bits), 0), 8)
-    return ImageOps.posterize(image, kept) if kept else image.point([0] * 256)
+    return ImageOps.posterize(image, kept) if kept else image.point(lambda _: 0)
 
 
 @_pil.like(_posterized, (3.0,), (7.0,))

@@ -148,6 +148,16 @@ def split(out: Tensor, image: Tensor) -> bool:
     return True
 
 
+def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
+    """Three uint8 planes by the inverse of an affine matrix, to the nearest pixel; False where it was not done."""
+    if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0:
+        return False
+    if max(out.size, image.size) >= 3 << 24:
+        return False
+    word = sum(int(value) << 8 * i for i, value in enumerate(fill))
+    return module.warp(out, image, inverse.astype(np.float32), word, SIMD_LEVEL)
+
+
 def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:
     """A uint8 plane or HWC frame by weights in 256ths, the middle one first; False where it was not done."""
     if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous):
