@@ -236,6 +236,175 @@ static AVX512_FMA void rows_avx512(uint8_t *out, const uint8_t *in, Py_ssize_t s
     rows_scalar(out, in, stride, rows, x, length, first, pairs, high, low);
 }
 
+/* Rows by fours: a weight in three signed digits of 8 bits, and one instruction that multiplies four bytes by four digits
+ * and adds the products. Joining bytes of four rows within quarters of a register, and packing sums back, leave every
+ * pixel in its place. 0: a weight that three digits cannot hold, or too many taps; the other function takes those. */
+#define MOST_FOURS 32
+
+static AVX512_FMA int fours_avx512(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t length,
+                                   int32_t first, int32_t pairs, const int32_t *high, const int32_t *low) {
+    const int16_t *h = (const int16_t *)high, *l = (const int16_t *)low;
+    const __m512i half = _mm512_set1_epi32(1 << (BITS - 1));
+    int32_t digit[3][MOST_FOURS];
+    Py_ssize_t begin = 2 * (Py_ssize_t)first, taps = 2 * (Py_ssize_t)pairs, fours, k, x;
+    int j;
+    while (taps && !h[taps - 1] && !l[taps - 1]) taps--;
+    while (taps && !h[0] && !l[0]) h++, l++, begin++, taps--;
+    fours = (taps + 3) / 4;
+    if (fours > MOST_FOURS || begin + taps > rows) return 0;
+    for (k = 0; k < fours; k++) {
+        uint32_t packed[3] = {0};
+        for (j = 0; j < 4 && 4 * k + j < taps; j++) {
+            int32_t q = ((int32_t)h[4 * k + j] << LOW) + l[4 * k + j], d0 = (int8_t)q, rest = (q - d0) >> 8, d1 = (int8_t)rest;
+            int32_t d2 = (rest - d1) >> 8;
+            if (d2 < -128 || d2 > 127) return 0;
+            packed[0] |= (uint32_t)(uint8_t)d0 << 8 * j;
+            packed[1] |= (uint32_t)(uint8_t)d1 << 8 * j;
+            packed[2] |= (uint32_t)(uint8_t)d2 << 8 * j;
+        }
+        for (j = 0; j < 3; j++) digit[j][k] = (int32_t)packed[j];
+    }
+    for (x = 0; x < length; x += 64) {
+        __mmask64 some = length - x >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (length - x)) - 1;
+        __m512i sum[3][4];
+        int i;
+        for (j = 0; j < 3; j++)
+            for (i = 0; i < 4; i++) sum[j][i] = _mm512_setzero_si512();
+        for (k = 0; k < fours; k++) {
+            const uint8_t *row = in + (begin + 4 * k) * stride + x;
+            Py_ssize_t left = taps - 4 * k - 1; /* rows after the first; what is not there has the weight 0 */
+            __m512i r0 = _mm512_maskz_loadu_epi8(some, row);
+            __m512i r1 = _mm512_maskz_loadu_epi8(some, row + (left < 1 ? left : 1) * stride);
+            __m512i r2 = _mm512_maskz_loadu_epi8(some, row + (left < 2 ? left : 2) * stride);
+            __m512i r3 = _mm512_maskz_loadu_epi8(some, row + (left < 3 ? left : 3) * stride);
+            __m512i a = _mm512_unpacklo_epi8(r0, r1), b = _mm512_unpackhi_epi8(r0, r1);
+            __m512i c = _mm512_unpacklo_epi8(r2, r3), d = _mm512_unpackhi_epi8(r2, r3);
+            __m512i four[4] = {_mm512_unpacklo_epi16(a, c), _mm512_unpackhi_epi16(a, c), _mm512_unpacklo_epi16(b, d),
+                               _mm512_unpackhi_epi16(b, d)};
+            for (j = 0; j < 3; j++) {
+                __m512i weights = _mm512_set1_epi32(digit[j][k]);
+                for (i = 0; i < 4; i++) sum[j][i] = _mm512_dpbusd_epi32(sum[j][i], four[i], weights);
+            }
+        }
+        for (i = 0; i < 4; i++) {
+            __m512i total = _mm512_add_epi32(_mm512_slli_epi32(sum[2][i], 16), _mm512_slli_epi32(sum[1][i], 8));
+            total = _mm512_add_epi32(_mm512_add_epi32(total, sum[0][i]), half);
+            sum[0][i] = _mm512_srai_epi32(total, BITS);
+        }
+        _mm512_mask_storeu_epi8(out + x, some,
+                                _mm512_packus_epi16(_mm512_packs_epi32(sum[0][0], sum[0][1]),
+                                                    _mm512_packs_epi32(sum[0][2], sum[0][3])));
+    }
+    return 1;
+}
+
+/* Columns by fours, without a transposition: one instruction picks, out of a window of the row, the four bytes that each of
+ * 16 output bytes is made of; weights in three signed digits as above. 0: a window or weights that do not fit; the blocks
+ * below then begin anew. */
+#define MOST_QUADS 4
+#define VBMI_FMA __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi")))
+
+typedef struct {
+    __m512i place[MOST_QUADS], digit[3][MOST_QUADS];
+    __mmask64 window[2]; /* bytes of the row that may be read */
+    __mmask16 lanes;
+    Py_ssize_t base;
+    int quads, wide;
+} Group;
+
+/* The 16 output bytes from `at` on. */
+static VBMI_FMA int make_group(Group *group, Py_ssize_t at, Py_ssize_t outputs, Py_ssize_t length, int channels,
+                               const Pairs *p) {
+    Py_ssize_t begin[16], taps[16], base = length, most = 0, n = outputs - at < 16 ? outputs - at : 16, j, k, left;
+    int16_t const *high[16], *low[16];
+    uint8_t place[MOST_QUADS][64] = {{0}};
+    int8_t digit[3][MOST_QUADS][64] = {{{0}}};
+    int t, far = 0;
+    for (j = 0; j < n; j++) {
+        Py_ssize_t o = (at + j) / channels, first = 2 * (Py_ssize_t)p->first[o];
+        high[j] = (const int16_t *)(p->high + o * p->width);
+        low[j] = (const int16_t *)(p->low + o * p->width);
+        taps[j] = 2 * (Py_ssize_t)p->pairs[o];
+        while (taps[j] && !high[j][taps[j] - 1] && !low[j][taps[j] - 1]) taps[j]--;
+        while (taps[j] && !*high[j] && !*low[j]) high[j]++, low[j]++, first++, taps[j]--;
+        begin[j] = first * channels + (at + j) % channels;
+        if (taps[j] && begin[j] < base) base = begin[j];
+        if (taps[j] > most) most = taps[j];
+    }
+    group->base = base;
+    group->quads = (int)((most + 3) / 4);
+    if (group->quads > MOST_QUADS) return 0;
+    for (j = 0; j < n; j++)
+        for (k = 0; k < taps[j]; k++) {
+            Py_ssize_t from = begin[j] + k * channels - base, q = k / 4, lane = 4 * j + k % 4;
+            int32_t w = ((int32_t)high[j][k] << LOW) + low[j][k], d0 = (int8_t)w, rest = (w - d0) >> 8;
+            int32_t d1 = (int8_t)rest, d2 = (rest - d1) >> 8;
+            if (from > 127 || d2 < -128 || d2 > 127) return 0;
+            far |= from > 63;
+            place[q][lane] = (uint8_t)from;
+            digit[0][q][lane] = (int8_t)d0;
+            digit[1][q][lane] = (int8_t)d1;
+            digit[2][q][lane] = (int8_t)d2;
+        }
+    for (k = 0; k < MOST_QUADS; k++) {
+        group->place[k] = _mm512_loadu_si512(place[k]);
+        for (t = 0; t < 3; t++) group->digit[t][k] = _mm512_loadu_si512(digit[t][k]);
+    }
+    for (t = 0; t < 2; t++) {
+        left = length - base - 64 * t;
+        group->window[t] = left >= 64 ? ~(__mmask64)0 : left > 0 ? ((__mmask64)1 << left) - 1 : 0;
+    }
+    group->lanes = (__mmask16)(n == 16 ? 0xFFFF : (1 << n) - 1);
+    group->wide = far;
+    return 1;
+}
+
+INLINE VBMI_FMA void run_group(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t out_stride, Py_ssize_t rows,
+                               const Group *group, const int quads, const int wide) {
+    __m512i place[MOST_QUADS], digit[3][MOST_QUADS];
+    const __m512i half = _mm512_set1_epi32(1 << (BITS - 1)), zero = _mm512_setzero_si512();
+    Py_ssize_t y;
+    int k, t;
+    for (k = 0; k < quads; k++) {
+        place[k] = group->place[k];
+        for (t = 0; t < 3; t++) digit[t][k] = group->digit[t][k];
+    }
+    for (y = 0; y < rows; y++, in += stride, out += out_stride) {
+        __m512i x = _mm512_maskz_loadu_epi8(group->window[0], in), far = zero, sum[3] = {half, zero, zero};
+        if (wide) far = _mm512_maskz_loadu_epi8(group->window[1], in + 64);
+        for (k = 0; k < quads; k++) {
+            __m512i four = wide ? _mm512_permutex2var_epi8(x, place[k], far) : _mm512_permutexvar_epi8(place[k], x);
+            for (t = 0; t < 3; t++) sum[t] = _mm512_dpbusd_epi32(sum[t], four, digit[t][k]);
+        }
+        sum[0] = _mm512_add_epi32(_mm512_add_epi32(_mm512_slli_epi32(sum[2], 16), _mm512_slli_epi32(sum[1], 8)), sum[0]);
+        sum[0] = _mm512_max_epi32(_mm512_srai_epi32(sum[0], BITS), zero);
+        _mm_mask_storeu_epi8(out, group->lanes, _mm512_cvtusepi32_epi8(sum[0]));
+    }
+}
+
+static VBMI_FMA int horizontal_vbmi(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t from, Py_ssize_t to,
+                                    Py_ssize_t width, Py_ssize_t out_width, int channels, const Pairs *p) {
+    Py_ssize_t length = width * channels, outputs = out_width * channels, at;
+    Group group;
+    for (at = 0; at < outputs; at += 16) {
+        const uint8_t *source;
+        if (!make_group(&group, at, outputs, length, channels, p)) return 0;
+        source = in + from * stride + group.base;
+#define GROUP(quads, wide) run_group(out + at, source, stride, outputs, to - from, &group, quads, wide)
+        switch (2 * group.quads + group.wide) {
+        case 2: GROUP(1, 0); break;
+        case 3: GROUP(1, 1); break;
+        case 4: GROUP(2, 0); break;
+        case 5: GROUP(2, 1); break;
+        case 6: GROUP(3, 0); break;
+        case 7: GROUP(3, 1); break;
+        case 8: GROUP(4, 0); break;
+        default: GROUP(4, 1);
+        }
+    }
+    return 1;
+}
+
 /* One block of 16 rows; a constant number of channels lets the compiler unroll. Pairs are made just before
  * the first output that needs them, so that they are still in the first cache. */
 typedef void (*Block)(uint8_t *, const uint8_t *, Py_ssize_t, uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, int,
@@ -294,6 +463,9 @@ static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssi
                       Py_ssize_t width, Py_ssize_t out_width, int channels, const Pairs *p, int simd) {
     Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
 #if X86
+    if (simd == 2 && __builtin_cpu_supports("avx512vbmi") &&
+        horizontal_vbmi(out, in, stride, from, to, width, out_width, channels, p))
+        return 1;
     if (simd && to - from >= LANES) {
         uint8_t *columns = malloc((size_t)out_length * LANES), *paired = malloc((size_t)(length + channels) * 2 * LANES);
         if (!columns || !paired) {
@@ -327,6 +499,7 @@ static void vertical(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssiz
         int32_t first = (int32_t)(p->first[o] - from / 2);
         const int32_t *high = p->high + o * p->width, *low = p->low + o * p->width;
 #if X86
+        if (simd == 2 && fours_avx512(out + o * length, in, stride, rows, length, first, p->pairs[o], high, low)) continue;
         if (simd) {
             (simd == 1 ? rows_avx2 : rows_avx512)(out + o * length, in, stride, rows, length, first, p->pairs[o],
                                                  high, low);
