@@ -255,7 +255,7 @@ static AVX512_FMA int fours_avx512(uint8_t *out, const uint8_t *in, Py_ssize_t s
     for (k = 0; k < fours; k++) {
         uint32_t packed[3] = {0};
         for (j = 0; j < 4 && 4 * k + j < taps; j++) {
-            int32_t q = ((int32_t)h[4 * k + j] << LOW) + l[4 * k + j], d0 = (int8_t)q, rest = (q - d0) >> 8, d1 = (int8_t)rest;
+            int32_t q = (int32_t)h[4 * k + j] * (1 << LOW) + l[4 * k + j], d0 = (int8_t)q, rest = (q - d0) >> 8, d1 = (int8_t)rest;
             int32_t d2 = (rest - d1) >> 8;
             if (d2 < -128 || d2 > 127) return 0;
             packed[0] |= (uint32_t)(uint8_t)d0 << 8 * j;
@@ -337,7 +337,7 @@ static VBMI_FMA int make_group(Group *group, Py_ssize_t at, Py_ssize_t outputs, 
     for (j = 0; j < n; j++)
         for (k = 0; k < taps[j]; k++) {
             Py_ssize_t from = begin[j] + k * channels - base, q = k / 4, lane = 4 * j + k % 4;
-            int32_t w = ((int32_t)high[j][k] << LOW) + low[j][k], d0 = (int8_t)w, rest = (w - d0) >> 8;
+            int32_t w = (int32_t)high[j][k] * (1 << LOW) + low[j][k], d0 = (int8_t)w, rest = (w - d0) >> 8;
             int32_t d1 = (int8_t)rest, d2 = (rest - d1) >> 8;
             if (from > 127 || d2 < -128 || d2 > 127) return 0;
             far |= from > 63;
