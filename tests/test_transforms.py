@@ -6,6 +6,7 @@ import inspect
 import pickle
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -349,3 +350,48 @@ def test_threads_draw_for_themselves() -> None:
                 assert out.shape == image.shape and out.dtype == image.dtype
     finally:
         sys.setswitchinterval(before)
+
+
+PIL_STEPS: dict[str, Callable[[Any], list[Any]]] = {
+    "crops": lambda m: [m.Resize(36), m.CenterCrop(30), m.RandomResizedCrop(24), m.RandomHorizontalFlip()],
+    "nearest": lambda m: [m.Resize(36, "nearest"), m.RandomResizedCrop(24, interpolation="nearest")],
+    "bicubic": lambda m: [m.Resize((20, 31), "bicubic"), m.RandomResizedCrop(24, interpolation="lanczos")],
+    "colors": lambda m: [
+        m.ColorJitter(0.4, 0.4, 0.4),
+        m.RandomGrayscale(0.4),
+        m.RandomAutocontrast(),
+        m.RandomEqualize(),
+    ],
+    "levels": lambda m: [
+        m.RandomPosterize(3),
+        m.RandomSolarize(100),
+        m.RandomInvert(),
+        m.RandomAdjustSharpness(1.7),
+    ],
+    "a warp between": lambda m: [
+        m.RandomVerticalFlip(),
+        m.RandomRotation(20),
+        m.RandomHorizontalFlip(),
+        m.ColorJitter(hue=0.2),
+    ],
+    "to a tensor": lambda m: [m.RandomResizedCrop(24), m.ToImage(), m.ToDtype(torch.float32, scale=True)],
+}
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "P"])
+@pytest.mark.parametrize("name", PIL_STEPS)
+def test_pil_images_in_a_pipeline(name: str, mode: str) -> None:
+    """PIL's own pixels, in the same class and mode, whatever becomes a tensor on the way."""
+    frame = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy()).convert(mode)
+    for seed in range(12):
+        try:
+            wanted = seeded(seed, v2.Compose(PIL_STEPS[name](v2)), frame)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                seeded(seed, ours.Compose(PIL_STEPS[name](ours)), frame)
+            continue
+        found = seeded(seed, ours.Compose(PIL_STEPS[name](ours)), frame)
+        assert type(found) is type(wanted)
+        if isinstance(wanted, PIL.Image.Image):
+            assert found.mode == wanted.mode
+        assert np.array_equal(np.asarray(found), np.asarray(wanted)), seed

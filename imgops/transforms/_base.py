@@ -18,7 +18,6 @@ and the base does the rest: boxes and keypoints follow by torchvision's own code
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable
 from functools import lru_cache
@@ -32,6 +31,7 @@ from torchvision import tv_tensors
 from imgops import _subclass
 from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _operators, _program, _torchvision
+from imgops.transforms._init import is_own, take_init
 from imgops.transforms._sampling import ParameterSampler, Params, SamplingProgram, Shape
 from imgops.transforms.functional import _dispatch
 
@@ -56,7 +56,7 @@ class OperatorTransform(_torchvision.Hooks):
                 cls._spec_name = cls.__name__
             _program.CLASSES[cls.__name__] = cls
             if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
-                _take_init(cls)
+                take_init(cls, OperatorTransform)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -74,6 +74,18 @@ class OperatorTransform(_torchvision.Hooks):
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         """torchvision's own code, for an input that is no image, and for images no operator computes."""
         return super().transform(inpt, values)  # type: ignore[misc]
+
+    def is_pils(self) -> bool:
+        """Whether ``_image`` has PIL's own bits, on uint8 of one channel or three."""
+        return False
+
+    def outweighs_pil(self) -> bool:
+        """Whether it is so much faster than PIL that it pays for a conversion to a tensor and back."""
+        return False
+
+    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+        """What is done to a PIL image, of its pixels."""
+        raise NotImplementedError
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         """One step of a pipeline; this one samples nothing."""
@@ -168,6 +180,11 @@ class RandomTransform(OperatorTransform):
         if params is None:
             return super().apply(inputs)  # type: ignore[misc]
         return self._run(_arguments(inputs), ParameterSampler(None, params))
+
+    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+        self.check_inputs([image])  # type: ignore[attr-defined]
+        params = self._sampled([image], sampler)
+        return image if params is None else self._image(image, self._ready(params), PIL.Image.Image)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
@@ -371,45 +388,3 @@ def where_chosen(chosen: Tensor, image: Tensor, change: Callable[[Tensor], Tenso
     if len(places) in (0, len(chosen)):
         return change(image) if len(places) else image
     return image.index_copy(0, places, change(image.index_select(0, places)))
-
-
-def is_own(cls: type, method: str) -> bool:
-    """Whether a method of a class is torchvision's or imgops', not a user's."""
-    owner = next(c for c in cls.__mro__ if method in vars(c))
-    return owner.__module__.startswith(("imgops.", "torchvision."))
-
-
-def _take_init(cls: Any) -> None:
-    """Give a class torchvision's signature, with what is added after it where it samples, and its spec."""
-    theirs = next(
-        c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, OperatorTransform)
-    )
-    if not issubclass(theirs, torch.nn.Module):
-        return
-    random = issubclass(cls, RandomTransform)
-
-    def __init__(self: Any, *args: Any, **keywords: Any) -> None:
-        per_sample = keywords.pop("per_sample", False) if random else False
-        generator = keywords.pop("generator", None) if random else None
-        super(cls, self).__init__(*args, **keywords)
-        if random:
-            self._start(per_sample, generator)
-        elif is_own(type(self), "transform"):
-            self._spec = _program.spec_of(self)
-
-    cls.__init__ = __init__
-    take_signature(cls, theirs)
-
-
-def take_signature(cls: Any, theirs: type) -> None:
-    """Show torchvision's arguments, with what is added after them where a transform samples."""
-    signature = inspect.signature(theirs.__init__)
-    if issubclass(cls, RandomTransform):
-        kind = inspect.Parameter.KEYWORD_ONLY
-        added = [
-            inspect.Parameter("per_sample", kind, default=False, annotation=bool),
-            inspect.Parameter("generator", kind, default=None, annotation="torch.Generator | None"),
-        ]
-        given = list(signature.parameters.values())
-        signature = signature.replace(parameters=[*given, *added])
-    cls.__init__.__signature__ = signature

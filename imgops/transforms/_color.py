@@ -37,6 +37,9 @@ class _Steps(RandomTransform):
     _names = ""
     _dtypes = _dispatch.COMPUTED
 
+    def is_pils(self) -> bool:
+        return True
+
     @property
     def _length(self) -> int:
         return self._names.count(",") + 1
@@ -66,6 +69,12 @@ class ColorJitter(_Steps, v2.ColorJitter):
     def _changes(self) -> bool:
         return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
 
+    def is_pils(self) -> bool:
+        return self.hue is None  # PIL turns hues in 8 bits
+
+    def outweighs_pil(self) -> bool:
+        return sum(f is not None for f in (self.brightness, self.contrast, self.saturation)) > 1
+
     def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         factors = [values[f"{name}_factor"] for name in self._names.split(",")]
         order = [float(i) if factors[i] is not None else -1.0 for i in values["fn_idx"].tolist()]
@@ -90,6 +99,9 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
 
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
+
+    def is_pils(self) -> bool:
+        return False
 
     def _count(self, samples: int, channels: int, height: int, width: int) -> int:
         return 8 + channels
@@ -175,6 +187,9 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
 
+    def is_pils(self) -> bool:
+        return True
+
     def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [1.0]
 
@@ -237,6 +252,9 @@ class RandomAdjustSharpness(_Chosen, v2.RandomAdjustSharpness):
     def _amount(self) -> float:
         return float(self.sharpness_factor)
 
+    def outweighs_pil(self) -> bool:
+        return True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         functional_color.require_one_or_three("RandomAdjustSharpness", image)
         functional_color.require_not_negative("sharpness_factor", self.sharpness_factor)
@@ -247,6 +265,9 @@ class RandomAutocontrast(_Chosen, v2.RandomAutocontrast):
     """As torchvision's, with PIL's pixels, and per sample."""
 
     _names = "autocontrast"
+
+    def outweighs_pil(self) -> bool:
+        return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         functional_color.require_one_or_three("RandomAutocontrast", image)

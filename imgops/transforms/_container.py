@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
 from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _program
+from imgops.transforms import _pil, _program
 from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of, where
-from imgops.transforms._misc import Normalize, ToDtype
+from imgops.transforms._misc import Normalize, ToDtype, ToImage
 from imgops.transforms._sampling import Key, ParameterSampler, SamplingProgram, Shape
 from imgops.transforms.functional import _dispatch
 
@@ -43,6 +45,10 @@ class _Container(RandomTransform):
                     rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
                     _sample_ahead(rest, inputs, sampler)
                 sampler.covered = covered or sampler.path in sampler.planned
+            if draws_once and not several and _pil.is_known(out) and _outweigh_pil(transforms[at:]):
+                out, at = self._of_pil(_pil.to_tensor(out), at, sampler)
+                inputs = (out,)
+                continue
             if type(transform) is ToDtype and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
             if table is None:
@@ -54,6 +60,17 @@ class _Container(RandomTransform):
             inputs = out if several else (out,)
         sampler.path, sampler.covered = path, covered
         return out
+
+    def _of_pil(self, image: Tensor, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
+        """The transforms from ``at`` on that have PIL's own bits; and the place of the first that has not."""
+        transforms = self.transforms  # type: ignore[attr-defined]
+        while at < len(transforms) and _is_pils(transforms[at]):
+            image = transforms[at].pil_image(image, sampler)
+            at += 1
+        after = transforms[at] if at < len(transforms) else None
+        if type(after) is ToImage and not _is_hooked(after):
+            return tv_tensors.Image(image), at + 1
+        return _pil.to_pil(image), at
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         path = sampler.path
@@ -87,6 +104,16 @@ def _sample_ahead(
     if len(program.keys) > 1:
         sampler.run(program)
         sampler.planned.update(planned)
+
+
+def _outweigh_pil(transforms: Sequence[Any]) -> bool:
+    """Whether those that have PIL's own bits, up to the first that has not, pay for a conversion."""
+    return any(t.outweighs_pil() for t in takewhile(_is_pils, transforms))
+
+
+def _is_pils(transform: Any) -> bool:
+    known = isinstance(transform, OperatorTransform) and transform._spec and not _is_hooked(transform)
+    return bool(known) and transform.is_pils()
 
 
 def _planned(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:

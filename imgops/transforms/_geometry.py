@@ -5,18 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from PIL.Image import Image
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-from imgops.transforms import _operators, _program, _torchvision
-from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, fill_of, take_signature
-from imgops.transforms._sampling import Params
+from imgops.transforms import _operators, _pil, _program, _torchvision
+from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, fill_of
+from imgops.transforms._init import take_signature
+from imgops.transforms._sampling import ParameterSampler, Params
 from imgops.transforms.functional import _geometry, _matrices
 
 
-class Resize(OperatorTransform, v2.Resize):
+class _Still(OperatorTransform):
+    """A functional of arguments that are known."""
+
+    def is_pils(self) -> bool:
+        return True
+
+    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+        return self.transform(image, {})  # type: ignore[attr-defined]
+
+
+class Resize(_Still, v2.Resize):
     """As torchvision's, with PIL's and OpenCV's pixels."""
+
+    def outweighs_pil(self) -> bool:
+        return True
+
+    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+        interpolation, antialias = _pil.interpolation_of(Image, self.interpolation, self.antialias)
+        return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
 
     _config = ("size", "max_size")
     _moves = True
@@ -26,7 +45,7 @@ class Resize(OperatorTransform, v2.Resize):
         return high, wide
 
 
-class CenterCrop(OperatorTransform, v2.CenterCrop):
+class CenterCrop(_Still, v2.CenterCrop):
     """As torchvision's."""
 
     _config = ("size",)
@@ -69,6 +88,9 @@ class _Flip(RandomTransform):
     def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {} if numbers[0] else None
 
+    def is_pils(self) -> bool:
+        return True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         known = params.values is not None  # then it was chosen
         chosen = _operators.CHOSEN if known else params.beside(image)[..., 0] > 0
@@ -103,9 +125,16 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         left, top, right, bottom = map(int, numbers)
         return {"top": top, "left": left, "height": bottom - top, "width": right - left}
 
+    def outweighs_pil(self) -> bool:
+        return True
+
+    def is_pils(self) -> bool:
+        return True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes = params.beside(image).long()
-        out = _geometry.crop_boxes(image, boxes, self.size, self.interpolation, self.antialias)
+        how = _pil.interpolation_of(kind, self.interpolation, self.antialias)
+        out = _geometry.crop_boxes(image, boxes, self.size, *how)
         # torchvision's crop of one interleaved image comes out planar: what follows is faster so.
         return _operators.planar(out) if out.ndim == 3 and not out.is_contiguous() else out
 

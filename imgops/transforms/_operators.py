@@ -171,7 +171,6 @@ def _planar_kernel(out: Tensor, image: Tensor) -> None:
 )
 def planar(image: Tensor) -> Tensor:
     """An interleaved image as a planar one."""
-    ...
 
 
 # -- labels --------------------------------------------------------------------------------------

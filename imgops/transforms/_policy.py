@@ -94,27 +94,29 @@ class _Policy(_torchvision.PolicyHooks, RandomTransform):
 
     def _walked(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
         """Some of the steps; those that are known, in eager mode, without the half that does nothing."""
+        taken = None if params.values is None else [*params.values["steps"], *_NONE]
         for i in steps:
-            known = None if params.values is None else [*params.values["steps"], *_NONE][i][0]
-            if known == "Identity":
-                continue
-            if known is None:
+            if taken is not None:
+                if taken[i][0] == "Identity":
+                    continue
+                matrix, color = _known_step(taken[i], image)
+            else:
                 step = params.beside(image)[..., _WIDTH * i : _WIDTH * (i + 1)]
                 matrix = step[..., :6].unflatten(-1, (2, 3))
                 amount = step[..., 7:8] if image.dtype == torch.uint8 else step[..., 8:]
                 amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
-                color = step[..., 6:7].long(), amounts
-            else:
-                matrix, color = _known_step(*params.values["steps"][i], image)  # type: ignore[index]
+                color = (step[..., 6:7].long(), amounts)
             if matrix is not None:
                 image = _geometry.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
             if color is not None:
-                image = imgops.color_sequence(image, *color, _STEPS)
+                order, amounts = color
+                image = imgops.color_sequence(image, order, amounts, _STEPS)
         return image
 
 
-def _known_step(kind: str, magnitude: float, image: Tensor) -> tuple[Tensor | None, Any]:
+def _known_step(step: Step, image: Tensor) -> tuple[Any, Any]:
     """The same matrix, or the same order and amounts, of one step that is known."""
+    kind, magnitude = step
     if kind in _MOVES:
         return _geometry_of(kind, magnitude, *image.shape[-2:]), None
     return None, _color_of(kind, _amount(kind, magnitude, 255.0 if image.dtype == torch.uint8 else 1.0))

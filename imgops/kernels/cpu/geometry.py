@@ -224,7 +224,8 @@ def _native_agrees() -> bool:
     rng = np.random.default_rng(0)
     planes = rng.integers(0, 256, (3, 213, 240), dtype=np.uint8)
     probes = [[[1, 0, 0.5], [0, 1, -1.5]], [[2, 0, 0.5], [0, 0.5, 0.25]], [[0, 1, 0], [0, 0, 3]]]
-    probes += (rng.normal(0, [0.5, 0.5, 20], (40, 2, 3)) + [[1, 0, 0], [0, 1, 0]]).tolist()
+    around = np.array([[1, 0, 0], [0, 1, 0]])
+    probes += (around + rng.normal(0, [0.5, 0.5, 20], (40, 2, 3))).tolist()
     for matrix in probes:  # enough for a sum that is rounded in another way
         exact = np.array(matrix, np.float64)
         ours = np.empty((3, 224, 250), np.uint8)

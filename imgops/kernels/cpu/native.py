@@ -149,7 +149,7 @@ def split(out: Tensor, image: Tensor) -> bool:
 
 
 def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
-    """Three uint8 planes by the inverse of an affine matrix, to the nearest pixel; False where it was not done."""
+    """Three uint8 planes by the inverse of an affine matrix, nearest pixel; False where it was not done."""
     if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0:
         return False
     if max(out.size, image.size) >= 3 << 24:

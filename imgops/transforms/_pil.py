@@ -1,0 +1,44 @@
+"""PIL images by imgops' operators, where those have PIL's own bits.
+
+In a pipeline a PIL image becomes a tensor before the first such transform, and a PIL image again after the
+last, if one of them pays for that: a conversion costs as much as many a transform. What has other bits than
+PIL, such as a warp, stays torchvision's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+
+#: Modes whose pixels are what a tensor has.
+_MODES = {"L": 1, "RGB": 3}
+
+
+def is_known(image: Any) -> bool:
+    """Whether the operators compute an image of this mode as PIL does."""
+    return type(image) is PIL.Image.Image and image.mode in _MODES and image.width > 0 and image.height > 0
+
+
+def to_tensor(image: PIL.Image.Image) -> Tensor:
+    """The pixels, interleaved."""
+    pixels = np.array(image)
+    return torch.from_numpy(pixels)[None] if pixels.ndim == 2 else torch.from_numpy(pixels).permute(2, 0, 1)
+
+
+def to_pil(image: Tensor) -> PIL.Image.Image:
+    """One channel is gray, three are RGB."""
+    pixels = image[0] if len(image) == 1 else image.permute(1, 2, 0)
+    return PIL.Image.fromarray(np.ascontiguousarray(pixels.numpy()))
+
+
+def interpolation_of(kind: type, interpolation: Any, antialias: Any) -> tuple[Any, Any]:
+    """PIL antialiases always, and its nearest pixel is torchvision's "nearest-exact"."""
+    if kind is not PIL.Image.Image:
+        return interpolation, antialias
+    nearest = interpolation in (InterpolationMode.NEAREST, "nearest", 0)
+    return InterpolationMode.NEAREST_EXACT if nearest else interpolation, True
