@@ -16,7 +16,12 @@ from typing import Any
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import _C, Tensor
-from torch._C._functorch import TransformType, is_legacy_batchedtensor, maybe_current_level
+from torch._C._functorch import (
+    TransformType,
+    is_batchedtensor,
+    is_legacy_batchedtensor,
+    maybe_current_level,
+)
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch._library.utils import fill_defaults
@@ -65,6 +70,16 @@ def is_plain(x: Tensor | None) -> bool:
         and not x.is_conj()
         and not _is_legacy_batched(x)  # gradients of a batch of cotangents (is_grads_batched)
     )
+
+
+def in_vmap() -> bool:
+    """Whether a transform of torch.func is active; dynamo traces those by itself."""
+    return not _is_compiling() and _functorch_level() is not None
+
+
+def is_vmapped(x: Tensor) -> bool:
+    """Whether ``x`` is a batch of which vmap shows one sample."""
+    return is_batchedtensor(x)
 
 
 def register_gradient(

@@ -41,6 +41,7 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     frozen.flags.writeable = False
     odd = np.zeros(4 * 12 + 1, np.uint8)[1:].view(np.float32)
     kinds = np.zeros(2, np.int32)
+    region, square = (0.0, 0.0, 9.0, 8.0), np.zeros((2, 3), np.float32)
 
     def resample(out: Any = out, image: Any = image, rows: Any = table, columns: Any = None) -> Any:
         return lambda: native.resample(out, image, rows, columns, False, 2)
@@ -80,6 +81,61 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "uneven arrays of a table": (
             ValueError,
             lambda: native.table("box", 8, 0.0, 8.0, start[:2], length, weight),
+        ),
+        "no filter of PIL's": (
+            ValueError,
+            lambda: native.pil_resize(out, image, "cubic", *region, False, True, 2),
+        ),
+        "a region outside": (
+            ValueError,
+            lambda: native.pil_resize(out, image, "box", 0.0, 0.0, 9.5, 8.0, False, True, 2),
+        ),
+        "a region of NaN": (
+            ValueError,
+            lambda: native.pil_resize(out, image, "box", float("nan"), 0.0, 9.0, 8.0, False, True, 2),
+        ),
+        "floats in rows that lie apart": (
+            ValueError,
+            lambda: native.pil_resize(
+                out.astype(np.float32),
+                np.zeros((2, 8, 18, 3), np.float32)[:, :, :9],
+                "box",
+                *region,
+                False,
+                True,
+                2,
+            ),
+        ),
+        "no such move": (ValueError, lambda: native.move("turn", levels[None], levels[None], 2)),
+        "a mirror of another size": (
+            ValueError,
+            lambda: native.move("mirror", levels[None, :8], levels[None], 2),
+        ),
+        "a split of two channels": (
+            ValueError,
+            lambda: native.move("split", levels.reshape(1, 2, 6), levels.reshape(1, 6, 2), 2),
+        ),
+        "a split to another size": (
+            ValueError,
+            lambda: native.move("split", levels[:9].reshape(1, 3, 3), levels.reshape(1, 4, 3), 2),
+        ),
+        "a warp of two planes": (
+            ValueError,
+            lambda: native.warp(levels.reshape(2, 2, 3), levels.reshape(2, 2, 3), square, 0, 2),
+        ),
+        "a warp by doubles": (
+            TypeError,
+            lambda: native.warp(
+                levels.reshape(3, 2, 2), levels.reshape(3, 2, 2), square.astype(np.float64), 0, 2
+            ),
+        ),
+        "a warp by a square": (
+            ValueError,
+            lambda: native.warp(levels.reshape(3, 2, 2), levels.reshape(3, 2, 2), square[:, :2].copy(), 0, 2),
+        ),
+        "bytes through floats": (
+            ValueError,
+            lambda: native.lut(levels, levels, tables.astype(np.float32), 2),
         ),
         "no such pass": (ValueError, lambda: native.point("gray", flat, flat, None, one, zero, 2)),
         "a pass of floats on bytes": (
@@ -315,13 +371,77 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
     return [point("constant"), point("images"), extremes, lut, histogram, blur]
 
 
+def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    """Crops, mirrors, planes, warps and tables of floats, each beside NumPy."""
+    frames, height, width = (int(n) for n in rng.integers(1, (3, 40, 200)))
+    frame = rng.integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
+    rows = frame.reshape(-1, 3 * width)
+    size = tuple(int(n) for n in rng.integers(1, 60, 2))
+    top, left = int(rng.integers(0, height)), int(rng.integers(0, width))
+    part = frame[:, top:, left:]
+    planes = np.ascontiguousarray(frame[0].transpose(2, 0, 1))
+    matrix = (np.eye(2, 3) + rng.normal(0, [0.5, 0.5, 9], (2, 3))).astype(np.float32)
+    name = str(rng.choice(["box", "bilinear", "hamming", "bicubic", "lanczos"]))
+    first, table = (
+        bool(rng.integers(2)),
+        rng.normal(size=(1, int(rng.choice([1, 3])), 256)).astype(np.float32),
+    )
+
+    def crop(simd: int) -> np.ndarray:
+        out, again = (np.empty((frames, *size, 3), np.uint8) for _ in range(2))
+        region = (0.0, 0.0, float(part.shape[2]), float(part.shape[1]))
+        done = native.pil_resize(out, part, name, *region, first, True, simd)
+        assert done == native.pil_resize(again, part.copy(), name, *region, first, True, simd)
+        if not done:
+            assert size == part.shape[1:3]
+            return part
+        assert np.array_equal(out, again)
+        return out
+
+    def mirror(simd: int) -> np.ndarray:
+        out = np.empty_like(rows)
+        native.move("mirror", out, rows, simd)
+        assert np.array_equal(out, rows[:, ::-1])
+        return out
+
+    def split(simd: int) -> np.ndarray:
+        source, out = frame.reshape(frames, -1, 3), np.empty((frames, 3, height * width), np.uint8)
+        native.move("split", out, source, simd)
+        assert np.array_equal(out, source.transpose(0, 2, 1))
+        return out
+
+    def warp(simd: int) -> np.ndarray:
+        out = np.empty((3, *size), np.uint8)
+        assert native.warp(out, planes, matrix, 0x070503, simd)
+        y, x = np.mgrid[0 : size[0], 0 : size[1]].astype(np.float32)
+        starts = [(m[1] * y + m[2]).astype(np.float64) for m in matrix]
+        u, v = (np.rint((m[0].astype(np.float64) * x + s).astype(np.float32)) for m, s in zip(matrix, starts))
+        inside = (u >= 0) & (u < width) & (v >= 0) & (v < height)
+        at = (np.where(inside, v, 0).astype(int), np.where(inside, u, 0).astype(int))
+        for plane, source, fill in zip(out, planes, (3, 5, 7), strict=True):
+            assert np.array_equal(plane, np.where(inside, source[at], fill))
+        return out
+
+    def lut(simd: int) -> np.ndarray:
+        source = frame.reshape(-1)
+        out = np.empty(source.shape, np.float32)
+        native.lut(out, source, table, simd)
+        assert np.array_equal(out, table[0, np.arange(len(source)) % table.shape[1], source])
+        return out
+
+    return [crop, mirror, split, warp, lut]
+
+
+MAKERS = (random_resample, random_color, random_levels, random_moves)
+
+
 def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:
     """Every SIMD level gives the bits of portable C; float resampling, which fuses products and sums, 1e-4."""
-    rng, made = np.random.default_rng(seed), 0
+    rng, made, turn = np.random.default_rng(seed), 0, 0
     with np.errstate(all="ignore"):
         while made < calls:
-            resamples = made % 3 == 0
-            maker = random_resample if resamples else random_color if made % 3 == 1 else random_levels
+            maker, turn = MAKERS[turn % len(MAKERS)], turn + 1
+            resamples = maker is random_resample
             for call in maker(native, rng):
                 wanted = call(0)
                 for simd in range(1, native.simd_level() + 1):

@@ -33,6 +33,13 @@ def test_levels_are_seen() -> None:
     assert forward_ad._current_level < 0
 
 
+def test_samples_of_vmap_are_seen() -> None:
+    seen = []
+    torch.vmap(lambda x: (seen.append((private.in_vmap(), private.is_vmapped(x))), x)[1])(torch.ones(2))
+    assert seen == [(True, True)]
+    assert not private.in_vmap() and not private.is_vmapped(torch.ones(2))
+
+
 def test_profiler_is_seen() -> None:
     with torch.profiler.profile():
         assert not private.can_bypass_dispatcher()

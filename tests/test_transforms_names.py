@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, Case, picture, sample, seeded
+from transform_cases import CASES, Case, containers, picture, sample, seeded
 
 import imgops
 from imgops import transforms as ours
@@ -291,6 +291,33 @@ def test_boxes_of_each_sample(case: Case) -> None:
         found, wanted = seeded(1, graph, batch), seeded(1, each, batch)
         for a, b in zip(found["boxes"], wanted["boxes"]):
             same(a, b)
+
+
+# -- vmap --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.sized], ids=str)
+def test_vmap(case: Case) -> None:
+    """ "different" is a loop, "same" gives each sample the same parameters, and "error" raises."""
+    images = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
+    transform = case.make(ours)
+    each = lambda: torch.stack([transform(x) for x in images])
+    alike = lambda: torch.stack([seeded(4, transform, x) for x in images])
+    for randomness, wanted in (("different", each), ("same", alike)):
+        found = seeded(4, torch.vmap(transform, randomness=randomness), images)
+        torch.testing.assert_close(found, seeded(4, wanted), rtol=0, atol=2e-6)
+    with pytest.raises(RuntimeError, match="randomness must be 'same' or 'different' under vmap"):
+        torch.vmap(transform)(images)
+
+
+@pytest.mark.parametrize("name", list(containers(ours)))
+def test_vmap_of_containers(name: str) -> None:
+    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
+    transform = ours.Compose([containers(ours)[name], ours.Normalize([0.5] * 3, [0.2] * 3)])
+    for seed in range(4):
+        found = seeded(seed, torch.vmap(transform, randomness="different"), images)
+        wanted = seeded(seed, lambda: torch.stack([transform(x) for x in images]))
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
 def test_gradients_of_an_elastic_transform() -> None:

@@ -40,12 +40,17 @@ def _pipelines(axes: Axes, results: Path) -> None:
     table = [cells for _, cells in rows(newest(results, "pipelines-*.md"))]
     head = table[0]
     lines = [r for r in table[1:] if len(r) == len(head)]
-    peers = ["torchvision tensor", "torchvision PIL", "kornia", "albumentations"]
+    peers = {
+        "torchvision": ["torchvision, planar"],
+        "torchvision, PIL": ["torchvision, PIL"],
+        "kornia": ["kornia"],
+        "albumentations": ["albumentations", "albumentations, no antialiasing"],
+    }
     for i, row in enumerate(lines):
         speed = float(row[head.index("images/s")])
         bars = [("imgops", speed, OURS)]
-        for peer, color in zip(peers, PEERS, strict=True):
-            ratio = number(row[head.index(peer)])
+        for (peer, columns), color in zip(peers.items(), PEERS, strict=True):
+            ratio = next(filter(None, (number(row[head.index(c)]) for c in columns)), None)
             if ratio:
                 bars.append((peer, speed / ratio, color))
         for j, (name, value, color) in enumerate(bars):

@@ -29,7 +29,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops._torch_private import is_vmapped, tree_flatten, tree_unflatten
 from imgops.transforms import _operators, _program, _torchvision
 from imgops.transforms._init import is_own, take_init
 from imgops.transforms._sampling import ParameterSampler, Params, SamplingProgram, Shape
@@ -133,7 +133,7 @@ class RandomTransform(OperatorTransform):
     _dtypes: frozenset[torch.dtype] | None = None
 
     def forward(self, *inputs: Any) -> Any:
-        return self._run(inputs, ParameterSampler())
+        return self._run(inputs, ParameterSampler.of(inputs))
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -380,7 +380,7 @@ def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
 
 def where_chosen(chosen: Tensor, image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
     """The samples that were chosen, changed; eager mode changes no others."""
-    if _subclass.in_graph():
+    if _subclass.in_graph() or is_vmapped(chosen):
         return where(chosen, change(image), image)
     if chosen.ndim == 0:
         return change(image) if chosen.item() else image

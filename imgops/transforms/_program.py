@@ -217,7 +217,20 @@ def _sample_kernel(
     run_program(out, gate, sizes, shapes, generators, conditions, program)
 
 
-@imgops.operator("imgops_transforms::sample", kernel=_sample_kernel, fake=_sample_fake, random=True)
+def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tensor, *rest: Any) -> Any:
+    """Each sample of vmap has parameters of its own: a row, as with ``per_sample``."""
+    count, *options = rest
+    if count != 1:
+        must = "per_sample must be False under vmap, whose samples have parameters of their own"
+        raise NotImplementedError(f"sample: {must}, got True")
+    gate = gate.movedim(in_dims[0], 0) if in_dims[0] is not None else gate
+    before = previous if in_dims[1] is None else previous.select(in_dims[1], 0)
+    return op(gate.expand(info.batch_size), before, info.batch_size, *options).unsqueeze(1), 0
+
+
+@imgops.operator(
+    "imgops_transforms::sample", kernel=_sample_kernel, fake=_sample_fake, vmap=_sample_rule, random=True
+)
 def sample(
     gate: Tensor,
     previous: Tensor,
@@ -302,9 +315,19 @@ def normal_kernel(
             row.normal_() if chosen else row.zero_()
 
 
+def _normal_rule(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
+    image, gate, previous, *options = args
+    size = info.batch_size
+    image = image.expand(size, *image.shape) if in_dims[0] is None else image.movedim(in_dims[0], 0)
+    gate = gate.expand(size) if in_dims[1] is None else gate.movedim(in_dims[1], 0)
+    before = previous if in_dims[2] is None else previous.select(in_dims[2], 0)
+    return op(image, gate, before, *options), 0
+
+
 @imgops.operator(
     "imgops_transforms::normal",
     kernel=normal_kernel,
+    vmap=_normal_rule,
     cuda=normal_kernel,
     fake=normal_fake,
     random=True,

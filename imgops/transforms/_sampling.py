@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._torch_private import in_vmap, is_vmapped, tree_leaves
 from imgops.transforms import _program
 from imgops.transforms._program import Key, SamplingProgram, Shape, drawing_from
 
@@ -67,9 +68,13 @@ class ParameterSampler:
     ahead, by key; ``record``, where a caller wants them, those that were used.
     """
 
-    __slots__ = ("count", "covered", "gate", "last", "path", "planned", "ready", "record", "replays")
+    __slots__ = (
+        *("count", "covered", "gate", "last", "open", "path", "planned", "ready", "record", "replays"),
+    )
 
     def __init__(self, record: dict[Key, Any] | None = None, replay: dict[Key, Any] | None = None) -> None:
+        #: Under vmap, true for each of its samples: what is sampled beside it is sampled for each.
+        self.open: Tensor | None = None
         self.gate: Tensor | None = None
         self.count: int | None = None
         self.last: Tensor | None = None
@@ -80,9 +85,23 @@ class ParameterSampler:
         self.record = record
         self.replays = replay
 
+    @classmethod
+    def of(cls, inputs: tuple[Any, ...]) -> ParameterSampler:
+        """For a call with these inputs."""
+        sampler = cls()
+        if in_vmap():
+            images = [x for x in tree_leaves(inputs) if isinstance(x, Tensor) and is_vmapped(x)]
+            sampler.open = images[0].new_ones((), dtype=torch.bool, device="cpu") if images else None
+        return sampler
+
     def draws_in_python(self) -> bool:
         """The one place where eager mode and a graph part: whether PyTorch's generator can be used here."""
-        return not torch.compiler.is_compiling()
+        return self.open is None and not torch.compiler.is_compiling()
+
+    def _opened(self) -> Tensor:
+        """Where parameters are sampled at all."""
+        whole = torch.ones((), dtype=torch.bool, device="cpu") if self.open is None else self.open
+        return whole if self.gate is None else whole & self.gate
 
     def params(self, transform: Any, inputs: list[Any]) -> Params | None:
         """What the transform is to do; None where that is nothing, which only eager mode can know."""
@@ -128,7 +147,7 @@ class ParameterSampler:
 
     def noise(self, transform: Any, image: Tensor) -> Tensor:
         """Standard normal noise of the shape of an image, drawn in its turn."""
-        gate = torch.ones((), dtype=torch.bool, device="cpu") if self.gate is None else self.gate
+        gate = self._opened()
         if self.count is not None:
             gate = gate.expand(self.count)
         arguments = (image, gate, self._previous(), transform._generator_handle, transform._site)
@@ -142,7 +161,7 @@ class ParameterSampler:
 
     def beside_boxes(self, transform: Any, boxes: Tensor, kind: str, canvas: tuple[int, int]) -> Tensor:
         """What a transform samples that has to see the boxes."""
-        gate = torch.ones((), dtype=torch.bool, device="cpu") if self.gate is None else self.gate
+        gate = self._opened()
         options = (transform._generator_handle, transform._site, transform._spec, kind)
         self.last = _program.sample_beside_boxes(boxes, gate, self._previous(), *canvas, *options)
         return self.last.to("cpu")
@@ -168,7 +187,7 @@ class ParameterSampler:
         return self._program(program, self.count)
 
     def _program(self, program: SamplingProgram, count: int | None) -> Tensor:
-        gate = torch.ones((), dtype=torch.bool, device="cpu") if self.gate is None else self.gate
+        gate = self._opened()
         rows = 1 if count is None else count
         text = "\n".join(program.specs)
         options = (program.sizes, program.shapes, program.generators, program.conditions)
