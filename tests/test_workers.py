@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 from transform_cases import JITTER, picture
 
+import imgops
 from imgops import transforms as ours
 
 
@@ -22,6 +23,7 @@ class Photos(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         image = self.transform(picture(height=300, width=400, seed=index))
+        imgops.median_blur(image, 3)  # OpenCV's, whatever the transforms have chosen
         return image, torch.tensor([torch.get_num_threads(), cv2.getNumThreads()])
 
 
