@@ -65,7 +65,7 @@ ALLOWED = {
         "vmap",
     },
     "inverse": {"_check", "_rows", "config", "ops"},
-    "transforms": {"", "_subclass", "_torch_private", "kernels", "transforms"},
+    "transforms": {"", "_subclass", "_torch_private", "decomposition", "kernels", "transforms"},
     "testing": {"", "_layout", "_rows", "_torch_private"},
     "demo": {"", "_torch_private", "demo"},
     "__main__": {"", "demo"},

@@ -406,6 +406,20 @@ def test_a_subclass_that_transforms_in_its_own_way() -> None:
             call()
 
 
+class Counted(ours.RandomHorizontalFlip):
+    calls = 0
+
+    def forward(self, *inputs: Any) -> Any:
+        self.calls += 1
+        return super().forward(*inputs)
+
+
+def test_a_subclass_with_a_forward_of_its_own() -> None:
+    flip = Counted(1.0)
+    pipeline = ours.Compose([flip, ours.RandomInvert(1.0)])
+    assert bits_equal(pipeline(picture()), 255 - picture().flip(-1)) and flip.calls == 1
+
+
 def test_an_order_whose_list_grew() -> None:
     order = ours.RandomOrder([ours.RandomInvert(1.0)])
     order.transforms.append(ours.RandomHorizontalFlip(1.0))

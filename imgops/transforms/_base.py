@@ -19,7 +19,6 @@ and the base does the rest: boxes and keypoints follow by torchvision's own code
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +28,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import _subclass
-from imgops._torch_private import is_vmapped, tree_flatten, tree_unflatten
+from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _operators, _program, _torchvision
 from imgops.transforms._init import is_own, take_init
 from imgops.transforms._sampling import ParameterSampler, Params, SamplingProgram, Shape
@@ -48,9 +47,12 @@ class OperatorTransform(_torchvision.Hooks):
     _spec = ""
     #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
     _moves = False
+    #: Whether ``forward`` is not a user's, so that a pipeline may ask for the parts of what it does.
+    has_own_forward = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        cls.has_own_forward = is_own(cls, "forward")
         if cls.__module__.startswith("imgops."):
             if "_spec_name" not in vars(cls):
                 cls._spec_name = cls.__name__
@@ -233,9 +235,9 @@ class RandomTransform(OperatorTransform):
 
     def shape_of(self, inputs: list[Any]) -> tuple[int, int, int, int]:
         """Samples that share a draw, channels, height and width of what the transform works on."""
-        if type(inputs[0]) is Tensor if inputs else False:
-            *batch, channels, height, width = inputs[0].shape
-            return batch[0] if batch else 1, channels, height, width
+        if inputs and type(inputs[0]) is Tensor:
+            *leading, channels, height, width = inputs[0].shape
+            return leading[0] if leading else 1, channels, height, width
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
@@ -376,15 +378,3 @@ def fill_of(transform: Any, kind: type) -> Any:
 def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
     """``changed`` in the samples that were chosen."""
     return torch.where(chosen.to(image.device)[..., None, None, None], changed, image)
-
-
-def where_chosen(chosen: Tensor, image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """The samples that were chosen, changed; eager mode changes no others."""
-    if _subclass.in_graph() or is_vmapped(chosen):
-        return where(chosen, change(image), image)
-    if chosen.ndim == 0:
-        return change(image) if chosen.item() else image
-    places = chosen.flatten().nonzero()[:, 0].to(image.device)
-    if len(places) in (0, len(chosen)):
-        return change(image) if len(places) else image
-    return image.index_copy(0, places, change(image.index_select(0, places)))

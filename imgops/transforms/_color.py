@@ -9,7 +9,8 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, where, where_chosen
+from imgops.transforms import _operators
+from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, where
 from imgops.transforms._sampling import ParameterSampler, Params
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
@@ -203,10 +204,12 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision has it
         channels = image.shape[-3]
-        if params.values is not None:
-            return functional_color.rgb_to_grayscale(image, channels)
-        chosen = params.beside(image)[..., 0] > 0
-        return where_chosen(chosen, image, lambda x: functional_color.rgb_to_grayscale(x, channels))
+        if channels == 1:
+            return image
+        if channels != 3:
+            raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
+        known = params.values is not None  # then it was chosen
+        return _operators.grayed(image, _operators.CHOSEN if known else params.beside(image)[..., 0] > 0)
 
 
 class RandomInvert(_Chosen, v2.RandomInvert):

@@ -112,12 +112,12 @@ def _outweigh_pil(transforms: Sequence[Any]) -> bool:
 
 
 def _is_pils(transform: Any) -> bool:
-    known = isinstance(transform, OperatorTransform) and transform._spec and not _is_hooked(transform)
-    return bool(known) and transform.is_pils()
+    known = isinstance(transform, OperatorTransform) and transform._spec and transform.has_own_forward
+    return bool(known) and not _is_hooked(transform) and transform.is_pils()
 
 
 def _planned(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
-    known = isinstance(transform, OperatorTransform) and transform._spec
+    known = isinstance(transform, OperatorTransform) and transform._spec and transform.has_own_forward
     return transform._plan(shape, program) if known else None
 
 
@@ -161,7 +161,8 @@ def _is_hooked(module: Any) -> bool:
 
 def _applied(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
     """One transform; one that does not know of samplers is applied and then chosen or not."""
-    if isinstance(transform, RandomTransform) and transform._spec and not _is_hooked(transform):
+    usual = isinstance(transform, RandomTransform) and transform._spec and transform.has_own_forward
+    if usual and not _is_hooked(transform):
         return transform._run(inputs, sampler)
     out = transform(*inputs)
     if sampler.gate is None:

@@ -12,8 +12,8 @@ from imgops.transforms._program import spec_of
 
 def is_own(cls: type, method: str) -> bool:
     """Whether a method of a class is torchvision's or imgops', not a user's."""
-    owner = next(c for c in cls.__mro__ if method in vars(c))
-    return owner.__module__.startswith(("imgops.", "torchvision."))
+    owner = next((c for c in cls.__mro__ if method in vars(c)), None)
+    return owner is None or owner.__module__.startswith(("imgops.", "torchvision."))
 
 
 def take_init(cls: Any, mixin: type) -> None:

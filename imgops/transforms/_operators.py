@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.kernels.cpu import native
+from imgops.decomposition import color as decomposition
+from imgops.kernels.cpu import color, native
 from imgops.transforms import _program
 
 # -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
@@ -143,6 +144,47 @@ def _mirrored(out: Tensor, image: Tensor, chosen: bool, dim: int) -> None:
 )
 def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""
+
+
+# -- gray ----------------------------------------------------------------------------------------
+
+
+def _grayed_formula(image: Tensor, chosen: Tensor) -> Tensor:
+    gray = decomposition.grayscale(image, image.shape[-3])
+    return torch.where(chosen.to(image.device)[..., None, None, None], gray, image)
+
+
+def _grayed_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
+    image = image.detach()
+    if chosen.numel() == 1:
+        _gray_or_not(out, image, bool(chosen.item()))
+        return
+    each = chosen.expand(image.shape[:-3])
+    for i in np.ndindex(*each.shape):
+        _gray_or_not(out[i], image[i], bool(each[i]))
+
+
+def _gray_or_not(out: Tensor, image: Tensor, chosen: bool) -> None:
+    if chosen:
+        color.grayscale(out, image, image.shape[-3])
+    else:
+        out.copy_(image)
+
+
+def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:
+    return torch.empty_like(image)
+
+
+@imgops.operator(
+    "imgops_transforms::grayed",
+    kernel=_grayed_kernel,
+    fake=_grayed_fake,
+    vmap=imgops.vmap.leading(3, 0),
+    sharding=imgops.sharding.leading(3, 0),
+    decomposition=_grayed_formula,
+)
+def grayed(image: Tensor, chosen: Tensor) -> Tensor:
+    """The samples that were chosen, in PIL's gray and as many channels as before."""
 
 
 # -- memory ---------------------------------------------------------------------------------------
