@@ -106,6 +106,9 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
                 2,
             ),
         ),
+        "few factors": (ValueError, lambda: native.sharpen(image.copy(), image, one, 2)),
+        "a factor for nothing": (ValueError, lambda: native.sharpen(image, image, two, 2)),
+        "sharper in another size": (ValueError, lambda: native.sharpen(out, image, two, 2)),
         "no such move": (ValueError, lambda: native.move("turn", levels[None], levels[None], 2)),
         "a mirror of another size": (
             ValueError,
@@ -422,6 +425,11 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
             assert np.array_equal(plane, np.where(inside, source[at], fill))
         return out
 
+    def sharpen(simd: int) -> np.ndarray:
+        out, factors = np.empty_like(frame), np.full(frames, 1.7, np.float32)
+        native.sharpen(out, frame, factors, simd)
+        return out
+
     def lut(simd: int) -> np.ndarray:
         source = frame.reshape(-1)
         out = np.empty(source.shape, np.float32)
@@ -429,7 +437,7 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
         assert np.array_equal(out, table[0, np.arange(len(source)) % table.shape[1], source])
         return out
 
-    return [crop, mirror, split, warp, lut]
+    return [crop, mirror, split, sharpen, warp, lut]
 
 
 MAKERS = (random_resample, random_color, random_levels, random_moves)

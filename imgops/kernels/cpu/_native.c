@@ -386,6 +386,36 @@ end:
     return result;
 }
 
+static PyObject *sharpen(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *factors_object, *result = NULL;
+    const Py_buffer *out, *image, *factors;
+    Arrays arrays = {0};
+    Py_ssize_t i, size;
+    int simd, d;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &factors_object, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", 4, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "B", 4, CONTIGUOUS)) ||
+        !(factors = array_of(&arrays, factors_object, "factors", "f", 1, CONTIGUOUS)) ||
+        !require(out->buf != image->buf, "out must not be image") ||
+        !require(factors->shape[0] == out->shape[0] && out->shape[3] > 0 && out->shape[3] < 1 << 20,
+                 "there must be a factor for each plane or frame"))
+        goto end;
+    for (d = 0; d < 4; d++)
+        if (!require(out->shape[d] == image->shape[d], "image must have the size of out")) goto end;
+    size = out->shape[1] * out->shape[2] * out->shape[3];
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < out->shape[0]; i++)
+        sharpens[simd]((uint8_t *)out->buf + i * size, (const uint8_t *)image->buf + i * size, out->shape[1], out->shape[2],
+                       (int)out->shape[3], ((const float *)factors->buf)[i]);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyObject *warp(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *matrix_object, *result = NULL;
     const Py_buffer *out, *image, *matrix;
@@ -659,6 +689,9 @@ static PyMethodDef methods[] = {
     {"lut", lut, METH_VARARGS,
      "lut(out, image, tables, simd)\n\n"
      "Look bytes up in (parts, period, 256) tables of bytes or floats, which take turns in each equal part of memory."},
+    {"sharpen", sharpen, METH_VARARGS,
+     "sharpen(out, image, factors, simd)\n\n"
+     "PIL's sharpness of (planes, height, width, channels), a factor for each plane."},
     {"warp", warp, METH_VARARGS,
      "warp(out, image, matrix, fill, simd) -> bool\n\n"
      "The nearest pixels of three planes by the float32 inverse (2, 3) of an affine matrix; fill: the bytes outside, the\n"

@@ -148,6 +148,26 @@ INLINE void matrix_f32(const Color *job) {
     }
 }
 
+/* PIL's sharpness: a blend with the mean of a pixel and its neighbors, which counts the pixel five times; the outermost pixels
+ * stay. Thirteenths are rounded by integers: there are no ties. */
+INLINE void sharpen_from(uint8_t *out, const uint8_t *in, Py_ssize_t height, Py_ssize_t width, int channels, float factor) {
+    Py_ssize_t length = width * channels, y, x;
+    for (y = 0; y < height; y++, out += length, in += length) {
+        const uint8_t *above = in - length, *below = in + length;
+        if (y == 0 || y == height - 1 || width < 3) {
+            memcpy(out, in, (size_t)length);
+            continue;
+        }
+        memcpy(out, in, (size_t)channels);
+        memcpy(out + length - channels, in + length - channels, (size_t)channels);
+        for (x = channels; x < length - channels; x++) {
+            uint32_t sum = (uint32_t)(above[x - channels] + above[x] + above[x + channels] + in[x - channels] + 5 * in[x] +
+                                      in[x + channels] + below[x - channels] + below[x] + below[x + channels]);
+            out[x] = mix_u8((int32_t)(((2 * sum + 13) * 20165) >> 19), in[x], factor);
+        }
+    }
+}
+
 /* A channel of the color whose hue is `turn` sixths round, of the given value and chroma; n: 5, 3, 1 for r, g, b. */
 INLINE float channel(float turn, float value, float chroma, float n) {
     float k = n + turn, ramp;
@@ -264,4 +284,21 @@ static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {portable_sequence_f3
 #else
 static void(*const sequences_u8[]) SEQUENCE_ARGS(uint8_t) = {portable_sequence_u8};
 static void(*const sequences_f32[]) SEQUENCE_ARGS(float) = {portable_sequence_f32};
+#endif
+
+#define SHARPEN_ARGS (uint8_t *out, const uint8_t *in, Py_ssize_t height, Py_ssize_t width, int channels, float factor)
+#define SHARPEN(prefix, target)                                                                        \
+    static target void prefix##_sharpen SHARPEN_ARGS {                                                 \
+        if (channels == 1)                                                                             \
+            sharpen_from(out, in, height, width, 1, factor);                                           \
+        else                                                                                           \
+            sharpen_from(out, in, height, width, channels, factor);                                    \
+    }
+SHARPEN(portable, )
+#if X86
+SHARPEN(avx2, __attribute__((target("avx2"))))
+SHARPEN(avx512, AVX512)
+static void(*const sharpens[]) SHARPEN_ARGS = {portable_sharpen, avx2_sharpen, avx512_sharpen};
+#else
+static void(*const sharpens[]) SHARPEN_ARGS = {portable_sharpen};
 #endif

@@ -197,13 +197,13 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         run_decomposition(out, formula.adjust_sharpness, image, factor)
         return
     image = in_format_of(image, out)
+    if image.dtype == torch.uint8:
+        native.sharpen(out, image, number_per_image(factor, image))
+        return
     smooth = torch.empty_like(out)
     weights = torch.from_numpy(_SMOOTH / 13)
     filter2d(smooth, image, weights, "edge")
-    for rim in _RIMS:
-        smooth[rim] = image[rim]
     native.point("images", out, image, number_per_image(factor, image), other=smooth)
-    if image.dtype == torch.float32:
-        for rim in _RIMS:  # x + 1000 (x - x) is not x where it is computed in another order
-            out[rim] = image[rim]
-        out.clamp_(0, 1)
+    for rim in _RIMS:
+        out[rim] = image[rim]
+    out.clamp_(0, 1)

@@ -148,6 +148,21 @@ def split(out: Tensor, image: Tensor) -> bool:
     return True
 
 
+def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
+    """PIL's sharpness of a uint8 image, a factor for each image; ``image`` has the format of ``out``."""
+    view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes
+    target, source = view(out), view(image)
+    if target.ndim == 3:
+        target, source = target[..., None], source[..., None]
+    numbers = np.array(factors, np.float32).repeat(len(target) // len(factors))
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        module.sharpen(target[part], source[part], numbers[part], SIMD_LEVEL)
+
+    _threads.split(len(target), image.numel(), work)
+
+
 def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
     """Three uint8 planes by the inverse of an affine matrix, nearest pixel; False where it was not done."""
     if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0:
