@@ -137,6 +137,53 @@ def test_sizes_of_boxes_that_stay() -> None:
     assert (counting.count <= 2 and counts == {0, 1}) or counts == {1}
 
 
+def sized_pipelines() -> dict[str, list[Any]]:
+    """Pipelines of detectors, and what may follow a size that is not known."""
+    color = ours.ColorJitter(0.3, 0.3, 0.3, 0.1)
+    to_floats = ours.ToDtype(torch.float32, scale=True)
+    return {
+        "large scale jitter": [
+            *(ours.ScaleJitter((64, 64)), ours.RandomCrop(48, pad_if_needed=True, fill=3)),
+            *(ours.RandomHorizontalFlip(), to_floats),
+        ],
+        "SSD": [
+            *(ours.RandomPhotometricDistort(), ours.RandomZoomOut(fill=7), ours.RandomIoUCrop()),
+            *(ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes(labels_getter=None), to_floats),
+        ],
+        "many scales": [
+            *(ours.RandomShortestSize([30, 40, 50], max_size=80), ours.RandomVerticalFlip(), color),
+            *(ours.GaussianBlur(3), ours.RandomRotation(20), ours.RandomInvert()),
+        ],
+        "geometry": [
+            *(ours.RandomResize(30, 60), ours.RandomAffine(10), ours.RandomPerspective(), ours.Pad(2)),
+            ours.CenterCrop(40),
+        ],
+        "sizes of sizes": [ours.RandomResize(30, 60), ours.Resize(33), ours.Resize(20, max_size=25)],
+        "fields": [
+            ours.RandomResize(30, 60),
+            ours.ElasticTransform(),
+            ours.RandomGrayscale(),
+            ours.JPEG((20, 60)),
+        ],
+    }
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize("name", sized_pipelines())
+def test_what_follows_a_dynamic_size(name: str) -> None:
+    pipeline, counting = ours.Compose(sized_pipelines()[name]), CountingBackend("aot_eager")
+    torch.compiler.reset()
+    graph = torch.compile(pipeline, fullgraph=True, backend=counting)
+    sizes = set()
+    for seed in range(50):
+        found = seeded(seed, graph, whole())
+        if seed % 4 == 0:
+            same(found, seeded(seed, pipeline, whole()))
+        sizes.add(found["image"].shape)
+    assert counting.count <= 2
+    assert len(sizes) > 2 or name in ("large scale jitter", "geometry", "sizes of sizes")
+
+
 # -- generators --------------------------------------------------------------------------------
 
 

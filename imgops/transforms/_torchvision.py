@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import _transform as transform_base
 from torchvision.transforms.v2 import _utils as v2_utils
 from torchvision.transforms.v2.functional import _geometry as v2_geometry
 from torchvision.transforms.v2.functional import _misc as v2_misc
 from torchvision.transforms.v2.functional import _utils as dispatch
+
+from imgops import _subclass
 
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
@@ -32,7 +35,25 @@ def interpolation_mode(interpolation: Any) -> InterpolationMode:
 def resized_size(canvas: tuple[int, int], size: Any, max_size: int | None) -> list[int]:
     if max_size is None and isinstance(size, (list, tuple)) and len(size) == 2:
         return list(size)
+    if _subclass.in_graph() and not (isinstance(size, (list, tuple)) and len(size) != 1):
+        return _symbolic_size(canvas, size[0] if isinstance(size, (list, tuple)) else size, max_size)
     return v2_geometry._compute_resized_output_size(canvas, size, max_size)
+
+
+def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | None) -> list[int]:
+    """The same without a branch: a compiler may not know which side is the shorter one."""
+    height, width = canvas
+    short, long = torch.sym_min(height, width), torch.sym_max(height, width)
+    if size is None:
+        return [torch.sym_int(max_size * side / long) for side in canvas]  # type: ignore[operator]
+    if max_size is not None and max_size <= size:
+        must = f"max_size must be greater than the size of the smaller edge, {size}"
+        raise ValueError(f"resize: {must}, got {max_size}")
+    sides = [torch.sym_int(size * side / short) for side in canvas]
+    if max_size is None:
+        return sides
+    longest = torch.sym_max(*sides)
+    return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
 
 
 def rotated_size(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:

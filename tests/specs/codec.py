@@ -228,7 +228,7 @@ JPEG = OpSpec(
     formula=r"y = \operatorname{PIL.open}(\operatorname{PIL.save}(x, q)), \quad \partial y / \partial x := 1",
     border="blocks of 8 or 16 pixels at a side; those at the edge are filled up by libjpeg",
     transforms=("JPEG",),
-    photo=(lambda x: imgops.jpeg(x, 20), lambda x: jpeg_reference(x.numpy(), 20)),
+    photo=(lambda x: imgops.jpeg(x, 20), lambda x: jpeg_reference(x.numpy(), 20).transpose(1, 2, 0)),
     benchmarks=(Benchmark("jpeg", "`PIL.Image.save` and `open`", _jpeg_calls),),
 )
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
 import imgops
+from imgops import _subclass
 from imgops.transforms import _operators, _torchvision
 from imgops.transforms.functional import _matrices
 
@@ -64,7 +65,7 @@ def resize(
     if name == "lanczos" and not antialias:
         raise ValueError("resize: antialias must be True with lanczos, got False")
     size = _torchvision.resized_size((height, width), size, max_size)
-    if (height, width) == tuple(size):
+    if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know
         return image
     return resized(image, size, interpolation, antialias)
 
@@ -86,7 +87,7 @@ def resize_labels(
 ) -> Tensor:
     height, width = mask.shape[-2:]
     wanted = _torchvision.resized_size((height, width), size, max_size)
-    if (height, width) == tuple(wanted):
+    if not _subclass.in_graph() and (height, width) == tuple(wanted):
         return mask
     return labels_resized(mask, wanted, interpolation)
 
@@ -125,10 +126,13 @@ def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
 
 
 def _centered(size: int, wanted: int) -> int:
-    """torchvision pads what is too small, the odd pixel last, and crops what is too large, rounding."""
-    if wanted > size:
-        return -((wanted - size) // 2)
-    return round((size - wanted) / 2.0)
+    """torchvision pads what is too small, the odd pixel last, and crops what is too large, rounding to even.
+
+    Without a branch: a compiler may not know the size.
+    """
+    more: Any = torch.sym_max(size - wanted, 0)
+    less: Any = torch.sym_max(wanted - size, 0)
+    return more // 2 + more % 4 // 3 - less // 2
 
 
 def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
