@@ -46,19 +46,14 @@ MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
     for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
 }
-#: Transforms that only apply others, and torchvision's own arithmetic.
+#: Transforms that only apply others, and those of torchvision's own arithmetic or of plain indexing.
 NOT_MADE = {
-    *(
-        "Compose",
-        "RandomApply",
-        "RandomChoice",
-        "RandomOrder",
-        "ToDtype",
-        "ToImage",
-        "Normalize",
-        "GaussianNoise",
-    ),
-    *("to_dtype", "normalize"),
+    *("Compose", "RandomApply", "RandomChoice", "RandomOrder", "GaussianNoise", "RandomChannelPermutation"),
+    *("ClampBoundingBoxes", "ClampKeyPoints", "ConvertBoundingBoxFormat", "SetClampingMode"),
+    *("SanitizeBoundingBoxes", "SanitizeKeyPoints", "UniformTemporalSubsample", "LinearTransformation"),
+    *("ConvertImageDtype", "Normalize", "ToDtype", "Identity", "Lambda"),
+    *("PILToTensor", "ToImage", "ToPILImage", "ToPureTensor", "ToTensor"),
+    *("to_dtype", "normalize", "permute_channels", "uniform_temporal_subsample"),
 }
 MODULES = ("config", "vmap", "sharding", "autocast", "testing")
 

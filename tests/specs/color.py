@@ -264,7 +264,7 @@ GRAYSCALE = OpSpec(
     section="Color",
     formula=r"L(x) = 0.299\, r + 0.587\, g + 0.114\, b",
     border=NO_BORDER,
-    transforms=("Grayscale", "rgb_to_grayscale", "to_grayscale"),
+    transforms=("Grayscale", "RGB", "grayscale_to_rgb", "rgb_to_grayscale"),
     photo=(imgops.grayscale, lambda x: chw(photo_pil(x).convert("L"))),
     benchmarks=(Benchmark("grayscale", "PIL.Image.convert (uint8)", _gray_calls),),
 )
@@ -412,7 +412,10 @@ COLOR_SEQUENCE = OpSpec(
     section="Color",
     formula=r"y = (f_{o_K} \circ \dots \circ f_{o_1})(x)",
     border="as the steps: only sharpness looks at neighbors",
-    transforms=("ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide"),
+    transforms=(
+        *("ColorJitter", "RandomPhotometricDistort"),
+        *("AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"),
+    ),
     photo=(
         lambda x: imgops.color_sequence(
             x, torch.tensor([1, 0]), torch.tensor([0.7, 1.3]), "brightness,contrast"

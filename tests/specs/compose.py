@@ -98,7 +98,10 @@ CROP = OpSpec(
     section="Movement",
     formula=r"y_{c,i,j} = x_{c,\,i+\mathrm{top},\,j+\mathrm{left}}",
     border="0 outside of the image",
-    transforms=("CenterCrop", "RandomCrop", "center_crop"),
+    transforms=(
+        *("CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "TenCrop"),
+        *("center_crop", "five_crop", "ten_crop"),
+    ),
     photo=(lambda x: crop(x, (-9, 20, 300, 500)), lambda x: chw(photo_pil(x).crop((-9, 20, 300, 500)))),
     benchmarks=(
         Benchmark("crop", "PIL.Image.crop (uint8), NumPy slice (float32)", bench.crop, every_size=True),

@@ -217,6 +217,7 @@ WARP_AFFINE = OpSpec(
         "RandomRotation",
         "affine",
         "rotate",
+        "AugMix",
         "AutoAugment",
         "RandAugment",
         "TrivialAugmentWide",

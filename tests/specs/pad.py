@@ -146,7 +146,7 @@ PAD = OpSpec(
     section="Movement",
     formula=r"y_{c,i,j} = x_{c,\,b(i-\mathrm{top}),\,b(j-\mathrm{left})}",
     border="``mode`` is the function b: constant, edge, reflect, symmetric or wrap",
-    transforms=("Pad", "RandomCrop"),
+    transforms=("Pad", "RandomCrop", "RandomZoomOut"),
     photo=(
         lambda x: pad(x, (5, 9, 30, 2), "reflect"),
         lambda x: chw(cv2.copyMakeBorder(photo_frame(x), 9, 2, 5, 30, cv2.BORDER_REFLECT_101)),

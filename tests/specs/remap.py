@@ -108,6 +108,7 @@ REMAP = OpSpec(
     plain=Plain(remap, plain.remap, (_UNIT, _MAP)),
     reference_name="`cv2.remap`",
     formula=r"y(p) = \sum_q k\big(\mathrm{map}(p) - q\big)\, x_q",
+    transforms=("ElasticTransform", "elastic"),
     photo=(
         lambda x: remap(x, torch.from_numpy(np.stack(_photo_map())), "bilinear"),
         lambda x: chw(cv2.remap(photo_frame(x), *_photo_map(), cv2.INTER_LINEAR)),
