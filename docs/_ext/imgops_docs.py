@@ -117,6 +117,7 @@ def _box(facts: list[tuple[str, str]], *above: str) -> list[str]:
 
 
 _GRADIENTS = {
+    "straight through": "that of the identity, for the true one is 0 almost everywhere",
     "derived": "of the formula, derived; inside an operator (beyond the first order reverse mode only)",
     "–": "none: the data are files",
 }

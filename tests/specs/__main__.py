@@ -19,6 +19,8 @@ HEAD = (
 def gradient(spec: OpSpec) -> str:
     row = spec.row
     if isinstance(row.autograd, Gradient):
+        if spec.straight_through:
+            return "straight through"
         if row.adjoint is None:
             return "derived"
         forward = "" if row.autograd.jvp else ", no forward mode"
