@@ -265,8 +265,7 @@ class RandomTransform(OperatorTransform):
             params = self._sampled([inputs[0]], sampler)
             out: Any = inputs[0]
             if params is not None:
-                params, usual = self._ready(params), self._dtypes is None or out.dtype in self._dtypes
-                out = self._image(out, params, Tensor) if usual else self._applied(out, params, sampler)
+                out = self._applied(out, self._ready(params), sampler)
         else:
             flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             self.check_inputs(flat)  # type: ignore[attr-defined]
@@ -317,6 +316,16 @@ class RandomTransform(OperatorTransform):
         return self._annotations(inpt, Params(params.canvas, None, numbers[sample]))
 
     def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        try:
+            return self._computed(inpt, params)
+        except (TypeError, ValueError):  # what torchvision refuses is refused in its own words
+            if params.values is None or _subclass.in_graph():
+                raise
+            return self.by_torchvision(inpt, params.values)
+
+    def _computed(self, inpt: Any, params: Params) -> Any:
+        if type(inpt) is Tensor and (self._dtypes is None or inpt.dtype in self._dtypes):
+            return self._image(inpt, params, Tensor)
         if _dispatch.is_image(inpt) and not _dispatch.has_users_kernel(type(inpt)):
             image = _subclass.plain(inpt)
             if self._dtypes is None or image.dtype in self._dtypes:

@@ -328,10 +328,8 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         if not _dispatch.is_image(inpt):
             return super()._applied(inpt, params, sampler)
         image = _dispatch.plain(inpt)
-        if self.sigma < 0:
-            raise ValueError(f"sigma shouldn't be negative. Got {self.sigma}")
-        if image.dtype != torch.uint8 and not image.dtype.is_floating_point:
-            raise ValueError(f"GaussianNoise: image must be uint8 or floating point, got {image.dtype}")
+        if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
+            return self.by_torchvision(image, {})  # torchvision says what is wrong
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)

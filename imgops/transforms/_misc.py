@@ -141,6 +141,13 @@ class SetClampingMode(
         return out
 
 
+def _fit(labels: Any, count: int) -> bool:
+    """Whether labels are none, or tensors of so many each."""
+    if not isinstance(labels, (tuple, list)):
+        return labels is None
+    return all(isinstance(label, Tensor) and label.shape[0] == count for label in labels)
+
+
 class _Sanitize(OperatorTransform):
     """Drops what is not valid: in a graph through an operator whose size depends on the data."""
 
@@ -152,28 +159,16 @@ class _Sanitize(OperatorTransform):
         labels = _torchvision.labels_of(self, whole)
         if isinstance(labels, Tensor):
             labels = (labels,)
-        for label in () if labels is None else self._sequence(labels):
-            if not isinstance(label, Tensor):
-                raise self._no_tensors(label)
         flat, spec = tree_flatten(whole)
         found = next((x for x in flat if isinstance(x, self._of)), None)
-        if found is None:
-            raise ValueError(f"{type(self).__name__}: inputs must have {self._said}, got none")
-        values = _subclass.plain(found)
-        for label in labels or ():
-            if label.shape[0] != values.shape[0]:
-                must = f"labels must be as many as {self._said}, {values.shape[0]}"
-                raise ValueError(f"{type(self).__name__}: {must}, got {label.shape[0]}")
+        values = None if found is None else _subclass.plain(found)
+        if values is None or not _fit(labels, values.shape[0]):
+            if not _subclass.in_graph():
+                return super().forward(*inputs)  # type: ignore[misc]  # torchvision says what is wrong
+            must = f"inputs must have {self._said}, and as many labels, which are tensors or None"
+            raise ValueError(f"{type(self).__name__}: {must}")
         places = _operators.kept(self._valid(found, values))
         return tree_unflatten([self._selected(x, labels or (), places, values) for x in flat], spec)
-
-    def _sequence(self, labels: Any) -> Any:
-        if not isinstance(labels, (tuple, list)):
-            raise self._no_tensors(labels)
-        return labels
-
-    def _no_tensors(self, got: Any) -> ValueError:
-        return ValueError(f"{type(self).__name__}: labels must be tensors or None, got {type(got).__name__}")
 
     def _valid(self, found: Any, values: Tensor) -> Tensor:
         raise NotImplementedError

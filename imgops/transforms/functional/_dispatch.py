@@ -105,7 +105,12 @@ def _images(name: str) -> Function:
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
         if any_dtype or plain.dtype in COMPUTED:
-            out = work(plain, *args, **keywords)
+            try:
+                out = work(plain, *args, **keywords)
+            except (TypeError, ValueError):  # what torchvision refuses is refused in its own words
+                if not _torchvision_knows(args, keywords):
+                    raise
+                out = _torchvision.kernel_of(theirs, Tensor)(plain, *args, **keywords)
         else:
             out = _torchvision.kernel_of(theirs, Tensor)(plain, *args, **keywords)
         if plain is inpt:
@@ -113,6 +118,12 @@ def _images(name: str) -> Function:
         return tuple(wrapped(o, inpt) for o in out) if isinstance(out, tuple) else wrapped(out, inpt)
 
     return call
+
+
+def _torchvision_knows(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether a call has nothing that is imgops' own: tensors of one number a sample; outside of a graph."""
+    values = (*args, *keywords.values())
+    return not _subclass.in_graph() and not any(isinstance(v, Tensor) and v.ndim < 2 for v in values)
 
 
 def _masks(name: str) -> Function:
