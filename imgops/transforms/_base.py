@@ -67,7 +67,7 @@ class OperatorTransform(_torchvision.Hooks):
 
     def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
-            return self._annotations(inpt, Params(inpt.canvas_size, {}, _nothing())) if self._moves else inpt
+            return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
             return kernel(inpt, *args, **keywords)
@@ -111,8 +111,10 @@ class OperatorTransform(_torchvision.Hooks):
         assert size is not None
         return size
 
-    def _annotations(self, inpt: Any, params: Params) -> Any:
+    def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
         """Boxes and keypoints in a graph, or of one of many samples: torchvision's code in an operator."""
+        if params is None:
+            params = Params(inpt.canvas_size, {}, torch.zeros(0, dtype=torch.float64, device="cpu"))
         values, kind = _subclass.plain(inpt), _operators.kind_of(inpt)
         out = _operators.by_torchvision(values, params.numbers, *params.canvas, self._spec, kind)
         return _dispatch.wrapped(out, inpt, self._canvas(params))
@@ -356,10 +358,6 @@ class RandomTransform(OperatorTransform):
         return self._image(mask, params, tv_tensors.Mask)
 
 
-def _nothing() -> Tensor:
-    return torch.zeros(0, dtype=torch.float64, device="cpu")
-
-
 def _arguments(inputs: Any) -> tuple[Any, ...]:
     return inputs if type(inputs) is tuple and len(inputs) > 1 else (inputs,)
 
@@ -382,8 +380,3 @@ def batch_of(inputs: list[Any]) -> int | None:
 
 def fill_of(transform: Any, kind: type) -> Any:
     return _torchvision.fill_of(transform, kind)
-
-
-def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
-    """``changed`` in the samples that were chosen."""
-    return torch.where(chosen.to(image.device)[..., None, None, None], changed, image)

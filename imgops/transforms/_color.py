@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops.transforms import _operators
-from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, where
+from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform
 from imgops.transforms._sampling import ParameterSampler, Params
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
@@ -51,6 +52,17 @@ class _Steps(RandomTransform):
     def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
         return [-1.0] * self._length + [0.0] * self._length
 
+    def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
+        """The order, with -1 for steps that are left out, and the factors of torchvision's parameters."""
+        factors = [values[f"{name}_factor"] for name in self._names.split(",")]
+        taken = [float(i) if factors[i] is not None else -1.0 for i in order]
+        return [*taken, *(0.0 if f is None else f for f in factors)]
+
+    def _unpack_factors(self, numbers: list[float]) -> dict[str, Any]:
+        names, steps = self._names.split(","), self._length
+        taken = numbers[:steps]
+        return {f"{name}_factor": numbers[steps + i] if i in taken else None for i, name in enumerate(names)}
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         numbers, steps = params.beside(image), self._length
         order, amounts = numbers[..., :steps].long(), numbers[..., steps : 2 * steps]
@@ -77,16 +89,12 @@ class ColorJitter(_Steps, v2.ColorJitter):
         return sum(f is not None for f in (self.brightness, self.contrast, self.saturation)) > 1
 
     def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        factors = [values[f"{name}_factor"] for name in self._names.split(",")]
-        order = [float(i) if factors[i] is not None else -1.0 for i in values["fn_idx"].tolist()]
-        return [*order, *(0.0 if f is None else f for f in factors)]
+        return self._pack_steps(values, values["fn_idx"].tolist())
 
     def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         used = [int(i) for i in numbers[:4] if i >= 0]
         order = [*used, *(i for i in range(4) if i not in used)]
-        names = enumerate(self._names.split(","))
-        factors = {f"{name}_factor": numbers[4 + i] if i in used else None for i, name in names}
-        return {"fn_idx": torch.tensor(order), **factors}
+        return {"fn_idx": torch.tensor(order), **self._unpack_factors(numbers)}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if not self._changes():
@@ -108,12 +116,10 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
         return 8 + channels
 
     def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        factors = [values[f"{name}_factor"] for name in self._names.split(",")]
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
         permutation = values["channel_permutation"]
         return [
-            *(float(i) if factors[i] is not None else -1.0 for i in order),
-            *(0.0 if f is None else f for f in factors),
+            *self._pack_steps(values, order),
             *(range(values["channels"]) if permutation is None else permutation.tolist()),
         ]
 
@@ -121,11 +127,12 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
         return {**self.make_params(inputs), "channels": self.shape_of(inputs)[1]}
 
     def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        used = [int(i) for i in numbers[:4] if i >= 0]
-        names = enumerate(self._names.split(","))
-        factors = {f"{name}_factor": numbers[4 + i] if i in used else None for i, name in names}
         permutation = torch.tensor([int(n) for n in numbers[8:]])
-        return {**factors, "contrast_before": numbers[3] != 1, "channel_permutation": permutation}
+        return {
+            **self._unpack_factors(numbers),
+            "contrast_before": numbers[3] != 1,
+            "channel_permutation": permutation,
+        }
 
     def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
         return [*super().identity_params(samples, channels, height, width), *range(channels)]
@@ -345,4 +352,4 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             out = torch.clamp(noisy, 0, 1) if self.clip else noisy
         if params.values is not None:
             return out
-        return where(params.beside(image)[..., 0] > 0, out, image)
+        return _operators.where(params.beside(image)[..., 0] > 0, out, image)

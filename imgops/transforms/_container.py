@@ -14,8 +14,8 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _pil, _program
-from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of, where
+from imgops.transforms import _operators, _pil, _program
+from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._misc import Normalize, ToDtype, ToImage
 from imgops.transforms._sampling import Key, ParameterSampler, SamplingProgram, Shape
 from imgops.transforms.functional import _dispatch
@@ -29,6 +29,27 @@ class _Container(RandomTransform):
 
     def extra_repr(self) -> str:
         return super(RandomTransform, self).extra_repr()  # type: ignore[misc]
+
+    def _count_samples(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> int | None:
+        """Sets how many samples are drawn for, where it is this that draws for each; returns what it was."""
+        before = sampler.count
+        if self.per_sample and before is None:
+            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            sampler.count = batch_of(flat)
+        return before
+
+    def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        """What the transforms sample one after the other."""
+        path, known = program.path, shape
+        for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
+            program.path = (*path, i)
+            after = _planned(transform, known, program)
+            if after is None:
+                program.path = path
+                return None
+            known = after
+        program.path = path
+        return known
 
     def _through(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         """One after the other."""
@@ -183,7 +204,7 @@ def _either(gate: Tensor, changed: Any, unchanged: Any, transform: Any) -> Any:
         raise ValueError(
             f"RandomApply: {must}, got {name}: {tuple(unchanged.shape)} to {tuple(changed.shape)}"
         )
-    return where(gate, changed, unchanged)
+    return _operators.where(gate, changed, unchanged)
 
 
 class Compose(_Container, v2.Compose):
@@ -196,22 +217,16 @@ class Compose(_Container, v2.Compose):
     """
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        before = sampler.count
-        if self.per_sample and before is None:
-            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-            sampler.count = batch_of(flat)
+        before = self._count_samples(inputs, sampler)
         out = self._through(inputs, sampler)
         sampler.count = before
         return out
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        inside, path = program.inside, program.path
+        inside = program.inside
         program.inside = inside or self.per_sample
-        known: Shape | None = shape
-        for i, transform in enumerate(self.transforms):
-            program.path = (*path, i)
-            known = None if known is None else _planned(transform, known, program)
-        program.inside, program.path = inside, path
+        known = self._plan_through(shape, program)
+        program.inside = inside
         return known
 
 
@@ -219,10 +234,7 @@ class _Choosing(_Container):
     """Parameters say which of the transforms are applied; those sample after it, and only where they are."""
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        before = sampler.count
-        if self.per_sample and before is None:
-            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-            sampler.count = batch_of(flat)
+        before = self._count_samples(inputs, sampler)
         covered = sampler.covered
         if not covered and sampler.plans(self):
             _sample_ahead([(sampler.path, self)], inputs, sampler)
@@ -320,11 +332,8 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     _spec_name = "_Chance"
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
-        before, path = program.narrowed(step, 0, -1), program.path
-        known: Shape | None = shape
-        for i, transform in enumerate(self.transforms):
-            program.path = (*path, i)
-            known = None if known is None else _planned(transform, known, program)
+        before = program.narrowed(step, 0, -1)
+        known = self._plan_through(shape, program)
         program.gate = before
         return known is not None
 

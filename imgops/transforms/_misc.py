@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -100,10 +99,7 @@ class _OfAnnotations(OperatorTransform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _subclass.in_graph():
             return super().transform(inpt, params)  # type: ignore[misc]
-        numbers = torch.zeros(0, dtype=torch.float64, device="cpu")
-        values, kind = _subclass.plain(inpt), _operators.kind_of(inpt)
-        out = _operators.by_torchvision(values, numbers, *inpt.canvas_size, self._spec, kind)
-        return self._marked(_dispatch.wrapped(out, inpt))
+        return self._marked(self._annotations(inpt))
 
     def _marked(self, out: Any) -> Any:
         return out

@@ -102,11 +102,34 @@ def kept(kept: Tensor) -> Tensor:
     """The places of what is true."""
 
 
-# -- flips ---------------------------------------------------------------------------------------
+# -- the samples that were chosen ------------------------------------------------------------------
 
 
 #: What is known to have been chosen, by one draw for all.
 CHOSEN = torch.ones((), dtype=torch.bool, device="cpu")
+
+
+def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
+    """``changed`` in the samples that were chosen."""
+    return torch.where(chosen.to(image.device)[..., None, None, None], changed, image)
+
+
+def _change_chosen(
+    out: Tensor, image: Tensor, chosen: Tensor, change: Callable[[Tensor, Tensor], None]
+) -> None:
+    """``change(out, image)`` of what was chosen, all or sample by sample; the others are copied."""
+    if chosen.numel() == 1:
+        if chosen.item():
+            change(out, image)
+        else:
+            out.copy_(image)
+        return
+    each = chosen.expand(image.shape[:-3])
+    for i in np.ndindex(*each.shape):
+        _change_chosen(out[i], image[i], each[i], change)
+
+
+# -- flips ---------------------------------------------------------------------------------------
 
 
 def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
@@ -114,24 +137,15 @@ def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
 
 
 def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
-    return torch.where(chosen.to(image.device)[..., None, None, None], image.flip(dim), image)
+    return where(chosen, image.flip(dim), image)
 
 
 def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
-    image = image.detach()
-    if chosen.numel() == 1:
-        _mirrored(out, image, bool(chosen.item()), dim)
-        return
-    each = chosen.expand(image.shape[:-3])
-    for i in np.ndindex(*each.shape):
-        _mirrored(out[i], image[i], bool(each[i]), dim)
+    def mirror(out: Tensor, image: Tensor) -> None:
+        if dim != -1 or not native.mirror(out, image):
+            out.copy_(image.flip(dim))
 
-
-def _mirrored(out: Tensor, image: Tensor, chosen: bool, dim: int) -> None:
-    if not chosen:
-        out.copy_(image)
-    elif dim != -1 or not native.mirror(out, image):
-        out.copy_(image.flip(dim))
+    _change_chosen(out, image.detach(), chosen, mirror)
 
 
 @imgops.operator(
@@ -150,25 +164,14 @@ def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
 
 
 def _grayed_formula(image: Tensor, chosen: Tensor) -> Tensor:
-    gray = decomposition.grayscale(image, image.shape[-3])
-    return torch.where(chosen.to(image.device)[..., None, None, None], gray, image)
+    return where(chosen, decomposition.grayscale(image, image.shape[-3]), image)
 
 
 def _grayed_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
-    image = image.detach()
-    if chosen.numel() == 1:
-        _gray_or_not(out, image, bool(chosen.item()))
-        return
-    each = chosen.expand(image.shape[:-3])
-    for i in np.ndindex(*each.shape):
-        _gray_or_not(out[i], image[i], bool(each[i]))
-
-
-def _gray_or_not(out: Tensor, image: Tensor, chosen: bool) -> None:
-    if chosen:
+    def gray(out: Tensor, image: Tensor) -> None:
         color.grayscale(out, image, image.shape[-3])
-    else:
-        out.copy_(image)
+
+    _change_chosen(out, image.detach(), chosen, gray)
 
 
 def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:

@@ -288,15 +288,15 @@ class AugMix(_Policy, v2.AugMix):
         return self._mix(inpt, values["weights"].T, walk)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers, fill, depth = params.beside(image), fill_of(self, kind), self._depth()
-        weights = numbers[..., _WIDTH * self._steps() :]
+        fill, depth = fill_of(self, kind), self._depth()
 
         def walk(start: int) -> Tensor:
             return self._walked(image, params, range(start, start + depth), fill)
 
         if params.values is not None:
             return self._mix(image, params.values["weights"].T, walk)
-        if numbers.ndim == 1:  # of each sample of a batch
+        weights = params.beside(image)[..., _WIDTH * self._steps() :]
+        if weights.ndim == 1:  # of each sample of a batch
             return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
         return self._mix(image, weights.movedim(-1, 0), walk)
 
