@@ -100,15 +100,18 @@ def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tenso
         )
 
 
-def parameter(op: str, name: str, value: Tensor) -> None:
-    """Small parameters live on the CPU: a kernel reads them without a synchronization."""
-    if value.device.type not in ("cpu", "meta"):
-        fail(ValueError, op, f"{name} must be on the CPU", value.device)
+def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
+    """Parameters live on the CPU, where reading them is free, or beside the image, unread."""
+    if value.device.type not in ("cpu", "meta") and value.device != image.device:
+        beside = (
+            "" if image.device.type in ("cpu", "meta") else f" or on the device of image ({image.device})"
+        )
+        fail(ValueError, op, f"{name} must be on the CPU{beside}", value.device)
 
 
 def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core: int) -> None:
     """A parameter of real numbers: ``core`` of them, for all images or for each one."""
-    parameter(op, name, value)
+    parameter(op, name, value, image)
     if value.dtype == torch.bool or value.dtype.is_complex:
         fail(TypeError, op, f"{name} must be real numbers", value.dtype)
     lead = len(value.shape) - len(core)

@@ -25,7 +25,7 @@ from imgops import _fast_path, _rows, _run, _torch_private, sharding
 from imgops._rows import Contract, Function, Gradient, Operator
 from imgops.autocast import DEVICES
 from imgops.autograd import derived
-from imgops.kernels.cuda import host
+from imgops.kernels.cuda import route
 from imgops.vmap import random as random_vmap
 
 
@@ -57,7 +57,7 @@ def operator(
         ``"namespace::name"``, not yet taken.
     kernel : callable
         ``kernel(out, *args)`` fills ``out`` on the CPU; ``kernel(*args)`` where the operator mutates or its
-        size is dynamic. Devices without a kernel of their own use the host fallback.
+        size is dynamic.
     fake : callable
         ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialized output. It runs
         before every call of the kernel. Where the operator mutates it only validates. With
@@ -72,7 +72,9 @@ def operator(
     random : bool
         Whether the operator draws from PyTorch's global generator.
     cuda : callable, optional
-        A native CUDA kernel of the same form; None for the host fallback.
+        A native CUDA kernel of the same form. Where there is none, or it returns ``NotImplemented``, and on
+        every other device, the ``decomposition`` runs on the device; without one, the CPU kernel runs between
+        a copy to the host and one back.
     autograd : imgops.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
         operators: a gradient is recorded of those, and an exported program holds them. None with a
@@ -181,10 +183,9 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
 
 def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
     """Hand the facets to torch.library; return the overload. ``run``: the operator on the CPU."""
-    through_host = _registered(_run.runner(row, _through_host(row), _run.preparation(row)))
-    cuda = _registered(_run.runner(row, row.cuda, _run.preparation(row))) if row.cuda else through_host
+    elsewhere = _registered(_run.runner(row, route.kernel_of(row), _run.preparation(row)))
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
-    tags = [] if row.cuda else [torch.Tag.cudagraph_unsafe]
+    tags = [] if route.stays_on_device(row) else [torch.Tag.cudagraph_unsafe]
     if row.random:
         tags.append(torch.Tag.nondeterministic_seeded)
     if row.contract is Contract.DYNAMIC:
@@ -196,11 +197,11 @@ def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], An
     elif tag is not None:  # then the operator returns nothing, its Python call the buffer
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
     opdef = torch.library.custom_op(
-        row.qualified, through_host, mutates_args=row.mutates, schema=schema, tags=tags
+        row.qualified, elsewhere, mutates_args=row.mutates, schema=schema, tags=tags
     )
     # One device a call: a shared registration cannot be replaced for one device alone.
     opdef.register_kernel("cpu", _registered(run))
-    opdef.register_kernel("cuda", cuda)
+    opdef.register_kernel("cuda", elsewhere)
     with warnings.catch_warnings():
         # The fake that PyTorch makes for in-place and out= operators would let every mistake pass.
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
@@ -236,14 +237,6 @@ def _schema(declared: Function, **options: Any) -> str:
 
 def _tag_argument(tag: str | None) -> dict[str, Any]:
     return {"tags": getattr(torch.Tag, tag)} if tag is not None and _run.TAGGED else {}
-
-
-def _through_host(row: Operator) -> Function:
-    if row.contract.mutates:
-        return host.round_trip_writing(row.kernel, row.mutated_indices)
-    if row.contract is Contract.DYNAMIC:
-        return host.round_trip_returning(row.kernel)
-    return host.round_trip(row.kernel)
 
 
 def _registered(run: Callable[[Sequence[Any]], Any]) -> Function:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 torch.set_num_threads(2)
+if (
+    not torch.cuda.is_available()
+):  # then Triton's interpreter runs the CUDA kernels; Triton looks when imported
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(autouse=True)

@@ -158,6 +158,14 @@ def test_a_chosen_step_costs_nothing_else(photo: Tensor) -> None:
     assert grad[0] > 0 and grad[1] == 0
 
 
+def test_sharpness_may_come_after_other_steps(photo: Tensor) -> None:
+    """It reads the pixels around the one it writes, so it cannot work in place."""
+    found = imgops.color_sequence(
+        photo, torch.tensor([1, 0]), torch.tensor([1.7, 0.6]), "sharpness,brightness"
+    )
+    assert bits_equal(found, imgops.adjust_sharpness(imgops.adjust_brightness(photo, 0.6), 1.7))
+
+
 def test_zero_tensors_have_no_memory() -> None:
     """PyTorch makes them in forward mode; a kernel that reads their memory crashes."""
     zero = torch._efficientzerotensor(3, 6, 7)

@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import MethodType
 
@@ -18,6 +19,7 @@ import imgops
 from imgops import _registry
 from imgops._rows import Contract, Gradient, operators
 from imgops.autograd.derived import Derived
+from imgops.kernels.cuda import route
 
 ROOT = Path(imgops.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -32,7 +34,7 @@ ALLOWED = {
     "autocast": set(),
     "config": set(),
     "fake": {"_check", "_layout", "decomposition"},
-    "kernels": {"_check", "_layout", "_torch_private", "decomposition", "fake"},
+    "kernels": {"_check", "_layout", "_rows", "_torch_private", "decomposition", "fake"},
     "autograd": {"_check", "_torch_private", "decomposition"},
     "decomposition": {"_layout"},
     "vmap": {"_check"},
@@ -66,7 +68,7 @@ ALLOWED = {
     },
     "inverse": {"_check", "_rows", "config", "ops"},
     "transforms": {"", "_subclass", "_torch_private", "decomposition", "kernels", "transforms"},
-    "testing": {"", "_layout", "_rows", "_torch_private"},
+    "testing": {"", "_layout", "_rows", "_torch_private", "kernels"},
     "demo": {"", "_torch_private", "demo"},
     "__main__": {"", "demo"},
     "__init__": {"_registry", "_rows", "autocast", "config", "inverse", "ops", "sharding", "testing", "vmap"},
@@ -178,6 +180,10 @@ def test_facets_share_the_signature(name: str) -> None:
     dynamic = row.contract is Contract.DYNAMIC
     assert names(row.fake) == (["new_size", *schema] if dynamic else schema)
     assert names(row.kernel) == (["out", *schema] if row.contract is Contract.FUNCTIONAL else schema)
+    if row.cuda is not None:
+        pytest.importorskip("triton")
+        cuda = getattr(import_module(row.cuda.__module__), row.cuda.__name__)
+        assert names(cuda) == names(row.kernel)
     if row.decomposition is not None:
         assert names(row.decomposition) == schema
     if row.contract.mutates and row.autograd is not None:
@@ -190,6 +196,8 @@ def test_facets_are_where_their_name_says(name: str) -> None:
     family = row.fake.__module__.rsplit(".", 1)[1]
     assert row.fake.__name__ == row.kernel.__name__ == name
     assert row.kernel.__module__ == f"imgops.kernels.cpu.{family}"
+    if row.cuda is not None:
+        assert (row.cuda.__module__, row.cuda.__name__) == (f"imgops.kernels.cuda.{family}", name)
     if isinstance(getattr(row.autograd, "backward", None), MethodType):
         assert isinstance(row.autograd.backward.__self__, Derived)
     elif isinstance(row.autograd, Gradient):
@@ -206,7 +214,7 @@ def test_facets_are_where_their_name_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(operators()))
 def test_dispatch_table(name: str) -> None:
-    """A kernel for the CPU, one for CUDA, the round trip for every other device, and the tag that it needs."""
+    """A kernel for the CPU, one for CUDA and one for every other device."""
     from imgops._torch_private import has_kernel
 
     for key in ("CPU", "CUDA", "Autograd", "CompositeExplicitAutograd"):
@@ -214,8 +222,15 @@ def test_dispatch_table(name: str) -> None:
     table = torch._C._dispatch_dump_table(f"imgops::{name}")
     for device in ("MPS", "XPU"):
         assert f"{device}: " in table
-    assert torch.Tag.cudagraph_unsafe in getattr(torch.ops.imgops, name).default.tags
     assert torch.Tag.pt2_compliant_tag in getattr(torch.ops.imgops, name).default.tags
+
+
+def test_what_goes_through_the_host() -> None:
+    """The codecs, which have no kernel on a device: nothing else, and only they keep CUDA graphs away."""
+    through_host = {name for name, row in operators().items() if not route.stays_on_device(row)}
+    assert through_host == {"encode_image", "decode_image", "jpeg"}
+    unsafe = torch.Tag.cudagraph_unsafe
+    assert through_host == {n for n in operators() if unsafe in getattr(torch.ops.imgops, n).default.tags}
 
 
 def test_a_name_is_registered_once() -> None:

@@ -90,7 +90,7 @@ def pad_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None
     image, fill, *ctx.padding, ctx.mode = inputs
     ctx.size = image.shape
     ctx.fill_size = None if fill is None else fill.shape
-    ctx.fill_dtype = None if fill is None else fill.dtype
+    ctx.fill_place = {} if fill is None else {"device": fill.device, "dtype": fill.dtype}
 
 
 def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -103,7 +103,7 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         border = grad if ctx.mode == "constant" else zeros(grad, grad.shape)
         border = ops.paste(border, zeros(grad, ctx.size), None, left, top)
         total = border.sum((-2, -1)).sum_to_size(_aligned(ctx.fill_size, grad.ndim - 2))
-        grad_fill = total.reshape(ctx.fill_size).to(device="cpu", dtype=ctx.fill_dtype)
+        grad_fill = total.reshape(ctx.fill_size).to(**ctx.fill_place)
     return grad_image, grad_fill, None, None, None, None, None
 
 

@@ -56,7 +56,7 @@ class Derived:
 
     def jvp(self, ctx: Any, *tangents: Any) -> Tensor:
         wanted = [i for i, tangent in enumerate(tangents[: self.tensors]) if tangent is not None]
-        flat = _flattened([tangents[i] for i in wanted])
+        flat = _flattened([tangents[i] for i in wanted], ctx.saved_tensors[0].device)
         return self.forward_operator(flat, *ctx.saved_tensors, *ctx.rest, wanted)
 
     # The backward operator: (grad, *inputs, wanted) to all gradients in one flat tensor. (Of several tensors
@@ -66,7 +66,7 @@ class Derived:
         *inputs, wanted = args
         with _torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._recorded(inputs, wanted)
-            return _flattened(_grad(out, leaves, grad))
+            return _flattened(_grad(out, leaves, grad), grad.device)
 
     def backward_fake(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
@@ -132,12 +132,13 @@ class Derived:
     def _recorded(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
         """The decomposition of leaves of its own, for a kernel."""
         leaves = [inputs[i].detach().requires_grad_() for i in wanted]
-        plain = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+        device = inputs[0].device  # to which a parameter goes without anybody waiting for it
+        plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]
         return self.decomposition(*_replaced(plain, wanted, leaves)), leaves
 
     def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
-        return _flattened(torch.func.vjp(function, *primals)[1](grad))
+        return _flattened(torch.func.vjp(function, *primals)[1](grad), grad.device)
 
     def _pushed(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
@@ -164,14 +165,15 @@ def _grad(out: Tensor, leaves: Sequence[Tensor], grad: Tensor, **options: Any) -
     return torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True, **options)
 
 
-def _flattened(tensors: Sequence[Tensor]) -> Tensor:
+def _flattened(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
+    """A parameter on the CPU travels with its image."""
     dtype = _widest(tensors)
-    return torch.cat([t.reshape(-1).to(dtype) for t in tensors])
+    return torch.cat([t.reshape(-1).to(device, dtype) for t in tensors])
 
 
 def _unflattened(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     parts = flat.split([x.numel() for x in like])
-    return [p.reshape(x.shape).to(x.dtype) for p, x in zip(parts, like, strict=True)]
+    return [p.reshape(x.shape).to(x.device, x.dtype) for p, x in zip(parts, like, strict=True)]
 
 
 def _placed(values: Sequence[Any], at: Sequence[int], size: int) -> tuple[Any, ...]:

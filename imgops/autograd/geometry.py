@@ -49,7 +49,7 @@ def _pulled(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tu
         uncovered = 1 - ops.remap(one, map, None, *ctx.how)
         total = (grad * uncovered).sum((-2, -1))
         size = (1,) * (total.ndim - fill.ndim) + tuple(fill.shape)
-        grad_fill = total.sum_to_size(size).reshape(fill.shape).to(device="cpu", dtype=fill.dtype)
+        grad_fill = total.sum_to_size(size).reshape(fill.shape).to(device=fill.device, dtype=fill.dtype)
     return grad_image, grad_map, grad_fill
 
 
@@ -112,7 +112,7 @@ def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     grad_matrix = None
     if grad_map is not None:
         grid = _grid(ctx, image)
-        pulled = (_flat(grad_map) @ grid.mT).cpu()
+        pulled = (_flat(grad_map) @ grid.mT).to(matrix.device)
         pulled = torch.cat([pulled, torch.zeros_like(pulled[..., :1, :])], -2)
         inverse = _square(positions.inverse_affine(matrix.double()))
         grad_matrix = _matrix_gradient(pulled, inverse, matrix)
@@ -131,7 +131,7 @@ def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ..
         gx, gy = _flat(grad_map)[..., 0, :], _flat(grad_map)[..., 1, :]
         scale = _reciprocal(inverse.to(image.device) @ grid)
         pulled = torch.stack([gx, gy, -(gx * x + gy * y)], -2) * scale
-        grad_matrix = _matrix_gradient((pulled @ grid.mT).cpu(), inverse, matrix)
+        grad_matrix = _matrix_gradient((pulled @ grid.mT).to(matrix.device), inverse, matrix)
     return grad_image, grad_matrix, grad_fill, None, None, None, None
 
 

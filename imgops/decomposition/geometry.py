@@ -48,14 +48,14 @@ def affine_map(
     matrix: Tensor, height: int, width: int, device: torch.device, interpolation: str = "bilinear"
 ) -> Tensor:
     """Where each pixel of the result lies in the source: ``(..., 2, height, width)``, in double precision."""
-    inverse = inverse_affine(matrix.to(device, torch.float64))
+    inverse = inverse_affine(matrix.to(device, torch.float64, non_blocking=True))
     return _products(inverse, height, width, interpolation)
 
 
 def perspective_map(
     matrix: Tensor, height: int, width: int, device: torch.device, interpolation: str = "bilinear"
 ) -> Tensor:
-    inverse = inverse_perspective(matrix.to(device, torch.float64))
+    inverse = inverse_perspective(matrix.to(device, torch.float64, non_blocking=True))
     u, v, w = _products(inverse, height, width, interpolation).unbind(-3)
     is_finite = w != 0
     divisor = torch.where(is_finite, w, 1)

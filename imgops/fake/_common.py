@@ -29,7 +29,7 @@ def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Ten
 
 def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
     """``fill`` broadcasts to ``(..., C)``: one value, one per channel, or one per sample and channel."""
-    _check.parameter(op, "fill", fill)
+    _check.parameter(op, "fill", fill, image)
     if fill.dtype.is_complex and not image.dtype.is_complex:
         fail(TypeError, op, "fill must be real", fill.dtype)
     if not _check.broadcasts(fill.shape, image.shape[:-2]):

@@ -15,7 +15,7 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     if image.dtype != torch.uint8:
         fail(TypeError, "lut", "image must be uint8", image.dtype)
     _check.pixels("lut", "image", *image.shape[-2:])
-    _check.parameter("lut", "table", table)
+    _check.parameter("lut", "table", table, image)
     whole = table.ndim >= 2 and table.shape[-1] == 256
     if not whole or not _check.broadcasts(table.shape[:-1], image.shape[:-2]):
         must = "table must have 256 values, or (..., 1 or C, 256)"

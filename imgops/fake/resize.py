@@ -117,7 +117,7 @@ def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool)
         return
     if not antialias:
         fail(ValueError, op, "box must be None with antialias=False", "a box")
-    _check.parameter(op, "box", box)
+    _check.parameter(op, "box", box, image)
     if box.dtype != torch.float64:
         fail(TypeError, op, "box must be float64", box.dtype)
     right_size = box.ndim >= 1 and box.shape[-1] == 4

@@ -8,6 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import color as cpu
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
 @operator(
     "imgops::adjust_brightness",
     kernel=cpu.adjust_brightness,
+    cuda=cuda.kernel("color.adjust_brightness"),
     fake=fake.adjust_brightness,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -35,6 +37,7 @@ def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_contrast",
     kernel=cpu.adjust_contrast,
+    cuda=cuda.kernel("color.adjust_contrast"),
     fake=fake.adjust_contrast,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -46,6 +49,7 @@ def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_saturation",
     kernel=cpu.adjust_saturation,
+    cuda=cuda.kernel("color.adjust_saturation"),
     fake=fake.adjust_saturation,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -57,6 +61,7 @@ def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_hue",
     kernel=cpu.adjust_hue,
+    cuda=cuda.kernel("color.adjust_hue"),
     fake=fake.adjust_hue,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -68,6 +73,7 @@ def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::grayscale",
     kernel=cpu.grayscale,
+    cuda=cuda.kernel("color.grayscale"),
     fake=fake.grayscale,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -79,6 +85,7 @@ def _grayscale(image: Tensor, channels: int) -> Tensor: ...
 @operator(
     "imgops::color_matrix",
     kernel=cpu.color_matrix,
+    cuda=cuda.kernel("color.color_matrix"),
     fake=fake.color_matrix,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -90,6 +97,7 @@ def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
 @operator(
     "imgops::color_sequence",
     kernel=cpu.color_sequence,
+    cuda=cuda.kernel("color.color_sequence"),
     fake=fake.color_sequence,
     vmap=vmap.leading(3, 1, 1),
     sharding=sharding.leading(3, 1, 1),

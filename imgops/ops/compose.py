@@ -16,6 +16,7 @@ from imgops.autograd import compose as autograd
 from imgops.config import Crop, Pad, Paste
 from imgops.decomposition import compose as decomposition
 from imgops.fake import compose as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import compose as cpu
 
 __all__ = ["crop", "pad", "paste"]
@@ -24,6 +25,7 @@ __all__ = ["crop", "pad", "paste"]
 @operator(
     "imgops::crop",
     kernel=cpu.crop,
+    cuda=cuda.kernel("compose.crop"),
     fake=fake.crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
     vmap=vmap.leading(3),
@@ -37,6 +39,7 @@ def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor
 @operator(
     "imgops::paste",
     kernel=cpu.paste,
+    cuda=cuda.kernel("compose.paste"),
     fake=fake.paste,
     autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
     vmap=vmap.leading(3, 3, 3),
@@ -51,6 +54,7 @@ def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
 @operator(
     "imgops::pad",
     kernel=cpu.pad,
+    cuda=cuda.kernel("compose.pad"),
     fake=fake.pad,
     autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
     vmap=vmap.leading(3, 1),
@@ -66,6 +70,7 @@ def _pad(
 @operator(
     "imgops::pad_adjoint",
     kernel=cpu.pad_adjoint,
+    cuda=cuda.kernel("compose.pad_adjoint"),
     fake=fake.pad_adjoint,
     autograd=Gradient(
         autograd.pad_adjoint_setup_context,

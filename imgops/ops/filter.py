@@ -10,6 +10,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import filter as cpu
 
 __all__ = ["adjust_sharpness", "filter2d", "gaussian_blur", "median_blur"]
@@ -18,6 +19,7 @@ __all__ = ["adjust_sharpness", "filter2d", "gaussian_blur", "median_blur"]
 @operator(
     "imgops::gaussian_blur",
     kernel=cpu.gaussian_blur,
+    cuda=cuda.kernel("filter.gaussian_blur"),
     fake=fake.gaussian_blur,
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
@@ -40,6 +42,7 @@ def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...
 @operator(
     "imgops::filter2d",
     kernel=cpu.filter2d,
+    cuda=cuda.kernel("filter.filter2d"),
     fake=fake.filter2d,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -51,6 +54,7 @@ def _filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 @operator(
     "imgops::adjust_sharpness",
     kernel=cpu.adjust_sharpness,
+    cuda=cuda.kernel("filter.adjust_sharpness"),
     fake=fake.adjust_sharpness,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),

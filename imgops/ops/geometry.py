@@ -13,6 +13,7 @@ from imgops._rows import Gradient
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops.compose import fill_tensor
 
@@ -22,6 +23,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 @operator(
     "imgops::warp_affine",
     kernel=cpu.warp_affine,
+    cuda=cuda.kernel("geometry.warp_affine"),
     fake=fake.warp_affine,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_affine_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -44,6 +46,7 @@ def _warp_affine(
 @operator(
     "imgops::warp_perspective",
     kernel=cpu.warp_perspective,
+    cuda=cuda.kernel("geometry.warp_perspective"),
     fake=fake.warp_perspective,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_perspective_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -66,6 +69,7 @@ def _warp_perspective(
 @operator(
     "imgops::remap",
     kernel=cpu.remap,
+    cuda=cuda.kernel("geometry.remap"),
     fake=fake.remap,
     autograd=Gradient(autograd.remap_setup_context, autograd.remap_backward),
     vmap=vmap.leading(3, 3, 1),
@@ -80,6 +84,7 @@ def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, 
 @operator(
     "imgops::remap_adjoint",
     kernel=cpu.remap_adjoint,
+    cuda=cuda.kernel("geometry.remap_adjoint"),
     fake=fake.remap_adjoint,
     autograd=Gradient(autograd.remap_adjoint_setup_context, autograd.remap_adjoint_backward),
     vmap=vmap.leading(3, 3),
@@ -96,6 +101,7 @@ def _remap_adjoint(
 @operator(
     "imgops::remap_grad_map",
     kernel=cpu.remap_grad_map,
+    cuda=cuda.kernel("geometry.remap_grad_map"),
     fake=fake.remap_grad_map,
     vmap=vmap.leading(3, 3, 3, 1),
     sharding=sharding.leading(3, 3, 3, 1),

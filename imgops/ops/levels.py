@@ -8,6 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import levels as cpu
 
 __all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posterize", "solarize"]
@@ -16,6 +17,7 @@ __all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posteri
 @operator(
     "imgops::adjust_gamma",
     kernel=cpu.adjust_gamma,
+    cuda=cuda.kernel("levels.adjust_gamma"),
     fake=fake.adjust_gamma,
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
@@ -27,6 +29,7 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
 @operator(
     "imgops::posterize",
     kernel=cpu.posterize,
+    cuda=cuda.kernel("levels.posterize"),
     fake=fake.posterize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -38,6 +41,7 @@ def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 @operator(
     "imgops::solarize",
     kernel=cpu.solarize,
+    cuda=cuda.kernel("levels.solarize"),
     fake=fake.solarize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -49,6 +53,7 @@ def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
 @operator(
     "imgops::autocontrast",
     kernel=cpu.autocontrast,
+    cuda=cuda.kernel("levels.autocontrast"),
     fake=fake.autocontrast,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -60,6 +65,7 @@ def _autocontrast(image: Tensor) -> Tensor: ...
 @operator(
     "imgops::equalize",
     kernel=cpu.equalize,
+    cuda=cuda.kernel("levels.equalize"),
     fake=fake.equalize,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -71,6 +77,7 @@ def _equalize(image: Tensor) -> Tensor: ...
 @operator(
     "imgops::lut",
     kernel=cpu.lut,
+    cuda=cuda.kernel("levels.lut"),
     fake=fake.lut,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),

@@ -11,6 +11,7 @@ from imgops._registry import operator
 from imgops.decomposition import mix as decomposition
 from imgops.decomposition._saturate import saturated
 from imgops.fake import mix as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import mix as cpu
 from imgops.ops.compose import values_tensor
 
@@ -20,6 +21,7 @@ __all__ = ["blend", "erase"]
 @operator(
     "imgops::erase",
     kernel=cpu.erase,
+    cuda=cuda.kernel("mix.erase"),
     fake=fake.erase,
     vmap=vmap.leading(3, 3, 1),
     sharding=sharding.leading(3, 3, 1),
@@ -31,6 +33,7 @@ def _erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor: ...
 @operator(
     "imgops::blend",
     kernel=cpu.blend,
+    cuda=cuda.kernel("mix.blend"),
     fake=fake.blend,
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),

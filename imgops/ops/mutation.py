@@ -11,6 +11,7 @@ from imgops._registry import operator
 from imgops.autograd import mutation as autograd
 from imgops.config import Paste
 from imgops.fake import mutation as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import mutation as cpu
 from imgops.ops.compose import broadcast, paste_arguments
 
@@ -20,6 +21,7 @@ __all__ = ["accumulate", "paste_", "paste_out"]
 @operator(
     "imgops::paste_",
     kernel=cpu.paste_,
+    cuda=cuda.kernel("mutation.paste_"),
     fake=fake.paste_,
     mutates=["image"],
     autograd=autograd.paste_,
@@ -32,6 +34,7 @@ def _paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: 
 @operator(
     "imgops::paste_out",
     kernel=cpu.paste_out,
+    cuda=cuda.kernel("mutation.paste_out"),
     fake=fake.paste_out,
     mutates=["out"],
     autograd=autograd.paste_out,
@@ -44,6 +47,7 @@ def _paste_out(
 @operator(
     "imgops::accumulate",
     kernel=cpu.accumulate,
+    cuda=cuda.kernel("mutation.accumulate"),
     fake=fake.accumulate,
     mutates=["total", "count"],
     autograd=autograd.accumulate,

@@ -15,6 +15,7 @@ from imgops.autograd import resize as autograd
 from imgops.config import Resize
 from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import resize as cpu
 
 __all__ = ["resize", "resize_out", "resized_crop"]
@@ -23,6 +24,7 @@ __all__ = ["resize", "resize_out", "resized_crop"]
 @operator(
     "imgops::resize",
     kernel=cpu.resize,
+    cuda=cuda.kernel("resize.resize"),
     fake=fake.resize,
     autograd=Gradient(autograd.setup_context, autograd.resize_backward, autograd.resize_jvp),
     vmap=vmap.leading(3, 1),
@@ -39,6 +41,7 @@ def _resize(
 @operator(
     "imgops::resize_adjoint",
     kernel=cpu.resize_adjoint,
+    cuda=cuda.kernel("resize.resize_adjoint"),
     fake=fake.resize_adjoint,
     autograd=Gradient(autograd.setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp),
     vmap=vmap.leading(3, 1),
@@ -55,6 +58,7 @@ def _resize_adjoint(
 @operator(
     "imgops::resized_crop",
     kernel=cpu.resized_crop,
+    cuda=cuda.kernel("resize.resized_crop"),
     fake=fake.resized_crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.resized_crop_backward, autograd.resized_crop_jvp),
     vmap=vmap.leading(3, 1),
@@ -71,6 +75,7 @@ def _resized_crop(
 @operator(
     "imgops::resized_crop_adjoint",
     kernel=cpu.resized_crop_adjoint,
+    cuda=cuda.kernel("resize.resized_crop_adjoint"),
     fake=fake.resized_crop_adjoint,
     autograd=Gradient(
         autograd.crop_setup_context, autograd.resized_crop_adjoint_backward, autograd.resized_crop_adjoint_jvp
@@ -89,6 +94,7 @@ def _resized_crop_adjoint(
 @operator(
     "imgops::resize_out",
     kernel=cpu.resize_out,
+    cuda=cuda.kernel("resize.resize_out"),
     fake=fake.resize_out,
     mutates=["out"],
     autograd=autograd.resize_out,

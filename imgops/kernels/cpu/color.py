@@ -183,6 +183,8 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         if pending:
             native.sequence(out, source, pending)
             source, pending = out, []
+        if source is out and names[which] == "sharpness":  # which looks at pixels around the one it writes
+            source = out.clone()
         kernel, takes_amount = _STEPS[names[which]]
         amount = (torch.tensor(amounts[which], dtype=torch.float64),) if takes_amount else ()
         kernel(out, source, *amount)

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout
+from imgops import _layout
 from imgops.decomposition._borders import folded
 from imgops.decomposition._saturate import saturated
+from imgops.kernels import _values
 from imgops.kernels.cpu import _pil
 from imgops.kernels.cpu._opencv import BORDERS
 
@@ -224,14 +225,8 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
 
 def saturate(op: str, fill: Tensor, dtype: torch.dtype) -> Tensor:
     """``fill`` in another dtype as OpenCV casts it, which knows no integer for what is not finite."""
-    fill = fill.detach()
-    if fill.dtype.is_floating_point and not (
-        dtype.is_floating_point or dtype.is_complex or dtype == torch.bool
-    ):
-        for value in fill.flatten().tolist():
-            if not math.isfinite(value):
-                _check.fail(ValueError, op, f"fill must be finite for {dtype}", value)
-    return saturated(fill, dtype)
+    _values.finite_fill(op, fill, dtype)
+    return saturated(fill.detach(), dtype)
 
 
 def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:

@@ -16,8 +16,8 @@ import torch
 from PIL import ImageEnhance
 from torch import Tensor
 
-from imgops import _check
 from imgops.decomposition import filter as formula
+from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv, _pil, native
 from imgops.kernels.cpu._common import (
     HALF,
@@ -32,9 +32,7 @@ _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
-    for pair in sigma.detach().reshape(-1, 2).tolist():
-        if not (pair[0] >= 0 and pair[1] >= 0):
-            _check.fail(ValueError, "gaussian_blur", "sigma must not be negative", tuple(pair))
+    _values.sigma(sigma)
     levels = image.dtype == torch.uint8
 
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:

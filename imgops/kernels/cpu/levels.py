@@ -6,7 +6,6 @@ left, and all where the native module was not built, is the decomposition, run b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import cv2
@@ -15,8 +14,9 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from imgops import _check, _layout, _torch_private
+from imgops import _layout, _torch_private
 from imgops.decomposition import levels as formula
+from imgops.kernels import _values
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
 
@@ -46,10 +46,7 @@ def _posterized(image: Image.Image, bits: float) -> Image.Image:
 
 @_pil.like(_posterized, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
-    if bits.dtype.is_floating_point:
-        for value in bits.flatten().tolist():
-            if not math.isfinite(value):
-                _check.fail(ValueError, "posterize", "bits must be finite", value)
+    _values.finite_bits(bits)
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _layout
+from imgops.kernels import _values
 from imgops.kernels.cpu import _resample, _tables, _threads
 from imgops.kernels.cpu._common import HALF
 from imgops.kernels.cpu._opencv import INTERPOLATIONS
@@ -188,9 +189,7 @@ def _each_region(
         work(out, image, (0.0, 0.0, float(width), float(height)))
         return
     batch = image.shape[:-3]
-    regions = box.detach().reshape(-1, 4).tolist()
-    for region in regions:
-        _check.region(op, region, height, width)
+    regions = _values.regions(op, box, height, width)
     if len(regions) == 1:
         work(out, image, tuple(regions[0]))
         return

@@ -1,1 +1,57 @@
-"""The host fallback, for CUDA and every other device without kernels of its own."""
+"""Kernels for CUDA, in Triton: the same families, names and arguments as in ``kernels/cpu``.
+
+Triton is imported when the first of them runs. Where it is missing, or cannot run on the device, an operator's
+decomposition computes the same on the device. A kernel returns ``NotImplemented`` for what it leaves to that too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from imgops._rows import Function
+from imgops.kernels.cuda import _parameters
+
+
+def kernel(path: str) -> Function:
+    """The kernel ``"family.name"``, of ``(out, *args)`` or, where the operator mutates, of ``(*args)``.
+
+    Parameters on the CPU are on the device when the kernel gets them.
+    """
+    family, _, name = path.partition(".")
+
+    def run(*args: Any) -> Any:
+        device = args[0].device
+        if not runs_on(device):
+            return NotImplemented
+        work = getattr(import_module(f"imgops.kernels.cuda.{family}"), name)
+        args = _parameters.on_device(device, args)
+        if device.type != "cuda":  # the interpreter, on the CPU
+            return work(*args)
+        with torch.cuda.device(device):
+            return work(*args)
+
+    run.__name__ = run.__qualname__ = name
+    run.__module__ = f"{__name__}.{family}"
+    return run
+
+
+@cache
+def runs_on(device: torch.device) -> bool:
+    """Whether Triton can run kernels on a device; tried once. On the CPU its interpreter may."""
+    try:
+        from imgops.kernels.cuda import _launch
+    except ImportError:  # there is no Triton for this system
+        return False
+    if device.type == "cpu":
+        return _launch.INTERPRETED
+    try:
+        with torch.cuda.device(device):
+            return _launch.probe(device)
+    except Exception as error:  # an old driver, a device too old: whatever it is, ATen still computes
+        warnings.warn(f"imgops: Triton does not run on {device}, ATen does the work: {error}", stacklevel=2)
+        return False

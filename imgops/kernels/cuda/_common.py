@@ -1,0 +1,173 @@
+"""What the Triton kernels share: images as ``(N, C, H, W)`` with any strides, and small functions for kernels.
+
+A kernel goes over its output in the order of memory. A tile is some rows, of planes or of interleaved frames, by
+some columns; which image, channel and pixel they are is divided out once for a row and once for a column.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from imgops import _layout
+from imgops.kernels.cuda import _launch
+from imgops.kernels.cuda._launch import inlined
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+#: What kernels compute with: float64 is left to ATen.
+PIXELS = (torch.uint8, *FLOATS)
+
+
+def batch(image: Tensor) -> Tensor:
+    """``(N, C, H, W)``, a view where the strides allow one."""
+    image = image.detach()
+    if image.ndim == 4:
+        return image
+    return image.reshape(math.prod(image.shape[:-3]), *image.shape[-3:])
+
+
+def written(out: Tensor) -> Tensor:
+    """The same of what is written to, whose leading dimensions are those of an output."""
+    return out.detach().view(math.prod(out.shape[:-3]), *out.shape[-3:])
+
+
+def per_image(value: Tensor, image: Tensor, core: int, dtype: torch.dtype) -> tuple[Tensor, int]:
+    """A parameter of ``core`` dimensions as contiguous rows, and from image to image how far its numbers are."""
+    value = value.detach().to(dtype)
+    own = value.shape[value.ndim - core :]
+    lead = value.shape[: value.ndim - core]
+    if lead.numel() == 1:
+        return value.reshape(own).contiguous(), 0
+    every = value.expand(*image.shape[:-3], *own)
+    return every.reshape(-1, *own).contiguous(), math.prod(own)
+
+
+def has_carrier(image: Tensor) -> bool:
+    """Whether an integer has as many bits as a value of an image."""
+    return image.element_size() <= 8
+
+
+def carrier(image: Tensor) -> Tensor:
+    """The bits of an image as integers."""
+    return _layout.bits(image)
+
+
+def rows_of(out: Tensor) -> tuple[bool, int, int]:
+    """Whether ``(N, C, H, W)`` is interleaved, how many rows it has in memory, and how long they are."""
+    n, c, h, w = out.shape
+    interleaved = _layout.is_interleaved(out)
+    return (True, n * h, w * c) if interleaved else (False, n * c * h, w)
+
+
+def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any], int]:
+    """The constants of a kernel that goes over ``out`` tile by tile, and how many programs it takes."""
+    interleaved, rows, length = rows_of(out)
+    height, width = _launch.tile(length, values, widest)
+    constants = {"INTERLEAVED": interleaved, "ROWS": height, "COLUMNS": width}
+    return constants, _launch.blocks((rows, height), (length, width))
+
+
+@inlined
+def tile_of(
+    program,
+    channels,
+    height,
+    width,
+    images,
+    INTERLEAVED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Image, channel, row and column of a tile's pixels, as ``(ROWS, 1)`` or ``(1, COLUMNS)``; what lies inside."""
+    length = width * channels if INTERLEAVED else width
+    across = (length + COLUMNS - 1) // COLUMNS
+    row = (program // across) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = (program % across) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    if INTERLEAVED:
+        y, n = row % height, row // height
+        x, c = column // channels, column % channels
+        rows = images * height
+    else:
+        y, plane = row % height, row // height
+        c, n = plane % channels, plane // channels
+        x = column
+        rows = images * channels * height
+    return n.to(tl.int64), c, y, x, (row < rows) & (column < length)
+
+
+@inlined
+def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr):
+    """Where a pixel is: what rows have in common is added once for a row, likewise for columns."""
+    c, y, x = c.to(tl.int64), y.to(tl.int64), x.to(tl.int64)
+    if INTERLEAVED:
+        at = (n * step_n + y * step_y) + (c * step_c + x * step_x)
+    else:
+        at = (n * step_n + c * step_c + y * step_y) + x * step_x
+    return at
+
+
+@inlined
+def folded(i, size, MODE: tl.constexpr):
+    """The pixel that a border shows at each of the positions ``i``."""
+    if MODE == "edge":
+        at = tl.minimum(tl.maximum(i, 0), size - 1)
+    elif MODE == "wrap":
+        at = modulo(i, size)
+    elif MODE == "symmetric":
+        at = modulo(i, 2 * size)
+        at = tl.minimum(at, 2 * size - 1 - at)
+    else:
+        period = tl.maximum(2 * size - 2, 1)
+        at = modulo(i, period)
+        at = tl.minimum(at, period - at)
+    return at
+
+
+@inlined
+def modulo(i, size):
+    """Never negative; a division of Triton rounds towards 0."""
+    rest = i % size
+    return tl.where(rest < 0, rest + size, rest)
+
+
+@inlined
+def rounded(x):
+    """Half to even, by operations that the device and the interpreter have alike."""
+    low = tl.floor(x)
+    above = x - low
+    odd = low * 0.5 != tl.floor(low * 0.5)
+    return tl.where((above > 0.5) | ((above == 0.5) & odd), low + 1, low)
+
+
+@inlined
+def level(x):
+    """A float as one of 256 levels, truncated; NaN is 0."""
+    held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0)
+    return held.to(tl.int32).to(tl.uint8)
+
+
+@inlined
+def unit(x):
+    """Clamped to [0, 1]; NaN stays."""
+    return tl.where(x < 0, 0.0, tl.where(x > 1, 1.0, x))
+
+
+def _converted(value, to: tl.constexpr):
+    """A float as another one, rounded once, half to even."""
+    return value.to(to)
+
+
+def _converted_by_bits(value, to):
+    """For the interpreter, whose bfloat16 is cut off instead of rounded."""
+    if to != tl.bfloat16:
+        return value.to(to)
+    bits = value.to(tl.int32, bitcast=True)
+    bits = tl.where(value == value, bits + 0x7FFF + ((bits >> 16) & 1), bits | 0x400000)
+    return (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
+
+
+converted = _converted_by_bits if _launch.INTERPRETED else inlined(_converted)

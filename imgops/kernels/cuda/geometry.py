@@ -1,0 +1,257 @@
+"""CUDA kernels of the warps: a position is found once for all channels, and nothing is stored but the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from imgops.decomposition._saturate import saturated
+from imgops.kernels.cuda._common import (
+    FLOATS,
+    PIXELS,
+    batch,
+    carrier,
+    grid_of,
+    has_carrier,
+    offset,
+    per_image,
+    tile_of,
+    written,
+)
+from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._sampled import sample_kernel
+from imgops.kernels.cuda._sampling import around_position, picked, pixel_at, shown, slopes, weights
+
+_TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+
+
+def warp_affine(
+    out: Tensor,
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Any:
+    where, step = per_image(matrix, image, 2, torch.float64)
+    return _sample("affine", out, image, where, (step, 0, 0, 0), fill, interpolation, border)
+
+
+def warp_perspective(
+    out: Tensor,
+    image: Tensor,
+    matrix: Tensor,
+    fill: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    border: str,
+) -> Any:
+    where, step = per_image(matrix, image, 2, torch.float64)
+    return _sample("perspective", out, image, where, (step, 0, 0, 0), fill, interpolation, border)
+
+
+def remap(
+    out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+) -> Any:
+    where = batch(map)
+    return _sample("map", out, image, where, where.stride(), fill, interpolation, border)
+
+
+def _sample(
+    kind: str,
+    out: Tensor,
+    image: Tensor,
+    where: Tensor,
+    steps: Any,
+    fill: Tensor | None,
+    interpolation: str,
+    border: str,
+) -> Any:
+    moves = interpolation == "nearest"
+    if (not has_carrier(image) or image.dtype.is_complex) if moves else image.dtype not in PIXELS:
+        return NotImplemented
+    target, source = written(out), batch(image)
+    color, color_steps = _color(fill, image, border)
+    if moves:
+        target, source, color = carrier(target), carrier(source), carrier(color)
+    constants, programs = grid_of(target[:, :1], 1024, 256)
+    constants["INTERLEAVED"] = False
+    launch(
+        sample_kernel,
+        programs,
+        target,
+        source,
+        where,
+        color,
+        *steps,
+        *color_steps,
+        *target.shape,
+        *source.shape[-2:],
+        *target.stride(),
+        *source.stride(),
+        KIND=kind,
+        TAPS=_TAPS[interpolation],
+        BORDER=border,
+        FILLS=fill is not None and border == "constant",
+        **constants,
+    )
+    return None
+
+
+def _color(fill: Tensor | None, image: Tensor, border: str) -> tuple[Tensor, tuple[int, ...]]:
+    """What lies outside, for each image and channel, in the image's type; and the steps between."""
+    if fill is None or border != "constant":
+        return image.new_empty((1,)), (0, 0)
+    values = saturated(fill.detach(), image.dtype).expand(*image.shape[:-2])
+    values = values.reshape(batch(image).shape[:2]).contiguous()
+    return values, values.stride()
+
+
+def remap_adjoint(
+    out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+) -> Any:
+    """Sums in the order of chance; where PyTorch is told to be deterministic, ATen adds."""
+    if grad.dtype not in FLOATS or torch.are_deterministic_algorithms_enabled():
+        return NotImplemented
+    target = written(out)
+    total = target if out.dtype == torch.float32 else torch.empty_like(target, dtype=torch.float32)
+    total.zero_()
+    values, where = batch(grad), batch(map)
+    constants, programs = grid_of(values[:, :1], 1024, 256)
+    constants["INTERLEAVED"] = False
+    launch(
+        _adjoint_kernel,
+        programs,
+        total,
+        values,
+        where,
+        *where.stride(),
+        *values.shape,
+        *total.shape[-2:],
+        *total.stride(),
+        *values.stride(),
+        TAPS=_TAPS[interpolation],
+        BORDER=border,
+        **constants,
+    )
+    if total is not target:
+        target.copy_(total)
+    return None
+
+
+@triton.jit
+def _adjoint_kernel(
+    out, grad, where, where_n, where_c, where_y, where_x, images, channels, height, width, out_height, out_width,
+    out_n, out_c, out_y, out_x, grad_n, grad_c, grad_y, grad_x,
+    TAPS: tl.constexpr, BORDER: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
+    at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
+    u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
+    left, top, fx, fy = around_position(u, v, out_height, out_width, TAPS, BORDER)
+    x0, x1, x2, x3 = weights(fx, TAPS)
+    y0, y1, y2, y3 = weights(fy, TAPS)
+    values = grad + offset(n, zero, y, x, grad_n, grad_c, grad_y, grad_x, INTERLEAVED)
+    for j in tl.static_range(TAPS):
+        at_y, has_y = shown(top + j, out_height, BORDER)
+        for i in tl.static_range(TAPS):
+            at_x, has_x = shown(left + i, out_width, BORDER)
+            has = inside & has_y & has_x
+            share = picked(j, y0, y1, y2, y3) * picked(i, x0, x1, x2, x3)
+            to = out + n * out_n + at_y.to(tl.int64) * out_y + at_x.to(tl.int64) * out_x
+            for c in range(channels):
+                value = tl.load(values + c * grad_c, mask=has, other=0).to(tl.float32)
+                tl.atomic_add(to + c * out_c, value * share, mask=has, sem="relaxed")
+
+
+def remap_grad_map(
+    out: Tensor,
+    grad: Tensor,
+    image: Tensor,
+    map: Tensor,
+    fill: Tensor | None,
+    interpolation: str,
+    border: str,
+) -> Any:
+    if image.dtype not in PIXELS or grad.dtype not in PIXELS:
+        return NotImplemented
+    if interpolation == "nearest":
+        out.zero_()
+        return None
+    target, values, source, where = written(out), batch(grad), batch(image), batch(map)
+    color, color_steps = _color(fill, image, border)
+    constants, programs = grid_of(target[:, :1], 1024, 256)
+    launch(
+        _slope_kernel,
+        programs,
+        *(target, values, source, where, color),
+        *color_steps,
+        values.shape[0],
+        *values.shape[1:],
+        *source.shape[-2:],
+        *target.stride(),
+        *values.stride(),
+        *source.stride(),
+        *where.stride(),
+        TAPS=_TAPS[interpolation],
+        BORDER=border,
+        FILLS=fill is not None and border == "constant",
+        **constants,
+    )
+    return None
+
+
+@triton.jit
+def _slope_kernel(
+    out, grad, image, where, color, color_n, color_c, images, channels, height, width, image_height, image_width,
+    out_n, out_c, out_y, out_x, grad_n, grad_c, grad_y, grad_x,
+    image_n, image_c, image_y, image_x, where_n, where_c, where_y, where_x,
+    TAPS: tl.constexpr, BORDER: tl.constexpr, FILLS: tl.constexpr,
+    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
+    at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
+    u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
+    left, top, fx, fy = around_position(u, v, image_height, image_width, TAPS, BORDER)
+    x0, x1, x2, x3 = weights(fx, TAPS)
+    y0, y1, y2, y3 = weights(fy, TAPS)
+    dx0, dx1, dx2, dx3 = slopes(fx, TAPS)
+    dy0, dy1, dy2, dy3 = slopes(fy, TAPS)
+    towards_x, towards_y = fx * 0, fx * 0
+    values = grad + offset(n, zero, y, x, grad_n, grad_c, grad_y, grad_x, INTERLEAVED)
+    for c in range(channels):
+        pulled = tl.load(values + c * grad_c, mask=inside, other=0).to(tl.float32)
+        around = tl.full((1, 1), 0, tl.float32)
+        if FILLS:
+            around = tl.load(color + n * color_n + c * color_c, mask=n < images, other=0).to(tl.float32)
+        plane = image + n * image_n + c * image_c
+        along_x, along_y = fx * 0, fx * 0
+        for j in tl.static_range(TAPS):
+            wy, sy = picked(j, y0, y1, y2, y3), picked(j, dy0, dy1, dy2, dy3)
+            for i in tl.static_range(TAPS):
+                pixel = pixel_at(
+                    plane,
+                    top + j,
+                    left + i,
+                    image_height,
+                    image_width,
+                    image_y,
+                    image_x,
+                    inside,
+                    around,
+                    BORDER,
+                )
+                along_x += pixel * (picked(i, dx0, dx1, dx2, dx3) * wy)
+                along_y += pixel * (picked(i, x0, x1, x2, x3) * sy)
+        towards_x += pulled * along_x
+        towards_y += pulled * along_y
+    to = out + offset(n, zero, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
+    tl.store(to, towards_x.to(out.dtype.element_ty), mask=inside)
+    tl.store(to + out_c, towards_y.to(out.dtype.element_ty), mask=inside)

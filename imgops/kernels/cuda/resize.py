@@ -1,0 +1,364 @@
+"""CUDA kernels of resize, resized_crop and their adjoints: both passes in one kernel, a box for each image.
+
+A program makes a tile of the output. It goes over the rows that the tile is made of, resamples one along x, rounds it
+as PIL does between its passes, and adds it to every row of the tile that it belongs to: the middle image is never
+stored, not even in shared memory, and each pixel of the source comes from memory about once.
+
+==========  ===================================================  ===========================================
+dtype       antialias=True (PIL)                                 antialias=False (OpenCV)
+==========  ===================================================  ===========================================
+uint8       PIL's integers, in PIL's order of passes             OpenCV's integers; bicubic in float32
+floats      float32, rounded once                                float32, rounded once
+any         nearest: the pixels that PIL takes                   the pixels that OpenCV takes
+==========  ===================================================  ===========================================
+
+float64 is left to ATen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import PIL
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from imgops import _layout
+from imgops.decomposition import _weights
+from imgops.kernels.cpu import _tables as host_tables
+from imgops.kernels.cuda import _area, _opencv, _tables
+from imgops.kernels.cuda._common import (
+    FLOATS,
+    batch,
+    carrier,
+    converted,
+    grid_of,
+    has_carrier,
+    offset,
+    per_image,
+    tile_of,
+    written,
+)
+from imgops.kernels.cuda._launch import blocks, inlined, launch, tile
+from imgops.kernels.cuda._tables import Region, Table
+
+_PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
+#: Rows of a tile: more of them resample fewer rows twice, fewer of them multiply by fewer zeros.
+_ROWS = 16
+
+
+def resize(
+    out: Tensor,
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+) -> Any:
+    boxes = None if box is None else per_image(box, image, 1, torch.float64)[0].reshape(-1, 4)
+    return _resized(out, image, boxes, interpolation, antialias)
+
+
+def resized_crop(
+    out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Any:
+    every = per_image(boxes, image, 1, torch.int64)[0].reshape(-1, 4)
+    return _resized(out, image, every, interpolation, antialias)
+
+
+def resize_out(
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    out: Tensor,
+) -> Any:
+    try:
+        written(out)
+    except RuntimeError:  # leading dimensions that no stride joins
+        return NotImplemented
+    return resize(out, image, box, height, width, interpolation, antialias)
+
+
+def resize_adjoint(
+    out: Tensor,
+    grad: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+) -> Any:
+    boxes = None if box is None else per_image(box, grad, 1, torch.float64)[0].reshape(-1, 4)
+    return _adjoint(out, grad, boxes, interpolation, antialias)
+
+
+def resized_crop_adjoint(
+    out: Tensor, grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Any:
+    every = per_image(boxes, grad, 1, torch.int64)[0].reshape(-1, 4)
+    return _adjoint(out, grad, every, interpolation, antialias)
+
+
+def _regions(size: Any, boxes: Tensor | None) -> tuple[Region, Region]:
+    return Region(size[0], boxes, 1), Region(size[1], boxes, 0)
+
+
+def _resized(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
+    regions, size = _regions(image.shape[-2:], boxes), out.shape[-2:]
+    if out.numel() == 0:
+        return None
+    if name == "nearest":
+        return _taken(out, image, regions, antialias)
+    levels = image.dtype == torch.uint8
+    if not levels and image.dtype not in FLOATS:
+        return NotImplemented
+    target, source, device = written(out), batch(image), image.device
+    if antialias:
+        rows, columns = (
+            _tables.pil(name, r, n, device, levels=levels) for r, n in zip(regions, size, strict=True)
+        )
+        _resample(target, source, rows, columns, boxes)
+    elif name == "area" and _shrinks(image.shape[-2:], size):
+        if levels:
+            _area.levels(target, source)
+        else:
+            _resample(target, source, *_area_tables(image.shape[-2:], size, device))
+    elif levels:
+        kind = "real" if name == "bicubic" else "levels"
+        rows, columns = (
+            _tables.opencv(name, r, n, device, kind=kind) for r, n in zip(regions, size, strict=True)
+        )
+        _opencv.levels(target, source, rows, columns, boxes, name)
+    else:
+        _resample(target, source, *_bands(name, regions, size, device))
+    return None
+
+
+def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
+    """The transpose: each pixel gathers what it was given to, so nothing is added in an order of chance."""
+    regions, size, device = _regions(out.shape[-2:], boxes), grad.shape[-2:], grad.device
+    if grad.dtype not in FLOATS:
+        return NotImplemented
+    if out.numel() == 0:
+        return None
+    if name == "nearest":
+        tables = tuple(_of_taken(r, n, device, antialias) for r, n in zip(regions, size, strict=True))
+    elif antialias:
+        tables = tuple(
+            _tables.pil(name, r, n, device, levels=False) for r, n in zip(regions, size, strict=True)
+        )
+    elif name == "area" and _shrinks(out.shape[-2:], size):
+        tables = _area_tables(out.shape[-2:], size, device)
+    else:
+        tables = _bands(name, regions, size, device)
+    rows, columns = (t.transposed(n) for t, n in zip(tables, out.shape[-2:], strict=True))
+    _resample(written(out), batch(grad), rows, columns)
+    return None
+
+
+def _shrinks(source: Any, size: Any) -> bool:
+    return bool(source[0] >= size[0] and source[1] >= size[1])
+
+
+def _area_tables(source: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
+    rows, columns = (
+        _tables.of_host(host_tables.opencv("area", n, m, True), device)
+        for n, m in zip(source, size, strict=True)
+    )
+    return rows, columns
+
+
+def _bands(name: str, regions: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
+    rows, columns = (
+        _tables.opencv(name, r, n, device, kind="bands") for r, n in zip(regions, size, strict=True)
+    )
+    return rows, columns
+
+
+def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> Table:
+    """The nearest filter as a table with a weight of 1; at its end a box without extent takes nothing."""
+    index, step = _tables.nearest(region, out, device, by_pil=by_pil)
+    taken = index >= 0
+    first = torch.where(taken, index, region.size)
+    weight = torch.ones((1, 1, out), dtype=torch.float32, device=device)
+    return Table(first, taken.to(torch.int32), weight, step, 0)
+
+
+# -- the two passes --------------------------------------------------------------------------------
+
+
+def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Tensor | None = None) -> None:
+    images, channels, height, width = out.shape
+    _, across = tile(width * channels, 1, 128)
+    order = "columns first"
+    if image.dtype == torch.uint8 and _PIL_MAY_START_WITH_ROWS:
+        if boxes is not None and boxes.dtype == torch.int64:
+            order = "boxes decide"
+        elif _weights.rows_first(image.shape[-2], image.shape[-1], height, width, image.device):
+            order = "rows first"
+    launch(
+        _resample_kernel,
+        images * blocks((height, _ROWS), (width * channels, across)),
+        out,
+        image,
+        *(channels, height, width),
+        *out.stride(),
+        *image.stride(),
+        *rows.arguments,
+        *columns.arguments,
+        rows.first if boxes is None else boxes,
+        4 if boxes is not None and len(boxes) > 1 else 0,
+        ORDER=order,
+        TRANSPOSED=rows.start is not None,
+        INTERLEAVED=_layout.is_interleaved(out),
+        ROWS=_ROWS,
+        COLUMNS=across,
+    )
+
+
+@inlined
+def _between(total):
+    """PIL's rounding of an integer sum to a level."""
+    return tl.minimum(tl.maximum(total >> 22, 0), 255)
+
+
+@triton.jit(do_not_specialize=["y_width", "x_width"])
+def _resample_kernel(
+    out, image, channels, height, width,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
+    y_first, y_count, y_weight, y_start, y_n, y_weight_n, y_width, y_start_n,
+    x_first, x_count, x_weight, x_start, x_n, x_weight_n, x_width, x_start_n,
+    boxes, box_n,
+    ORDER: tl.constexpr, TRANSPOSED: tl.constexpr, INTERLEAVED: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    length = width * channels  # the channels of a frame lie side by side, or one after the other
+    across, down = (length + COLUMNS - 1) // COLUMNS, (height + ROWS - 1) // ROWS
+    program = tl.program_id(0)
+    n = (program // (across * down)).to(tl.int64)
+    y = ((program // across) % down) * ROWS + tl.arange(0, ROWS)
+    j = (program % across) * COLUMNS + tl.arange(0, COLUMNS)
+    if INTERLEAVED:
+        x, c = j // channels, j % channels
+    else:
+        x, c = j % width, j // width
+    has_row, has_column = y < height, j < length
+    # The tables of this image. What lies outside of the tile has no pixels.
+    top = tl.load(y_first + n * y_n + y, mask=has_row, other=0)
+    tall = tl.load(y_count + n * y_n + y, mask=has_row, other=0)
+    left = tl.load(x_first + n * x_n + x, mask=has_column, other=0)
+    wide = tl.load(x_count + n * x_n + x, mask=has_column, other=0)
+    y_weight, x_weight = y_weight + n * y_weight_n, x_weight + n * x_weight_n
+    y_start, x_start = y_start + n * y_start_n, x_start + n * x_start_n
+    source = image + n * image_n + c.to(tl.int64) * image_c + left.to(tl.int64) * image_x
+    line_step = n * 0 + image_y
+    taps = tl.max(wide, 0)
+    if LEVELS:
+        acc = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
+    else:
+        acc = tl.full((ROWS, COLUMNS), 0, tl.float32)
+    starts_with_rows = ORDER == "rows first"
+    if ORDER == "boxes decide":
+        box = boxes + n * box_n
+        lost_rows = tl.load(box + 3) - tl.load(box + 1) - height
+        lost_columns = tl.load(box + 2) - tl.load(box) - width
+        starts_with_rows = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
+    if starts_with_rows:
+        most = tl.max(tall, 0)
+        tile = source[None, :] + top[:, None] * line_step
+        for k in range(taps):
+            use = k < wide
+            middle = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
+            for t in range(most):
+                has = t < tall
+                share = tl.load(y_weight + t * y_width + y, mask=has, other=0).to(tl.int32)
+                at = tile + (t * line_step + k * image_x)
+                middle += share[:, None] * tl.load(at, mask=has[:, None] & use[None, :], other=0).to(tl.int32)
+            share = tl.load(x_weight + k * x_width + x, mask=use, other=0).to(tl.int32)
+            acc += (share[None, :] * _between(middle)).to(acc.dtype)
+    else:
+        begin = tl.min(tl.where(tall > 0, top, 2147483647), 0)
+        end = tl.max(top + tall, 0)
+        for r in range(begin, end):
+            line = source + r * line_step
+            if LEVELS:
+                middle = tl.full((COLUMNS,), 1 << 21, tl.int32)
+            else:
+                middle = tl.full((COLUMNS,), 0, tl.float32)
+            for k in range(taps):
+                use = k < wide
+                pixel = tl.load(line + k * image_x, mask=use, other=0).to(middle.dtype)
+                if TRANSPOSED:  # what output left + k gave to this pixel
+                    tap = x - tl.load(x_start + left + k, mask=use, other=0)
+                    middle += pixel * tl.load(x_weight + tap * x_width + left + k, mask=use, other=0)
+                else:
+                    middle += pixel * tl.load(x_weight + k * x_width + x, mask=use, other=0)
+            has = (r >= top) & (r < top + tall)
+            if TRANSPOSED:
+                share = tl.load(y_weight + (y - tl.load(y_start + r)) * y_width + r, mask=has, other=0)
+            else:
+                share = tl.load(y_weight + (r - top) * y_width + y, mask=has, other=0)
+            if LEVELS:
+                acc += share[:, None] * _between(middle)[None, :]
+            else:  # 0 by infinity is no number
+                acc += tl.where(has[:, None], share[:, None] * middle[None, :], 0.0)
+    if LEVELS:
+        value = _between(acc).to(tl.uint8)
+    else:
+        value = converted(acc, out.dtype.element_ty)
+    to = out + n * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
+    to = to[None, :] + y[:, None].to(tl.int64) * out_y
+    tl.store(to, value, mask=has_row[:, None] & has_column[None, :])
+
+
+# -- nearest ---------------------------------------------------------------------------------------
+
+
+def _taken(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
+    if not has_carrier(image):
+        return NotImplemented
+    target, source = carrier(written(out)), carrier(batch(image))
+    (rows, rows_step), (columns, columns_step) = (
+        _tables.nearest(r, n, image.device, by_pil=by_pil)
+        for r, n in zip(regions, out.shape[-2:], strict=True)
+    )
+    constants, programs = grid_of(target, 4096)
+    launch(
+        _nearest_kernel,
+        programs,
+        target,
+        source,
+        rows,
+        columns,
+        rows_step,
+        columns_step,
+        *target.shape,
+        *target.stride(),
+        *source.stride(),
+        **constants,
+    )
+    return None
+
+
+@triton.jit
+def _nearest_kernel(
+    out, image, rows, columns, rows_n, columns_n, images, channels, height, width,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
+    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    n, c, y, x, inside = tile_of(
+        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    )
+    at_y = tl.load(rows + n * rows_n + y, mask=n < images, other=0)
+    at_x = tl.load(columns + n * columns_n + x, mask=inside, other=0)
+    taken = inside & (at_y >= 0) & (at_x >= 0)
+    at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
+    value = tl.load(at, mask=taken, other=0)
+    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)

@@ -1,0 +1,72 @@
+"""cuda_kernel: the CUDA kernel of an operator, run on the CPU by Triton's interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _rows
+from imgops._rows import Contract
+
+
+def cuda_kernel(name: str) -> Callable[..., Tensor]:
+    """The CUDA kernel of an operator as a function of CPU tensors.
+
+    Triton's interpreter runs the kernel's own code, one program after another, with the device's arithmetic;
+    it shows neither races nor speed. Set ``TRITON_INTERPRET=1`` before Triton is imported.
+
+    Parameters
+    ----------
+    name : str
+        ``"namespace::name"`` of an operator with a CUDA kernel.
+
+    Returns
+    -------
+    callable
+        ``f(*args) -> Tensor`` with the arguments of ``torch.ops.namespace.name``, positional, on the CPU.
+        An operator that mutates writes to its argument, and that is returned.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is no such operator or it has no CUDA kernel, with its name; by ``f``, if the kernel leaves
+        these arguments (their dtype, say) to the decomposition.
+    RuntimeError
+        By ``f``, if Triton is not there or was imported without ``TRITON_INTERPRET=1``.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> kernel = imgops.testing.cuda_kernel("imgops::crop")
+    >>> image = torch.arange(12, dtype=torch.uint8).reshape(1, 3, 4)
+    >>> kernel(image, 1, 0, 3, 2)  # doctest: +SKIP
+    tensor([[[1, 2],
+             [5, 6]]], dtype=torch.uint8)
+    """
+    row = _rows.table.get(name)
+    if row is None or row.cuda is None:
+        got = "none" if row is not None else "an unknown operator"
+        raise NotImplementedError(f"cuda_kernel: {name} must have a CUDA kernel, got {got}")
+    kernel, fake = row.cuda, row.fake
+
+    def run(*args: Any) -> Tensor:
+        from imgops.kernels import _values, cuda
+
+        if not cuda.runs_on(torch.device("cpu")):
+            must = "Triton must be imported with TRITON_INTERPRET=1"
+            raise RuntimeError(f"cuda_kernel: {must}, got Triton without it, or none")
+        check = _values.of(row)
+        made = fake(*args)
+        if check is not None:
+            check(*args)
+        done = kernel(made, *args) if row.contract is Contract.FUNCTIONAL else kernel(*args)
+        if done is NotImplemented:
+            raise NotImplementedError(f"cuda_kernel: {name} leaves these arguments to its decomposition")
+        if row.contract is Contract.FUNCTIONAL:
+            return made
+        return args[row.mutated_indices[0]]
+
+    return run

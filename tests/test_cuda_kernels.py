@@ -1,0 +1,407 @@
+"""The Triton kernels, run on the CPU by Triton's interpreter, beside the real PIL and OpenCV."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from checks import bits_equal, check_raises
+from PIL import Image
+from torch import Tensor
+
+import imgops
+from imgops._rows import Contract, operators
+from imgops._torch_private import TorchDispatchMode
+from imgops.kernels import cuda
+from imgops.kernels.cuda import _parameters, route
+from imgops.testing import cuda_kernel
+from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
+from tests.specs._maker import Maker
+from tests.specs._spec import EXACT
+from tests.test_reference import compare
+
+FOLDER = Path(cuda.__file__).parent
+KERNELS = [s for s in SAMPLES if OPERATORS[s.op].row.cuda is not None]
+interpreted = pytest.mark.skipif(
+    not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
+)
+#: What kernels leave to ATen on the device, and why.
+LEFT = {
+    "pad_adjoint": "borders that repeat pixels add them up",
+    "color_matrix": "more than 4 channels",
+    "autocontrast": "no pixels",
+    "equalize": "no pixels",
+    "adjust_brightness": "no pixels",
+    "adjust_contrast": "no pixels",
+    "adjust_saturation": "no pixels",
+    "adjust_hue": "no pixels",
+    "color_sequence": "no pixels, or a step of channels that it mixes beside ones that it does not",
+}
+
+
+def makers(sample: Sample) -> list[Maker]:
+    """Each dtype and both layouts, with parameters for each image; dtypes that only move, once."""
+    each = [Maker(d, f, (2,)) for d in (torch.uint8, torch.float32) for f in ("planar", "interleaved")]
+    each += [Maker(torch.float16, "interleaved"), Maker(torch.bfloat16, "planar", (2, 1))]
+    each += [Maker(torch.float32, "sliced", (2,)), Maker(torch.int64, "interleaved", (2,))]
+    return [m for m in each if m.dtype in sample.dtypes]
+
+
+@interpreted
+@pytest.mark.parametrize("sample", KERNELS, ids=str)
+def test_kernel(sample: Sample) -> None:
+    """The real library's result where it has a function of arrays, else the CPU kernel's; its memory format."""
+    spec, kernel = SPECS[sample.op], cuda_kernel(f"imgops::{sample.op}")
+    left = 0
+    for maker in makers(sample):
+        try:
+            if callable(spec.reference):
+                compare(spec, sample, maker, kernel)
+            else:
+                _beside_cpu(sample, maker, kernel)
+        except NotImplementedError:
+            left += 1
+        except AssertionError as error:
+            raise AssertionError(f"{sample}, {maker}: {error}") from error
+    assert not left or (sample.op in LEFT and left == len(makers(sample)))
+
+
+def _beside_cpu(sample: Sample, maker: Maker, kernel: Any) -> None:
+    call = sample.checked(maker)
+    row, args = call.row, (*call.op_args, *call.op_keywords.values())
+    mine, theirs = (
+        [a.clone() if i in row.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
+    )
+    found = kernel(*mine)
+    if row.contract is Contract.FUNCTIONAL:
+        wanted = row.fake(*args)
+        row.kernel(wanted, *args)
+        assert found.stride() == wanted.stride()
+    else:
+        row.kernel(*theirs)
+        wanted = theirs[row.mutated_indices[0]]
+    SPECS[sample.op].decomposed.get(found.dtype, EXACT).check(found, wanted)
+
+
+@interpreted
+@pytest.mark.parametrize("sample", KERNELS, ids=str)
+def test_uint8_is_the_cpu_kernel_to_the_bit(sample: Sample) -> None:
+    """But where OpenCV's own vector code rounds otherwise from machine to machine."""
+    if torch.uint8 not in sample.dtypes or sample.op == "color_matrix":
+        return
+    call = sample.checked(Maker(torch.uint8, "interleaved", (2,)))
+    args = (*call.op_args, *call.op_keywords.values())
+    mine, theirs = (
+        [a.clone() if i in call.row.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
+    )
+    try:
+        found = cuda_kernel(call.row.qualified)(*mine)
+    except NotImplementedError:
+        return
+    if call.row.contract is Contract.FUNCTIONAL:
+        wanted = call.row.fake(*args)
+        call.row.kernel(wanted, *args)
+    else:
+        call.row.kernel(*theirs)
+        wanted = theirs[call.row.mutated_indices[0]]
+    assert bits_equal(found, wanted)
+
+
+def noise(*shape: int, seed: int = 0, interleaved: bool = False) -> Tensor:
+    values = torch.from_numpy(np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8))
+    return values.movedim(-3, -1).contiguous().movedim(-1, -3) if interleaved else values
+
+
+# -- larger than a tile ------------------------------------------------------------------------------
+
+
+@interpreted
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
+def test_resize_with_a_box_for_each_image_is_pil(name: str, interleaved: bool) -> None:
+    images = noise(2, 3, 61, 90, interleaved=interleaved)
+    boxes = torch.tensor([[3.25, 2.0, 80.5, 60.75], [40.0, 5.5, 52.0, 33.0]], dtype=torch.float64)
+    found = cuda_kernel("imgops::resize")(images, boxes, 19, 47, name, True)
+    for one, box, out in zip(images, boxes.tolist(), found, strict=True):
+        for plane, got in zip(one, out, strict=True):
+            wanted = Image.fromarray(plane.contiguous().numpy()).resize(
+                (47, 19), getattr(Image.Resampling, name.upper()), box=box
+            )
+            assert bits_equal(got, torch.from_numpy(np.array(wanted)))
+
+
+@interpreted
+@pytest.mark.parametrize("size", [(8, 40), (31, 33)])
+def test_crops_keep_the_order_of_pils_passes(size: tuple[int, int]) -> None:
+    """Pillow 13 begins with the rows where a crop loses many more of them."""
+    images = noise(3, 1, 70, 60)
+    boxes = torch.tensor([[5, 3, 55, 69], [0, 0, 60, 20], [10, 10, 10 + size[1], 10 + size[0]]])
+    found = cuda_kernel("imgops::resized_crop")(images, boxes, *size, "bicubic", True)
+    for one, box, out in zip(images, boxes.tolist(), found, strict=True):
+        crop = Image.fromarray(one[0].numpy()).crop(box)
+        wanted = crop.resize(size[::-1], Image.Resampling.BICUBIC)
+        assert bits_equal(out[0], torch.from_numpy(np.array(wanted)))
+
+
+@interpreted
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos", "area"])
+@pytest.mark.parametrize("size", [(17, 31), (60, 131), (30, 35), (20, 14)])
+def test_plain_resize_is_opencv(size: tuple[int, int], interpolation: str) -> None:
+    flag = {"nearest": 0, "bilinear": 1, "area": 3, "lanczos": 4}[interpolation]
+    image = noise(3, 60, 70)
+    found = cuda_kernel("imgops::resize")(image, None, *size, interpolation, False)
+    for plane, got in zip(image.numpy(), found, strict=True):
+        wanted = cv2.resize(plane, size[::-1], interpolation=flag)
+        assert bits_equal(got, torch.from_numpy(wanted))
+
+
+@interpreted
+@pytest.mark.parametrize("border", ["constant", "edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+def test_warps_are_opencv(interpolation: str, border: str) -> None:
+    """Of a width that OpenCV's vectors fill: beyond it, its compiler decides what is fused."""
+    flags = {"nearest": 0, "bilinear": 1, "bicubic": 2}[interpolation]
+    mode = {"constant": 0, "edge": 1, "symmetric": 2, "wrap": 3, "reflect": 4}[border]
+    how = {"borderMode": mode, "borderValue": (9.0,) * 4}
+    image, fill = noise(1, 90, 110), torch.tensor(9.0)
+    turn = np.array([[0.83, -0.41, 21.7], [0.37, 0.91, -13.3]])
+    found = cuda_kernel("imgops::warp_affine")(
+        image, torch.from_numpy(turn), fill, 97, 128, interpolation, border
+    )
+    wanted = cv2.warpAffine(image[0].numpy(), turn, (128, 97), flags=flags, **how)
+    assert bits_equal(found[0], torch.from_numpy(wanted))
+    y, x = torch.meshgrid(torch.arange(97.0), torch.arange(128.0), indexing="ij")
+    map = torch.stack([x * 0.9 + y * 0.2 - 11.3, y * 0.87 - x * 0.11 + 7.9])
+    found = cuda_kernel("imgops::remap")(image, map, fill, interpolation, border)
+    wanted = cv2.remap(image[0].numpy(), *map.numpy(), flags, **how)
+    assert bits_equal(found[0], torch.from_numpy(wanted))
+    tilt = np.array([[0.83, -0.41, 21.7], [0.37, 0.91, -13.3], [6e-4, -4e-4, 1.1]])
+    found = cuda_kernel("imgops::warp_perspective")(
+        image, torch.from_numpy(tilt), fill, 97, 128, interpolation, border
+    )
+    wanted = torch.from_numpy(cv2.warpPerspective(image[0].numpy(), tilt, (128, 97), flags=flags, **how))
+    if interpolation == "bicubic":  # whose positions OpenCV finds in an order of its own
+        apart = (found[0].int() - wanted.int()).abs()
+        assert apart.max() <= 1
+        assert (apart > 0).double().mean() < 0.005
+    else:
+        assert bits_equal(found[0], wanted)
+
+
+@interpreted
+def test_blur_and_filter_are_opencv() -> None:
+    image = noise(1, 45, 150)
+    sigma = torch.tensor([1.3, 0.7], dtype=torch.float64)
+    found = cuda_kernel("imgops::gaussian_blur")(image, sigma, 23, 9)
+    wanted = cv2.GaussianBlur(image[0].numpy(), (23, 9), 1.3, None, 0.7, cv2.BORDER_REFLECT_101)
+    assert bits_equal(found[0], torch.from_numpy(wanted))
+    kernel = np.random.default_rng(1).normal(0, 0.3, (3, 5)).astype(np.float32)
+    found = cuda_kernel("imgops::filter2d")(image, torch.from_numpy(kernel), "symmetric")
+    wanted = cv2.filter2D(image[0].numpy(), -1, kernel, borderType=cv2.BORDER_REFLECT)
+    assert bits_equal(found[0], torch.from_numpy(wanted))
+
+
+@interpreted
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_a_sequence_of_several_parts_and_turns(dtype: torch.dtype) -> None:
+    """More pixels than a program counts, an order for each image, steps that are left out, and one twice."""
+    names = "brightness,contrast,saturation,hue,sharpness,posterize,solarize,invert,autocontrast,equalize"
+    images = noise(2, 3, 70, 75)
+    images = images if dtype == torch.uint8 else images.float() / 255
+    order = torch.tensor([[1, 3, 1, 9], [8, 4, -1, 5]])
+    limit = 90.0 if dtype == torch.uint8 else 0.4
+    amounts = torch.tensor([0.7, 1.6, 0.4, 0.13, 1.8, 5.0, limit, 1.0, 1.0, 1.0], dtype=torch.float64)
+    for text, chosen in ((names, order), (names[: names.index(",sharpness")], order.clamp(max=3))):
+        count = text.count(",") + 1
+        args = images, chosen, amounts[:count], text
+        wanted = imgops.color_sequence(args[0], chosen, amounts[:count], text)
+        found = cuda_kernel("imgops::color_sequence")(*args)
+        if dtype == torch.uint8:
+            assert bits_equal(found, wanted)
+        else:  # equalize cuts a float into 256 levels, where the last bit may decide
+            assert ((found - wanted).abs() > 1e-5).double().mean() < 1e-3
+
+
+# -- parameters --------------------------------------------------------------------------------------
+
+READ = [(n, e) for n, spec in OPERATORS.items() if spec.row.cuda for e in spec.errors if e.reads_values]
+
+
+class _Reached(Exception):
+    pass
+
+
+class _Stop(TorchDispatchMode):
+    """Ends a call at the operator, with its arguments."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace == "imgops":
+            raise _Reached(func.name(), (*args, *(kwargs or {}).values()))
+        return func(*args, **(kwargs or {}))
+
+
+@interpreted
+@pytest.mark.parametrize(("name", "error"), READ, ids=lambda v: str(v)[:50])
+def test_values_on_the_cpu_are_refused_in_the_same_words(name: str, error: Any) -> None:
+    with pytest.raises(_Reached) as reached, _Stop():
+        error.call(torch.ones(2, 3, 5, 6).to(error.dtype))
+    operator, args = reached.value.args
+    check_raises(lambda: cuda_kernel(operator)(*args), error.error, error.message)
+
+
+@interpreted
+@pytest.mark.parametrize(
+    "box", [[-3.0, -2.0, 400.0, 300.0], [float("nan")] * 4, [9.0, 9.0, 1.0, 1.0], [1e30, 0.0, 1e30, 5.0]]
+)
+def test_a_wrong_box_on_the_device_stays_within_memory(box: list[float]) -> None:
+    """It is not read, so it is not refused: what comes out is some part of the image."""
+    image = noise(1, 3, 20, 30)
+    region = torch.tensor(box, dtype=torch.float64)
+    for name in ("nearest", "bilinear", "lanczos"):
+        out = torch.empty(1, 3, 7, 9, dtype=torch.uint8)
+        assert operators()["resize"].cuda(out, image, region, 7, 9, name, True) is None
+    whole = torch.tensor([-5, 400, 7, -90]) if box[0] != box[0] else region.clamp(-1e9, 1e9).long()
+    for antialias in (True, False):
+        for name in ("nearest", "bilinear"):
+            out = torch.empty(1, 3, 7, 9, dtype=torch.uint8)
+            assert operators()["resized_crop"].cuda(out, image, whole, 7, 9, name, antialias) is None
+    out = torch.empty_like(image)
+    assert operators()["erase"].cuda(out, image, noise(1, 3, 1, 1), whole) is None
+
+
+def test_parameters_travel_together() -> None:
+    tensors = [
+        torch.rand(2, 3, dtype=torch.float64).T,
+        torch.tensor(7),
+        torch.rand(5).expand(4, 5),
+        torch.empty(0),
+        torch.tensor([True, False, True]),
+    ]
+    for found, wanted in zip(_parameters.together(torch.device("cpu"), tensors), tensors, strict=True):
+        assert bits_equal(found, wanted.contiguous())
+        assert found.is_contiguous()
+
+
+# -- other devices, and a device without Triton ------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.edge], ids=str)
+def test_without_a_kernel_aten_computes_on_the_device(sample: Sample) -> None:
+    """What the dispatcher calls for a tensor of any device; here the CPU stands for it."""
+    call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
+    row, args = call.row, (*call.op_args, *call.op_keywords.values())
+    if row.contract is Contract.DYNAMIC:
+        return
+    mine = [a.clone() if i in row.mutated_indices else a for i, a in enumerate(args)]
+    run, wanted = route.kernel_of(row), call.outputs()[0]
+    if row.contract is Contract.FUNCTIONAL:
+        found = row.fake(*args)
+        run(found, *args)
+    else:
+        run(*mine)
+        found = mine[row.mutated_indices[0]]
+    tolerance = OPERATORS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
+    tolerance.get(found.dtype, EXACT).check(found, wanted)
+
+
+def test_a_device_without_doubles_uses_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mps refuses float64 by a TypeError; then the operator goes through the host, and is not tried again."""
+    calls = []
+
+    def refuses(image: Tensor) -> Tensor:
+        calls.append("aten")
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+
+    def kernel(out: Tensor, image: Tensor) -> None:
+        calls.append("host")
+        out.copy_(image)
+
+    def fake(image: Tensor) -> Tensor:
+        return torch.empty_like(image)
+
+    @imgops.operator("route_test::doubles", kernel=kernel, fake=fake, decomposition=refuses)
+    def doubles(image: Tensor) -> Tensor: ...
+
+    run = route.kernel_of(doubles.operator)
+    with pytest.raises(TypeError):  # on the CPU and on CUDA it would be a mistake
+        run(torch.empty(2), torch.ones(2))
+    monkeypatch.setattr(route, "has_every_dtype", lambda device: False)
+    calls.clear()
+    out = torch.empty(2)
+    run(out, torch.ones(2))
+    run(out, torch.ones(2))
+    assert calls == ["aten", "host", "host"]
+    assert bits_equal(out, torch.ones(2))
+
+
+def test_without_triton_the_decomposition_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    for name in [n for n in sys.modules if n.startswith("imgops.kernels.cuda._launch")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(cuda, "_launch", raising=False)
+    cuda.runs_on.cache_clear()
+    try:
+        assert not cuda.runs_on(torch.device("cpu"))
+        out, image = torch.empty(1, 2, 2), torch.rand(1, 4, 4)
+        assert operators()["crop"].cuda(out, image, 0, 0, 2, 2) is NotImplemented
+        must = "cuda_kernel: Triton must be imported with TRITON_INTERPRET=1, got Triton without it, or none"
+        check_raises(lambda: cuda_kernel("imgops::crop")(image, 0, 0, 2, 2), RuntimeError, must)
+    finally:
+        monkeypatch.undo()
+        cuda.runs_on.cache_clear()
+
+
+def test_names_without_a_kernel_are_refused() -> None:
+    for name, got in (("imgops::jpeg", "none"), ("imgops::nothing", "an unknown operator")):
+        message = f"cuda_kernel: {name} must have a CUDA kernel, got {got}"
+        check_raises(lambda name=name: cuda_kernel(name), NotImplementedError, message)
+
+
+# -- how kernels are written -------------------------------------------------------------------------
+
+
+def test_no_kernel_waits_for_the_device() -> None:
+    """Nothing asks for a value, or copies one to the host; where tables are made, they are made of sizes."""
+    for path in FOLDER.glob("*.py"):
+        if path.name == "host.py":
+            continue
+        text = path.read_text()
+        for call in (".item(", ".cpu(", ".tolist(", ".numpy(", ".nonzero(", "synchronize("):
+            found = [line for line in text.splitlines() if call in line]
+            assert not found or path.name == "_area.py", (path.name, found)  # of host tensors
+    lines = [line for line in (FOLDER / "_area.py").read_text().splitlines() if ".numpy(" in line]
+    assert lines == [
+        "    first, last, head, tail, cell = (v.numpy() for v in _filters.area_cells(size, scale, x))"
+    ]
+
+
+def test_launches_have_one_place() -> None:
+    """It turns fusion off; a launch beside it would not."""
+    for path in FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+                assert path.name == "_launch.py", (path.name, ast.unparse(node)[:80])
+    assert "enable_fp_fusion=False" in (FOLDER / "_launch.py").read_text()
+
+
+def test_kernels_compile_for_a_gpu() -> None:
+    """Without one: to PTX, in which nothing is fused that is not asked to be, and no quotient is approximate."""
+    pytest.importorskip("triton")
+    program = Path(__file__).parent / "cuda_program.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "90"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TRITON_INTERPRET": "0"},
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert re.search(r"^\d{2,} kernels", done.stdout, re.M), done.stdout
