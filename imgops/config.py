@@ -50,6 +50,7 @@ class EncodeImage:
 
     format: str = "jpeg"
     quality: int = 95
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,4 @@ class DecodeImage:
     mode: str = "RGB"
     apply_exif_orientation: bool = False
     max_pixels: int = 1024 * 1024 * 1024 // 4 // 3
+    device: str | None = None

@@ -286,3 +286,42 @@ def test_round_trip_on_a_device_of_its_own() -> None:
     data = imgops.encode_image(pixels, "png")
     run = host.round_trip_returning(imgops._rows.operators()["decode_image"].kernel)
     assert bits_equal(run(data, 1000, "RGB", False), pixels)
+
+
+# -- nvJPEG ----------------------------------------------------------------------------------------
+
+
+def test_a_jpeg_for_cuda_is_decoded_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who decodes, and when Pillow does after all; a function stands for nvJPEG, and the CPU for the device."""
+    from imgops.kernels.cuda import nvjpeg
+
+    asked: list[tuple[str, str]] = []
+
+    def decode(data: torch.Tensor, mode: str, device: torch.device) -> torch.Tensor:
+        asked.append((mode, device.type))
+        if len(data) > 5000:
+            raise RuntimeError("nvJPEG cannot decode this")
+        return torch.full((3, 1, 1), 7, dtype=torch.uint8)
+
+    monkeypatch.setattr(nvjpeg, "_decoder", lambda: decode)
+    monkeypatch.setattr(torch.Tensor, "to", lambda x, *args, **keywords: x)
+    image = torch.randint(0, 256, (3, 9, 11), dtype=torch.uint8)
+    data = imgops.encode_image(image)
+    assert imgops.decode_image(data, device="cuda").flatten().tolist() == [7, 7, 7]
+    imgops.decode_image(data, "L", device="cuda:0")
+    assert asked == [("RGB", "cuda"), ("GRAY", "cuda")]
+    by_pillow = imgops.decode_image(data)
+    large = imgops.encode_image(torch.randint(0, 256, (3, 90, 110), dtype=torch.uint8))
+    assert imgops.decode_image(large, device="cuda").shape == (3, 90, 110)  # what nvJPEG refuses
+    asked.clear()
+    assert torch.equal(imgops.decode_image(data, device="cpu"), by_pillow)
+    assert torch.equal(imgops.decode_image(data, apply_exif_orientation=True, device="cuda"), by_pillow)
+    assert imgops.decode_image(data, "RGBA", device="cuda").shape == (4, 9, 11)
+    png = imgops.encode_image(image, "png", device="cuda")
+    assert torch.equal(imgops.decode_image(png, device="cuda"), image)
+    for wrong in (data[:-20], data[:40]):
+        with pytest.raises(ValueError, match="decode_image: data must be"):
+            imgops.decode_image(wrong, device="cuda")
+    with pytest.raises(ValueError, match="data must be an image of at most 98 pixels"):
+        imgops.decode_image(data, max_pixels=98, device="cuda")
+    assert not asked

@@ -50,7 +50,8 @@ def autocontrast(image: Tensor) -> Tensor:
     low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
     flat = high <= low
     most = 255.0 if image.dtype == torch.uint8 else 1.0
-    scale = most / torch.where(flat, 1, high - low)
+    # (PyTorch divides a number by a tensor in two roundings.)
+    scale = torch.full_like(low, most) / torch.where(flat, 1, high - low)
     if image.dtype == torch.uint8:
         stretched = (x * scale + -low * scale).clamp(0, most).trunc()
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -11,6 +12,7 @@ from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
 from imgops.kernels.cpu import codec as cpu
+from imgops.kernels.cuda import nvjpeg
 
 __all__ = ["decode_image", "encode_image", "jpeg"]
 
@@ -34,23 +36,34 @@ def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientati
 def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
 
 
-def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int = 95) -> Tensor:
+def encode_image(
+    image: Tensor,
+    format: str | EncodeImage = "jpeg",
+    quality: int = 95,
+    *,
+    device: str | torch.device | None = None,
+) -> Tensor:
     """Write an image as the bytes of a file.
 
     Parameters
     ----------
     image : Tensor
         ``(C, H, W)``, uint8 in [0, 255]: gray or RGB for "jpeg"; gray, gray with alpha, RGB or RGBA for
-        "png"; RGB or RGBA for "webp". A gray "png" also takes uint16. Any device; the codec runs on the CPU.
+        "png"; RGB or RGBA for "webp". A gray "png" also takes uint16. Any device.
     format : {"jpeg", "png", "webp"} or imgops.config.EncodeImage
         "png" is lossless.
     quality : int
         From 1 to 100; "png" does not use it.
+    device : str or torch.device, optional
+        Where the file is made. None, and every device but CUDA: by Pillow, on the CPU. On CUDA an RGB "jpeg"
+        of an image there is made by nvJPEG, where TorchCodec (from 0.16) or torchvision brings it, and not
+        under a compiler; the bytes are then nvJPEG's.
 
     Returns
     -------
     Tensor
-        ``(n,)`` uint8, on the device of ``image``. In a compiled graph ``n`` is a new dynamic size.
+        ``(n,)`` uint8, on ``device``, by default that of ``image``. In a compiled graph ``n`` is a new dynamic
+        size.
 
     Raises
     ------
@@ -75,8 +88,14 @@ def encode_image(image: Tensor, format: str | EncodeImage = "jpeg", quality: int
     _check.tensor("encode_image", "image", image)
     if isinstance(format, EncodeImage):
         config = format
-        format, quality = config.format, config.quality
-    return _encode_image(image, quality, format)
+        format, quality, device = config.format, config.quality, config.device
+    if device is None:
+        return _encode_image(image, quality, format)
+    place, made = torch.device(device), None
+    if format == "jpeg" and place.type == "cuda" and not torch.compiler.is_compiling():
+        fake.encode_image(_any_size, image, quality, format)
+        made = nvjpeg.encode(image, quality)
+    return (_encode_image(image, quality, format) if made is None else made).to(place)
 
 
 def decode_image(
@@ -85,13 +104,14 @@ def decode_image(
     *,
     apply_exif_orientation: bool = False,
     max_pixels: int = DecodeImage.max_pixels,
+    device: str | torch.device | None = None,
 ) -> Tensor:
     """Read the bytes of a JPEG, PNG or WebP file as an image.
 
     Parameters
     ----------
     data : Tensor
-        ``(n,)`` uint8, the whole file. Any device; the codec runs on the CPU.
+        ``(n,)`` uint8, the whole file. Any device.
     mode : {"RGB", "L", "LA", "RGBA"} or imgops.config.DecodeImage
         What the file is converted to: 3, 1, 2 or 4 channels.
     apply_exif_orientation : bool
@@ -99,12 +119,16 @@ def decode_image(
         :func:`torchvision.io.decode_image` does.
     max_pixels : int
         Larger images raise as soon as the header has been read. The default is Pillow's.
+    device : str or torch.device, optional
+        Where the image is wanted. None, and every device but CUDA: Pillow decodes, on the CPU. On CUDA nvJPEG
+        decodes a JPEG in mode "RGB" or "L", where TorchCodec (from 0.16) or torchvision brings it, and not
+        under a compiler. What it refuses, and every other file, goes the usual way.
 
     Returns
     -------
     Tensor
-        ``(C, H, W)`` uint8 in [0, 255], contiguous, on the device of ``data``. In a compiled graph H and W
-        are new dynamic sizes.
+        ``(C, H, W)`` uint8 in [0, 255], contiguous, on ``device``, by default that of ``data``. In a compiled
+        graph H and W are new dynamic sizes.
 
     Raises
     ------
@@ -121,8 +145,10 @@ def decode_image(
     libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK goes to RGB by Pillow's formula; converting to
     RGB or L drops alpha and does not blend; of 16 bits the high byte stays, for gray as for color (Pillow
     would clip gray). Of several frames the first is read. A JPEG has no checksum: a wrong bit inside its data
-    gives other pixels in every decoder. Not differentiable, no decomposition, no batching rule; autocast does
-    not touch uint8.
+    gives other pixels in every decoder. nvJPEG's pixels are its own: its inverse transform and its way of
+    enlarging color are not libjpeg-turbo's, which is some levels (``python -m benchmarks.cuda`` prints how
+    many), and what is cut off inside of a file it may not report. Not differentiable, no decomposition, no
+    batching rule; autocast does not touch uint8.
 
     Examples
     --------
@@ -134,9 +160,20 @@ def decode_image(
     _check.tensor("decode_image", "data", data)
     if isinstance(mode, DecodeImage):
         config = mode
-        mode, max_pixels = config.mode, config.max_pixels
+        mode, max_pixels, device = config.mode, config.max_pixels, config.device
         apply_exif_orientation = config.apply_exif_orientation
-    return _decode_image(data, max_pixels, mode, apply_exif_orientation)
+    if device is None:
+        return _decode_image(data, max_pixels, mode, apply_exif_orientation)
+    place, made = torch.device(device), None
+    if place.type == "cuda" and not torch.compiler.is_compiling() and data.device.type == "cpu":
+        fake.decode_image(_any_size, data, max_pixels, mode, apply_exif_orientation)
+        made = None if apply_exif_orientation else nvjpeg.decode(data, mode, max_pixels, place)
+    return (_decode_image(data, max_pixels, mode, apply_exif_orientation) if made is None else made).to(place)
+
+
+def _any_size(*, min: int = 0, max: int | None = None) -> int:
+    """For a fake that validates alone."""
+    return min
 
 
 def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:

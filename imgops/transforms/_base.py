@@ -217,6 +217,10 @@ class RandomTransform(OperatorTransform):
         """The numbers that change nothing."""
         raise NotImplementedError
 
+    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+        """What operators take of the numbers, ``(..., m)``, for images of a size."""
+        return numbers
+
     def _count(self, samples: int, channels: int, height: int, width: int) -> int:
         return self._size
 

@@ -149,31 +149,31 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
     first, second = pair
     if first.dtype != torch.float32 or not first.scale:
         return None
-    if _is_hooked(first) or _is_hooked(second) or image.ndim < 3 or not image.is_cpu:
+    if _is_hooked(first) or _is_hooked(second) or image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None
     mean, std = second.mean, second.std
     if not isinstance(mean, (list, tuple)) or not isinstance(std, (list, tuple)):
         return None
     if len(mean) != image.shape[-3] or len(std) != len(mean) or not all(std):
         return None  # torchvision says what is wrong
-    return _levels(tuple(mean), tuple(std))
+    return _levels(tuple(mean), tuple(std), str(image.device))
 
 
 _END: list[type] = [ToDtype, Normalize]
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _levels(mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
-    """Made once: a graph holds the table as a constant."""
-    return _made_levels(mean, std)
+def _levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
+    """Made once for a device: a graph holds the table as a constant."""
+    return _made_levels(mean, std, device)
 
 
 @lru_cache(maxsize=64)
-def _made_levels(mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+def _made_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
     with torch.inference_mode(False):  # the next call may be outside
         levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
         real = v2.functional.to_dtype(levels, torch.float32, scale=True)
-        return v2.functional.normalize(real, list(mean), list(std))[:, 0]
+        return v2.functional.normalize(real, list(mean), list(std))[:, 0].to(device)
 
 
 def _is_hooked(module: Any) -> bool:

@@ -13,7 +13,7 @@ from torchvision.transforms import InterpolationMode, v2
 from imgops.transforms import _operators, _pil, _program, _torchvision
 from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, fill_of
 from imgops.transforms._init import take_signature
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._sampling import ParameterSampler, Params, moved_to
 from imgops.transforms.functional import _geometry, _matrices
 
 
@@ -171,6 +171,10 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
         return crop | {"needs_pad": any(padding), "padding": padding}
 
+    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+        left, top = numbers.unbind(-1)
+        return torch.stack([left, top, left + self.size[1], top + self.size[0]], -1)
+
     def _padding(self, height: int, width: int) -> list[int]:
         """left, top, right, bottom."""
         left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)
@@ -190,7 +194,6 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         boxes = params.beside(image).long()
         if self.padding is not None or self.pad_if_needed:
             image = _geometry.pad(image, padding, fill_of(self, kind), self.padding_mode)
-        boxes = torch.cat([boxes, boxes + torch.tensor([self.size[1], self.size[0]], device="cpu")], -1)
         return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
@@ -226,9 +229,13 @@ class RandomAffine(_Warp, v2.RandomAffine):
         angle, x, y, scale, *shear = numbers
         return {"angle": angle, "translate": (int(x), int(y)), "scale": scale, "shear": tuple(shear)}
 
+    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+        angle, x, y, scale, *shear = numbers.unbind(-1)
+        matrix = _matrices.affine(angle, (x, y), scale, shear, self.center, height, width)
+        return matrix.flatten(-2)
+
     def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        angle, x, y, scale, *shear = params.beside(image).unbind(-1)
-        matrix = _matrices.affine(angle, (x, y), scale, shear, self.center, *image.shape[-2:])
+        matrix = params.beside(image).unflatten(-1, (2, 3))
         return _geometry.warp(image, matrix, interpolation, fill)
 
 
@@ -247,8 +254,11 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {"coefficients": numbers[1:]} if numbers[0] else None
 
+    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+        return _matrices.of_coefficients(numbers).flatten(-2)
+
     def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        matrix = _matrices.of_coefficients(params.beside(image))
+        matrix = params.beside(image).unflatten(-1, (3, 3))
         return _geometry.warp_corners(image, matrix, interpolation, fill)
 
 
@@ -312,6 +322,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
         displacement = params.beside(image).unflatten(-1, (*image.shape[-2:], 2)).to(dtype)
+        (displacement,) = moved_to(image.device, [displacement])
         return _geometry.elastic(image, displacement, interpolation, fill)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import imgops
 from imgops.decomposition import color as decomposition
+from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
 from imgops.transforms import _program
 
@@ -111,7 +112,8 @@ CHOSEN = torch.ones((), dtype=torch.bool, device="cpu")
 
 def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
     """``changed`` in the samples that were chosen."""
-    return torch.where(chosen.to(image.device)[..., None, None, None], changed, image)
+    chosen = chosen.to(image.device, non_blocking=True)
+    return torch.where(chosen[..., None, None, None], changed, image)
 
 
 def _change_chosen(
@@ -151,6 +153,7 @@ def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Non
 @imgops.operator(
     "imgops_transforms::flipped",
     kernel=_flipped_kernel,
+    cuda=cuda.kernel("chosen.flipped"),
     fake=_flipped_fake,
     vmap=imgops.vmap.leading(3, 0),
     sharding=imgops.sharding.leading(3, 0),
@@ -181,6 +184,7 @@ def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:
 @imgops.operator(
     "imgops_transforms::grayed",
     kernel=_grayed_kernel,
+    cuda=cuda.kernel("chosen.grayed"),
     fake=_grayed_fake,
     vmap=imgops.vmap.leading(3, 0),
     sharding=imgops.sharding.leading(3, 0),

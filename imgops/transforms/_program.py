@@ -115,6 +115,7 @@ class SamplingProgram:
         self.site = -1  # of the first transform: equal calls of two pipelines are not to be merged
         self.gate: tuple[int, ...] = ()
         self.keys: list[Key] = []
+        self.transforms: list[tuple[Any, int, int]] = []  # with the sizes of their images
         self.specs: list[str] = []
         self.sizes: list[int] = []
         self.shapes: list[int] = []
@@ -129,6 +130,7 @@ class SamplingProgram:
         self.each = each
         self.site = self.site if self.keys else transform._site
         self.keys.append(self.path)
+        self.transforms.append((transform, shape[2], shape[3]))
         self.specs.append(transform._spec)
         shape = (1, *shape[1:]) if each else shape
         self.sizes.append(transform._count(*shape))
@@ -149,7 +151,13 @@ class SamplingProgram:
     def forget(self, state: tuple[int, int]) -> None:
         """Go back to an earlier state."""
         steps, conditions = state
-        del self.keys[steps:], self.specs[steps:], self.sizes[steps:], self.shapes[4 * steps :]
+        del (
+            self.keys[steps:],
+            self.transforms[steps:],
+            self.specs[steps:],
+            self.sizes[steps:],
+            self.shapes[4 * steps :],
+        )
         del self.generators[steps:], self.conditions[conditions:]
 
 

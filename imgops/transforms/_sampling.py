@@ -6,14 +6,49 @@ place, :meth:`ParameterSampler.draws_in_python`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from imgops._torch_private import in_vmap, is_vmapped, tree_leaves
+from imgops.kernels.cuda import _parameters
 from imgops.transforms import _program
 from imgops.transforms._program import Key, SamplingProgram, Shape, drawing_from
+
+
+class Table:
+    """What a program sampled for each image of a batch, as operators take it: in one copy on the device.
+
+    The arithmetic between (angles become matrices) is done on the CPU, where small operations cost less.
+    """
+
+    def __init__(self, program: SamplingProgram, each: Sequence[Tensor]) -> None:
+        self.program, self.each = program, each
+        self.device: torch.device | None = None
+        self.parts: dict[Key, Tensor] = {}
+
+    def on(self, device: torch.device, key: Key) -> Tensor:
+        """The numbers of one transform."""
+        if self.device != device:
+            known = zip(self.program.transforms, self.each, strict=True)
+            ready = [t.prepared(numbers, height, width) for (t, height, width), numbers in known]
+            (moved,) = moved_to(device, [torch.cat(ready, -1)])
+            parts = moved.split([r.shape[-1] for r in ready], -1)
+            self.parts, self.device = dict(zip(self.program.keys, parts, strict=True)), device
+        return self.parts[key]
+
+
+def is_on_host(image: Tensor) -> bool:
+    return image.is_cpu
+
+
+def moved_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
+    """On a device, without waiting for it; from pinned memory where this is no graph."""
+    if torch.compiler.is_compiling() or device.type != "cuda":
+        return [x.to(device, non_blocking=True) for x in tensors]
+    return _parameters.together(device, tensors)
 
 
 class Params:
@@ -23,7 +58,7 @@ class Params:
     ``(n,)`` or ``(N, n)``, packed when first asked for. ``canvas`` is the size of the image they are for.
     """
 
-    __slots__ = ("_numbers", "_transform", "canvas", "noise", "sizes", "values")
+    __slots__ = ("_key", "_numbers", "_table", "_transform", "canvas", "noise", "sizes", "values")
 
     def __init__(
         self,
@@ -31,8 +66,11 @@ class Params:
         values: dict[str, Any] | None = None,
         numbers: Tensor | None = None,
         transform: Any = None,
+        table: Table | None = None,
+        key: Key = (),
     ) -> None:
         self.canvas, self.values, self._numbers, self._transform = canvas, values, numbers, transform
+        self._table, self._key = table, key
         self.noise: list[Tensor] = []
         self.sizes: tuple[int, ...] | None = None
 
@@ -51,8 +89,17 @@ class Params:
         return self._numbers is not None and self._numbers.ndim == 2
 
     def beside(self, image: Tensor) -> Tensor:
-        """The numbers of each sample, with dimensions for what else an image has before its channels."""
-        numbers = self.numbers
+        """What operators take, with dimensions for what else an image has before its channels.
+
+        On the CPU, but where each image of a batch on a device has parameters of its own: beside it.
+        """
+        height, width = image.shape[-2:]
+        if self._table is not None and not is_on_host(image) and (height, width) == self.canvas:
+            numbers = self._table.on(image.device, self._key)
+        elif self._transform is not None:
+            numbers = self._transform.prepared(self.numbers, height, width)
+        else:
+            numbers = self.numbers
         if numbers.ndim == 1 or image.ndim == 4:
             return numbers
         return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])
@@ -69,7 +116,19 @@ class ParameterSampler:
     """
 
     __slots__ = (
-        *("count", "covered", "gate", "last", "open", "path", "planned", "ready", "record", "replays"),
+        *(
+            "count",
+            "covered",
+            "gate",
+            "last",
+            "open",
+            "path",
+            "planned",
+            "ready",
+            "record",
+            "replays",
+            "table",
+        ),
     )
 
     def __init__(self, record: dict[Key, Any] | None = None, replay: dict[Key, Any] | None = None) -> None:
@@ -80,6 +139,7 @@ class ParameterSampler:
         self.last: Tensor | None = None
         self.path: Key = ()
         self.ready: dict[Key, Tensor] = {}
+        self.table: Table | None = None
         self.planned: set[Key] = set()
         self.covered = False
         self.record = record
@@ -112,9 +172,10 @@ class ParameterSampler:
             found = _sampled(transform, inputs)
         else:
             shape = transform.shape_of(inputs)
+            table = None if numbers is None else self.table
             if numbers is None:
                 numbers = self._single(transform, shape)
-            found = Params((shape[2], shape[3]), None, numbers)
+            found = Params((shape[2], shape[3]), None, numbers, transform, table, self.path)
         if self.record is not None:
             self.record[self.path] = found
         return found
@@ -171,6 +232,7 @@ class ParameterSampler:
         numbers = self._program(program, program.batch if program.each else None)
         each = numbers.split(list(program.sizes), -1)
         self.ready.update(zip(program.keys, each, strict=True))
+        self.table = Table(program, each) if program.each else None
 
     def narrowed(self, gate: Tensor) -> Tensor | None:
         """Open ``gate`` only where this sampler is open; returns the gate to go back to."""
@@ -209,7 +271,7 @@ class ParameterSampler:
         if before is None:
             return None
         _, _, height, width = transform.shape_of(inputs)
-        again = Params((height, width), before.values, before._numbers, transform)
+        again = Params((height, width), before.values, before._numbers, transform, before._table, before._key)
         again.noise = list(before.noise)
         return again
 

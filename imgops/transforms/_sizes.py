@@ -143,9 +143,15 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
             angle = params.values["angle"]
             if self.center is None and angle % 90 == 0:  # torchvision turns whole pixels there
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
-        size = self._sizes(params)[:2] if self.expand else None
+        if not self.expand:
+            return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
         angles = params.beside(image)[..., 0]
-        return _geometry.turn(image, angles, interpolation, self.center, fill, size)
+        return _geometry.turn(image, angles, interpolation, self.center, fill, self._sizes(params)[:2])
+
+    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+        if self.expand:  # then the matrix depends on a size that is sampled
+            return numbers
+        return _geometry.turned(numbers[..., 0], self.center, height, width).flatten(-2)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return self._turned(image, params, self.interpolation, fill_of(self, kind))

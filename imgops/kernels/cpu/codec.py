@@ -68,6 +68,11 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
     return torch.from_numpy(pixels)
 
 
+def size_of(raw: bytes) -> tuple[int, int]:
+    """Width and height of a file, of its header alone."""
+    return _opened(raw).size
+
+
 class _Refused(Exception):
     """What must be, and what was found."""
 

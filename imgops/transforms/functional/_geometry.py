@@ -252,6 +252,11 @@ def rotate(
     return turn(image, torch.as_tensor(angle, dtype=torch.float64), interpolation, center, fill, size)
 
 
+def turned(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
+    """The matrix of ``rotate``."""
+    return _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
+
+
 def turn(
     image: Tensor,
     angle: Tensor,
@@ -262,7 +267,7 @@ def turn(
 ) -> Tensor:
     """``rotate`` by a tensor, onto a canvas of ``size`` around the same middle."""
     height, width = image.shape[-2:]
-    matrix = _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
+    matrix = turned(angle, center, height, width)
     if size is not None:
         matrix = _matrices.moved(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
     return warp(image, matrix, interpolation, fill, size)
@@ -302,7 +307,7 @@ def elastic(
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
     name = _sampling("elastic", interpolation)
-    map = _matrices.displaced(displacement, height, width)
+    map = _matrices.displaced(displacement.to(image.device), height, width)
     return _restored(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 

@@ -1,0 +1,80 @@
+"""JPEG on the device, by nvJPEG: through TorchCodec, or through torchvision, whose decoders TorchCodec replaces.
+
+Its pixels and bytes are nvJPEG's own. What it cannot do, or refuses, is left to the host.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.kernels.cpu import codec
+
+_MODES = {"RGB": "RGB", "L": "GRAY"}
+
+
+@cache
+def _decoder() -> Callable[[Tensor, str, torch.device], Tensor] | None:
+    try:
+        from torchcodec.decoders import decode_jpeg
+    except Exception:  # not installed, too old, or without the FFmpeg that it loads
+        pass
+    else:
+        return lambda data, mode, device: decode_jpeg(data, mode=mode, device=device)
+    try:
+        from torchvision.io import decode_jpeg as older
+    except Exception:
+        return None
+    return lambda data, mode, device: _quietly(older, data, mode=mode, device=device)
+
+
+@cache
+def _encoder() -> Callable[[Tensor, int], Tensor] | None:
+    try:
+        from torchcodec.encoders import JpegEncoder
+    except Exception:
+        pass
+    else:
+        return lambda image, quality: JpegEncoder(image).to_tensor(quality=quality)
+    try:
+        from torchvision.io import encode_jpeg
+    except Exception:
+        return None
+    return lambda image, quality: _quietly(encode_jpeg, image, quality=quality)
+
+
+def _quietly(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """torchvision says at each call that TorchCodec is the newer one: it is asked where it is installed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **keywords)
+
+
+def decode(data: Tensor, mode: str, max_pixels: int, device: torch.device) -> Tensor | None:
+    """The pixels on the device; None for what the host has to do, or to refuse."""
+    raw = data.numpy().tobytes()
+    is_whole = raw.startswith(b"\xff\xd8\xff") and b"\xff\xd9" in raw[-64:]
+    if device.type != "cuda" or mode not in _MODES or not is_whole or _decoder() is None:
+        return None
+    try:
+        width, height = codec.size_of(raw)
+        if width * height > max_pixels:
+            return None
+        return _decoder()(data, _MODES[mode], device)  # type: ignore[misc]
+    except Exception:  # a kind of JPEG that nvJPEG does not know, or a hostile file: the host says what it is
+        return None
+
+
+def encode(image: Tensor, quality: int) -> Tensor | None:
+    """The bytes of a JPEG on the device of an RGB image; None for what the host has to do."""
+    if not image.is_cuda or image.dtype != torch.uint8 or image.shape[-3:-2] != (3,) or _encoder() is None:
+        return None
+    try:
+        return _encoder()(image.contiguous(), quality)  # type: ignore[misc]
+    except Exception:
+        return None

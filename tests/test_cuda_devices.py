@@ -1,0 +1,86 @@
+"""Devices without one at hand: fake CUDA tensors show where an operator, its formula or its gradient mixes devices."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from imgops._rows import Contract, Gradient
+from imgops._torch_private import fake_tensors
+from tests.specs import OPERATORS, SAMPLES, Sample
+from tests.specs._maker import Maker
+
+STATIC = [s for s in SAMPLES if OPERATORS[s.op].row.contract is not Contract.DYNAMIC]
+
+
+def arguments(sample: Sample) -> list[Any]:
+    dtype = torch.float32 if torch.float32 in sample.dtypes else sample.dtypes[0]
+    call = sample.checked(Maker(dtype, "interleaved", (2,)))
+    return [*call.op_args, *call.op_keywords.values()]
+
+
+def on_cuda(sample: Sample, args: list[Any], parameters: str) -> list[Any]:
+    """Fake arguments with the image on CUDA, and what is no image there or on the CPU."""
+    row = OPERATORS[sample.op].row
+    cores = getattr(row.vmap, "core", ())
+
+    def moved(i: int, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        is_image = i >= len(cores) or cores[i] == 3
+        device = "cuda" if is_image else parameters
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
+
+    return [moved(i, a) for i, a in enumerate(args)]
+
+
+class Context(SimpleNamespace):
+    """What a backward sees, without an engine that would want a GPU."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("parameters", ["cpu", "cuda"])
+@pytest.mark.parametrize("sample", STATIC, ids=str)
+def test_everything_stays_on_the_device(sample: Sample, parameters: str) -> None:
+    row, real = OPERATORS[sample.op].row, arguments(sample)
+    with fake_tensors():
+        args = on_cuda(sample, real, parameters)
+        if row.contract is Contract.OUT and args[-1].device.type == "cuda":
+            row.fake(*args)
+            return
+        out = row.overload(*args)
+        if row.contract is not Contract.FUNCTIONAL:
+            return
+        assert out.device.type == "cuda"
+        if row.decomposition is not None:
+            made = row.decomposition(*args)
+            assert (made.device, made.dtype, made.shape) == (out.device, out.dtype, out.shape)
+
+
+@pytest.mark.parametrize("parameters", ["cpu", "cuda"])
+@pytest.mark.parametrize("sample", STATIC, ids=str)
+def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -> None:
+    row = OPERATORS[sample.op].row
+    if not isinstance(row.autograd, Gradient) or not sample.differentiable:
+        return
+    real = arguments(sample)
+    with fake_tensors(), torch.no_grad():
+        args = on_cuda(sample, real, parameters)
+        context = Context(needs_input_grad=[isinstance(a, Tensor) and a.is_floating_point() for a in args])
+        if not any(context.needs_input_grad):
+            return
+        out = row.fake(*args)
+        row.autograd.setup_context(context, tuple(args), out)
+        grads = row.autograd.backward(context, torch.empty_like(out))
+        for value, grad in zip(args, grads, strict=True):
+            if grad is not None:
+                assert (grad.device, grad.shape) == (value.device, value.shape)
