@@ -53,7 +53,8 @@ def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Te
         assert out.shape[: len(maker.batch)] == maker.batch
         return
     tolerance = spec.tolerance.get(out.dtype, EXACT)
-    if kernel is not None and out.dtype.is_floating_point:  # OpenCV's own float32 is the CPU kernels' alone
+    elsewhere = kernel is not None or maker.device != "cpu"
+    if elsewhere and out.dtype.is_floating_point:  # OpenCV's own float32 is the CPU kernels' alone
         tolerance = (spec.decomposed if sample.decomposed is None else sample.decomposed).get(
             out.dtype, EXACT
         )

@@ -62,8 +62,8 @@ def encode_image(
     Returns
     -------
     Tensor
-        ``(n,)`` uint8, on ``device``, by default that of ``image``. In a compiled graph ``n`` is a new dynamic
-        size.
+        ``(n,)`` uint8, on ``device``, by default that of ``image``. In a compiled graph ``n`` is a new
+        dynamic size.
 
     Raises
     ------

@@ -6,6 +6,9 @@ decomposition, as far as the device has its types; else the host fallback.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -22,6 +25,20 @@ def stays_on_device(row: Operator) -> bool:
     return row.cuda is not None or _by_aten(row) is not None
 
 
+#: For comparisons alone: "ATen" or "host" where nothing faster is to be used.
+_only: ContextVar[str] = ContextVar("only", default="")
+
+
+@contextmanager
+def only(kind: str) -> Iterator[None]:
+    """Use no Triton kernel ("ATen"), or nothing on the device ("host"): for benchmarks and tests."""
+    before = _only.set(kind)
+    try:
+        yield
+    finally:
+        _only.reset(before)
+
+
 def kernel_of(row: Operator) -> Function:
     """``kernel(out, *args)`` of any device, or ``kernel(*args)``, as the operator's contract has it."""
     check, own, aten, through_host = _values.of(row), row.cuda, _by_aten(row), _through_host(row)
@@ -32,12 +49,13 @@ def kernel_of(row: Operator) -> Function:
         inputs = args[1:] if row.contract is Contract.FUNCTIONAL else args
         if check is not None:
             check(*inputs)
-        if own is not None and first.is_cuda:
+        chosen = _only.get()
+        if own is not None and first.is_cuda and not chosen:
             made = own(*args)
             if made is not NotImplemented:
                 return made
         kind = first.device.type, _image(inputs).dtype
-        if aten is not None and kind not in lacking:
+        if aten is not None and kind not in lacking and chosen != "host":
             try:
                 return aten(*_parameters.on_device(first.device, args))
             except TypeError:  # how mps refuses float64

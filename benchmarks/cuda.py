@@ -1,0 +1,416 @@
+"""``python -m benchmarks.cuda``: the operators and batch pipelines on a GPU, beside a copy of the same bytes.
+
+Each row is one call on a batch that lives on the device, with parameters of its own for each image where the operator
+takes them: imgops' Triton kernel, its decomposition (ATen), its host fallback, torchvision and kornia on the device,
+and CV-CUDA's resize where it is installed. Columns take turns, round by round; times are medians of CUDA events around
+several calls. GB/s counts the bytes that a kernel cannot do without: the image read once, the result written once.
+``--device cpu`` runs the same calls on the CPU, small, to see that they work; its times mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from importlib.util import find_spec
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode, v2
+from tqdm import tqdm
+
+import imgops
+from benchmarks.__main__ import RESULTS
+from benchmarks.pipelines import MEAN, STD, steps
+from benchmarks.table import machine
+from imgops import transforms as ours
+from imgops.kernels.cuda import route
+
+F = v2.functional
+Calls = dict[str, Callable[[Tensor], Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operator: ``calls(image)`` gives each column's call; ``goal`` is a share of the copy's bandwidth."""
+
+    name: str
+    goal: float
+    calls: Callable[[Tensor], Calls]
+    #: Pixels of the result for each pixel of the image.
+    result: float = 1.0
+    differentiable: bool = True
+
+
+def _per_sample(image: Tensor, low: float, high: float) -> Tensor:
+    return torch.linspace(low, high, image.shape[0], dtype=torch.float64)
+
+
+def _boxes(image: Tensor) -> Tensor:
+    height, width = image.shape[-2:]
+    shift = torch.arange(image.shape[0]) % max(width // 8, 1)
+    sides = (shift, shift, shift + width * 3 // 4, shift + height * 3 // 4)
+    return torch.stack(torch.broadcast_tensors(*sides), -1)
+
+
+def _turns(image: Tensor) -> Tensor:
+    angle = _per_sample(image, -0.4, 0.4)
+    middle = (image.shape[-1] - 1) / 2
+    cos, sin = angle.cos(), angle.sin()
+    rows = (cos, -sin, middle - cos * middle + sin * middle, sin, cos, middle - sin * middle - cos * middle)
+    return torch.stack(rows, -1).unflatten(-1, (2, 3))
+
+
+def _kornia(call: Callable[[Any, Tensor], Any]) -> Callable[[Tensor], Any] | None:
+    """kornia's, of floats; of uint8 with the conversion that it needs."""
+    if find_spec("kornia") is None:
+        return None
+    import kornia
+
+    return lambda x: call(kornia, x if x.is_floating_point() else x.float() / 255)
+
+
+def _crop(x: Tensor) -> Calls:
+    h, w = (side * 3 // 4 for side in x.shape[-2:])
+    box = (5, 7, 5 + w, 7 + h)
+    return {"imgops": lambda x: imgops.crop(x, box), "torchvision": lambda x: F.crop(x, 7, 5, h, w).clone()}
+
+
+def _pad(x: Tensor) -> Calls:
+    return {
+        "imgops": lambda x: imgops.pad(x, 16, "reflect"),
+        "torchvision": lambda x: F.pad(x, [16] * 4, padding_mode="reflect"),
+    }
+
+
+def _paste(x: Tensor) -> Calls:
+    patch = x[..., : x.shape[-2] // 2, : x.shape[-1] // 2].contiguous()
+    mask = torch.full_like(patch[..., :1, :, :], 100 if x.dtype == torch.uint8 else 0.4)
+    return {"imgops": lambda x: imgops.paste(x, patch, (9, 11), mask)}
+
+
+def _erase(x: Tensor) -> Calls:
+    boxes, h = _boxes(x), x.shape[-1] // 2
+    zero = torch.zeros((), dtype=x.dtype, device=x.device)
+    return {
+        "imgops": lambda x: imgops.erase(x, boxes),
+        "torchvision": lambda x: F.erase(x, 9, 11, h, h, zero),
+    }
+
+
+def _resize(name: str, antialias: bool) -> Callable[[Tensor], Calls]:
+    def calls(x: Tensor) -> Calls:
+        size = [s * 7 // 16 for s in x.shape[-2:]]
+        mode = InterpolationMode(name)
+        found: Calls = {
+            "imgops": lambda x: imgops.resize(x, size, name, antialias=antialias),
+            "torchvision": lambda x: F.resize(x, size, mode, antialias=antialias),
+        }
+        kornia = _kornia(lambda k, x: k.geometry.resize(x, tuple(size), name, antialias=antialias))
+        found |= {"kornia": kornia} if kornia else {}
+        if find_spec("cvcuda") is not None and not antialias and x.is_cuda:
+            import cvcuda
+
+            frames = cvcuda.as_tensor(x.movedim(1, -1).contiguous(), "NHWC")
+            shape = (x.shape[0], *size, x.shape[1])
+            found["CV-CUDA"] = lambda x: cvcuda.resize(frames, shape, cvcuda.Interp.LINEAR)
+        return found
+
+    return calls
+
+
+def _resized_crop(x: Tensor) -> Calls:
+    size, boxes = [s * 7 // 16 for s in x.shape[-2:]], _boxes(x)
+    h, w = (s * 3 // 4 for s in x.shape[-2:])
+    return {
+        "imgops": lambda x: imgops.resized_crop(x, boxes, size),
+        "torchvision": lambda x: F.resized_crop(x, 3, 5, h, w, size, antialias=True),
+    }
+
+
+def _jitter(x: Tensor) -> Calls:
+    order = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]])[torch.arange(x.shape[0]) % 2]
+    amounts = torch.stack(
+        [_per_sample(x, 0.7, 1.3), *[_per_sample(x, 1.2, 0.8)] * 2, _per_sample(x, -0.1, 0.1)], -1
+    )
+    names = "brightness,contrast,saturation,hue"
+
+    def torchvision(x: Tensor) -> Tensor:
+        x = F.adjust_contrast(F.adjust_brightness(x, 1.2), 0.8)
+        return F.adjust_hue(F.adjust_saturation(x, 1.1), 0.05)
+
+    def kornia_jitter(k: Any, x: Tensor) -> Tensor:
+        factor = amounts.to(x)
+        x = k.enhance.adjust_contrast(k.enhance.adjust_brightness(x, factor[:, 0] - 1), factor[:, 1])
+        return k.enhance.adjust_hue(k.enhance.adjust_saturation(x, factor[:, 2]), factor[:, 3])
+
+    found: Calls = {
+        "imgops": lambda x: imgops.color_sequence(x, order, amounts, names),
+        "torchvision": torchvision,
+    }
+    kornia = _kornia(kornia_jitter)
+    return found | ({"kornia": kornia} if kornia else {})
+
+
+def _normalize(x: Tensor) -> Calls:
+    mine = ours.Compose([ours.ToDtype(torch.float32, scale=True), ours.Normalize(MEAN, STD)])
+    theirs = v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    return {"imgops": mine, "torchvision": theirs}
+
+
+def _equalize(x: Tensor) -> Calls:
+    return {"imgops": imgops.equalize, "torchvision": F.equalize}
+
+
+def _solarize(x: Tensor) -> Calls:
+    limit = _per_sample(x, 100, 200) if x.dtype == torch.uint8 else _per_sample(x, 0.4, 0.8)
+    threshold = 128 if x.dtype == torch.uint8 else 0.5
+    return {
+        "imgops": lambda x: imgops.solarize(x, limit),
+        "torchvision": lambda x: F.solarize(x, threshold),
+    }
+
+
+def _affine(name: str) -> Callable[[Tensor], Calls]:
+    def calls(x: Tensor) -> Calls:
+        matrix = _turns(x)
+        found: Calls = {
+            "imgops": lambda x: imgops.warp_affine(x, matrix, None, name),
+            "torchvision": lambda x: F.rotate(x, 15.0, InterpolationMode(name)),
+        }
+        kornia = _kornia(
+            lambda k, x: k.geometry.warp_affine(
+                x, matrix.to(x), tuple(x.shape[-2:]), mode=name, align_corners=True
+            )
+        )
+        return found | ({"kornia": kornia} if kornia else {})
+
+    return calls
+
+
+def _blur(x: Tensor) -> Calls:
+    sigma = _per_sample(x, 0.3, 2.0)[:, None].expand(-1, 2)
+    found: Calls = {
+        "imgops": lambda x: imgops.gaussian_blur(x, 23, sigma),
+        "torchvision": lambda x: F.gaussian_blur(x, [23, 23], [1.1, 1.1]),
+    }
+    kornia = _kornia(lambda k, x: k.filters.gaussian_blur2d(x, (23, 23), sigma.to(x)))
+    return found | ({"kornia": kornia} if kornia else {})
+
+
+ROWS = (
+    Row("crop", 0.8, _crop, 9 / 16),
+    Row("pad reflect", 0.8, _pad),
+    Row("paste with a mask", 0.8, _paste),
+    Row("erase, a box each", 0.8, _erase),
+    Row("color jitter, each", 0.8, _jitter),
+    Row("solarize, each", 0.8, _solarize),
+    Row("ToDtype and Normalize", 0.8, _normalize, 4.0, False),
+    Row("equalize", 0.8, _equalize, differentiable=False),
+    Row("resize bilinear", 0.5, _resize("bilinear", True), 49 / 256),
+    Row("resize bicubic", 0.5, _resize("bicubic", True), 49 / 256),
+    Row("resize plain bilinear", 0.5, _resize("bilinear", False), 49 / 256),
+    Row("resized crop, a box each", 0.5, _resized_crop, 49 / 256),
+    Row("affine nearest, each", 0.5, _affine("nearest")),
+    Row("affine bilinear, each", 0.5, _affine("bilinear")),
+    Row("gaussian blur, each", 0.0, _blur),
+)
+
+
+# -- timing ------------------------------------------------------------------------------------------
+
+
+def _time(call: Callable[[], Any], loops: int, device: torch.device) -> float:
+    """Microseconds of one call."""
+    if device.type != "cuda":
+        start = time.perf_counter()
+        for _ in range(loops):
+            call()
+        return (time.perf_counter() - start) / loops * 1e6
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(loops):
+        call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / loops * 1e3
+
+
+def measure(calls: dict[str, Callable[[], Any]], rounds: int, device: torch.device) -> dict[str, float]:
+    """The median over rounds in which the columns take turns; a column that fails is left out, with its error."""
+    times: dict[str, list[float]] = {}
+    for name, call in list(calls.items()):
+        try:
+            call()  # compiles
+            call()
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {str(error)[:200]}")
+            del calls[name]
+    loops = {
+        name: max(1, min(20, int(2000 / max(_time(call, 1, device), 1)))) for name, call in calls.items()
+    }
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times.setdefault(name, []).append(_time(call, loops[name], device))
+    return {name: median(each) for name, each in times.items()}
+
+
+def _without(kind: str, call: Callable[[], Any]) -> Callable[[], Any]:
+    """The call as imgops makes it without Triton ("ATen"), or without anything on the device ("host")."""
+
+    def run() -> Any:
+        with route.only(kind):
+            return call()
+
+    return run
+
+
+def columns(row: Row, image: Tensor, backward: bool) -> dict[str, Callable[[], Any]]:
+    calls = row.calls(image)
+
+    def of(call: Callable[[Tensor], Any]) -> Callable[[], Any]:
+        if not backward:
+            return lambda: call(image)
+        leaf = image.clone().requires_grad_()
+
+        def both() -> None:
+            out = call(leaf)
+            out.backward(torch.ones_like(out))
+            leaf.grad = None
+
+        return both
+
+    found = {name: of(call) for name, call in calls.items()}
+    found["ATen"] = _without("ATen", found["imgops"])
+    found["host"] = _without("host", found["imgops"])
+    source = torch.empty(_bytes(row, image) // 2, dtype=torch.uint8, device=image.device)
+    target = torch.empty_like(source)
+    found["copy"] = lambda: target.copy_(source)
+    return found
+
+
+def _bytes(row: Row, image: Tensor) -> int:
+    """Read once and written once."""
+    return int(image.numel() * image.element_size() * (1 + row.result))
+
+
+# -- the table ---------------------------------------------------------------------------------------
+
+COLUMNS = ("imgops", "ATen", "host", "torchvision", "kornia", "CV-CUDA", "copy")
+HEAD = ("operator", "dtype", "layout", "pass", *COLUMNS, "GB/s", "of copy", "goal")
+
+
+def line(row: Row, image: Tensor, layout: str, backward: bool, times: dict[str, float]) -> str:
+    dtype = str(image.dtype)[6:]
+    cells = [row.name, dtype, layout, "forward and backward" if backward else "forward"]
+    cells += [f"{times[c]:.0f}" if c in times else "–" for c in COLUMNS]
+    if not backward and "imgops" in times:
+        share = times["copy"] / times["imgops"]
+        cells += [f"{_bytes(row, image) / times['imgops'] / 1e3:.0f}", f"{share:.0%}"]
+        cells += [f"{row.goal:.0%}" + ("" if share >= row.goal else ", missed") if row.goal else "–"]
+    else:
+        cells += ["", "", ""]
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(shape: tuple[int, ...], device: torch.device, rounds: int, only: str) -> list[str]:
+    lines = [f"\n## {shape[0]} x {shape[1]} x {shape[2]} x {shape[3]}, microseconds a batch\n"]
+    lines += ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    work = [(r, d, f, b) for r in ROWS for d in (torch.uint8, torch.float32) for f in ("planar", "interleaved")
+            for b in (False, True) if only in r.name]  # fmt: skip
+    for row, dtype, layout, backward in tqdm(work, ncols=78):
+        if backward and (dtype == torch.uint8 or not row.differentiable):
+            continue
+        image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
+        image = image if dtype == torch.uint8 else image / 255
+        image = image.to(memory_format=torch.channels_last) if layout == "interleaved" else image
+        times = measure(columns(row, image, backward), rounds, device)
+        lines.append(line(row, image, layout, backward, times))
+    return lines
+
+
+def pipelines(shape: tuple[int, ...], device: torch.device, rounds: int) -> list[str]:
+    """Batches on the device, each image with parameters of its own; torchvision draws once for all."""
+    lines = ["\n## Pipelines, a batch on the device, milliseconds a batch\n"]
+    lines += ["| pipeline | imgops | imgops compiled | torchvision | kornia |", "|" + "---|" * 5]
+    image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
+    for name in ("SimCLR", "ImageNet", "RandAugment"):
+        last = [[m.ToDtype(torch.float32, scale=True), m.Normalize(MEAN, STD)] for m in (ours, v2)]
+        mine = steps(name, ours, last[0], per_sample=True)
+        theirs, compiled = steps(name, v2, last[1]), torch.compile(mine)
+        calls: dict[str, Callable[[], Any]] = {
+            "imgops": lambda p=mine: p(image),
+            "imgops compiled": lambda p=compiled: p(image),
+            "torchvision": lambda p=theirs: p(image),
+        }
+        other = _kornia_batch(name, device)
+        if other is not None:
+            calls["kornia"] = lambda p=other: p(image)
+        times = measure(calls, rounds, device)
+        each = [f"{times[c] / 1e3:.2f}" if c in times else "–" for c in (*calls, "kornia")[:4]]
+        lines.append(f"| {name} | " + " | ".join(each) + " |")
+    return lines
+
+
+def _kornia_batch(name: str, device: torch.device) -> Callable[[Tensor], Any] | None:
+    if find_spec("kornia") is None or name == "RandAugment":
+        return None
+    import kornia.augmentation as K
+
+    parts: list[Any] = [K.RandomResizedCrop((224, 224)), K.RandomHorizontalFlip()]
+    if name == "SimCLR":
+        jitter, blur = (
+            K.ColorJitter(0.4, 0.4, 0.4, 0.1, p=1.0),
+            K.RandomGaussianBlur((23, 23), (0.1, 2.0), p=0.5),
+        )
+        parts += [jitter, blur, K.RandomGrayscale(p=0.2)]
+    parts.append(K.Normalize(torch.tensor(MEAN), torch.tensor(STD)))
+    pipeline = K.AugmentationSequential(*parts, data_keys=["input"]).to(device)
+    return lambda x: pipeline(x.float() / 255)
+
+
+def jpeg(device: torch.device) -> list[str]:
+    """How far nvJPEG's pixels are from Pillow's."""
+    from benchmarks.pipelines import photo
+
+    frame = torch.from_numpy(photo()).permute(2, 0, 1).contiguous()
+    lines = ["\n## nvJPEG beside Pillow\n"]
+    for quality in (75, 95):
+        data = imgops.encode_image(frame, quality=quality)
+        apart = (imgops.decode_image(data, device=device).cpu().int() - imgops.decode_image(data).int()).abs()
+        lines.append(
+            f"Quality {quality}: at most {int(apart.max())} levels, {float(apart.float().mean()):.3f} on average."
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cuda")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        parser.error("there is no GPU; --device cpu shows that the calls work")
+    shapes = ((256, 3, 512, 512), (32, 3, 224, 224)) if device.type == "cuda" else ((2, 3, 64, 64),)
+    name = torch.cuda.get_device_name() if device.type == "cuda" else machine()["cpu"]
+    lines = [f"# imgops on {name}, torch {torch.__version__}, {date.today()}"]
+    for shape in shapes:
+        lines += table(shape, device, options.rounds, options.only)
+    if not options.only:
+        lines += pipelines(shapes[0], device, options.rounds)
+        lines += jpeg(device) if device.type == "cuda" else []
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if device.type == "cuda" and not options.only:
+        slug = name.lower().replace(" ", "-")
+        (RESULTS / f"cuda-{date.today()}-{slug}.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
