@@ -462,3 +462,15 @@ def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.M
     torch.manual_seed(3)
     assert bits_equal(pipeline(images), wanted)
     assert sent == [1]
+
+
+@interpreted
+def test_the_page_of_benchmarks_has_the_traffic_of_the_kernels() -> None:
+    """Counted again, but for where memory happens to begin; ``python -m tests.cuda_traffic`` writes the page."""
+    from tests import cuda_traffic
+
+    shown = [float(n) for n in re.findall(r"     - (\d+\.\d\d)$", cuda_traffic.current(), re.M)]
+    found = [value for _, values in cuda_traffic.measured() for value in values]
+    assert len(shown) == len(found) == 60
+    for one, other in zip(shown, found, strict=True):
+        assert abs(one - other) < 0.15

@@ -169,7 +169,7 @@ class OperatorTable(Parsed):
     """Every operator with its facets."""
 
     def lines(self) -> list[str]:
-        head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "devices", "gradient"]
+        head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "CUDA", "gradient"]
         rows = [[*head, "adjoint", "vmap", "DTensor", "autocast", "in core ATen"]]
         for name, row in operators().items():
             spec = SPECS[name]
@@ -181,7 +181,7 @@ class OperatorTable(Parsed):
                     difference(name),
                     spec.dtype_names,
                     "planar" if row.contract is Contract.DYNAMIC else "planar, interleaved",
-                    "all, host fallback" if row.cuda is None else "CPU, CUDA",
+                    operator_table.cuda(spec),
                     _double(operator_table.gradient(spec)),
                     f"``{row.adjoint}``" if row.adjoint else "–",
                     "yes" if row.vmap else "–",

@@ -101,7 +101,7 @@ def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> T
 
 def _square(matrix: Tensor) -> Tensor:
     """An affine matrix with its third row."""
-    row = matrix.new_tensor([0.0, 0.0, 1.0]).expand(*matrix.shape[:-2], 1, 3)
+    row = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2].expand(*matrix.shape[:-2], 1, 3)
     return torch.cat([matrix, row], -2)
 
 

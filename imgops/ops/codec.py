@@ -185,7 +185,7 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
         ``(..., C, H, W)`` with 1 or 3 channels, uint8, or floating point in [0, 1], which is rounded to the
         256 levels of a JPEG first. Any device; the codec runs on the CPU.
     quality : int or Tensor
-        From 1 to 100, or 0, which leaves an image as it is. A tensor on the CPU of shape ``()`` or ``(...)``
+        From 1 to 100, or 0, which leaves an image as it is. A tensor of shape ``()`` or ``(...)``
         (one a sample) can change between calls without a recompile.
 
     Returns

@@ -114,7 +114,7 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is black, 1 the image itself, 2 twice as bright. Any real number. A tensor on the CPU of shape
+        0 is black, 1 the image itself, 2 twice as bright. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
 
@@ -155,7 +155,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is gray all over, 1 the image itself, 2 twice the contrast. Any real number. A tensor on the CPU of
+        0 is gray all over, 1 the image itself, 2 twice the contrast. Any real number. A tensor of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
         require a gradient.
 
@@ -196,7 +196,7 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is gray, 1 the image itself, 2 twice as colorful. Any real number. A tensor on the CPU of shape
+        0 is gray, 1 the image itself, 2 twice as colorful. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
 
@@ -239,7 +239,7 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
         The shift, as a fraction of the color circle: 0 returns the image itself, 1/3 turns red into green,
-        and so does -2/3. Any real number. A tensor on the CPU of shape ``()`` or ``(...)`` (one per sample)
+        and so does -2/3. Any real number. A tensor of shape ``()`` or ``(...)`` (one per sample)
         can change between calls without a recompile, and can require a gradient.
 
     Returns

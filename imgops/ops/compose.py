@@ -244,7 +244,7 @@ def pad(
         "reflect" leaves out the border pixel (``dcb|abcd|cba``), "symmetric" repeats it
         (``cba|abcd|dcb``). A border may be wider than the image.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border: one, or one per channel. A tensor on the CPU of shape ``()``,
+        The value of a constant border: one, or one per channel. A tensor of shape ``()``,
         ``(C,)`` or ``(..., C)`` (per sample) can change between calls without a recompile.
 
     Returns

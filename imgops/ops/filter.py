@@ -208,7 +208,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is smoothed, 1 the image itself, 2 sharper. Any real number. A tensor on the CPU of shape ``()`` or
+        0 is smoothed, 1 the image itself, 2 sharper. Any real number. A tensor of shape ``()`` or
         ``(...)`` (one per sample) can change between calls without a recompile, and can require a gradient.
 
     Returns

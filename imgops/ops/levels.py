@@ -94,7 +94,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     gamma : float or Tensor
-        The exponent: below 1 brightens the shadows, above 1 darkens them. A tensor on the CPU of shape ``()``
+        The exponent: below 1 brightens the shadows, above 1 darkens them. A tensor of shape ``()``
         or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
     gain : float or Tensor
@@ -138,7 +138,7 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     bits : int or Tensor
-        The number of bits to keep, clamped to [0, 8]. A tensor on the CPU of shape ``()`` or ``(...)`` (one a
+        The number of bits to keep, clamped to [0, 8]. A tensor of shape ``()`` or ``(...)`` (one a
         sample) can change between calls without a recompile.
 
     Returns
@@ -177,7 +177,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     threshold : float or Tensor
-        Values equal to it or above are inverted. A tensor on the CPU of shape ``()`` or ``(...)`` (one per
+        Values equal to it or above are inverted. A tensor of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
 
     Returns

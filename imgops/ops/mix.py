@@ -53,7 +53,7 @@ def erase(
         ``(..., C, H, W)``, any dtype, any device.
     boxes : sequence of 4 int, or Tensor
         ``(left, top, right, bottom)`` in pixels, ``right`` and ``bottom`` exclusive; what lies outside the
-        image is clipped, and an empty box changes nothing. An int64 tensor on the CPU of shape ``(4,)`` or
+        image is clipped, and an empty box changes nothing. An int64 tensor of shape ``(4,)`` or
         ``(..., 4)`` (one per sample) can change between calls without a recompile.
     value : number, sequence of numbers or Tensor
         One number, one per channel, or the pixels of a whole image ``(..., C, H, W)``, of which the box is
@@ -92,7 +92,7 @@ def erase(
         boxes = _check.integers_tensor(box)
     if not isinstance(value, Tensor):
         values = values_tensor("erase", "value", value, image.dtype)
-        value = saturated(values, image.dtype).to(image.device)
+        value = saturated(values, image.dtype).to(image.device, non_blocking=True)
     if value.ndim <= 1:
         channels = image.shape[-3]
         if value.ndim == 1 and value.shape[0] != channels:
@@ -115,7 +115,7 @@ def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
     image, other : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range, of one shape, dtype and device.
     weight : float or Tensor
-        The weight of ``other``: 0 gives ``image``, 1 gives ``other``. Any real number. A tensor on the CPU of
+        The weight of ``other``: 0 gives ``image``, 1 gives ``other``. Any real number. A tensor of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
         require a gradient.
 

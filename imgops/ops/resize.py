@@ -135,7 +135,7 @@ def resize(
         not.
     box : sequence of 4 float, or Tensor, optional
         ``(left, top, right, bottom)``: the region of ``image`` to resize, in pixels, within the image.
-        Only with ``antialias=True``. A float64 tensor on the CPU of shape ``(4,)`` or ``(..., 4)`` (one a
+        Only with ``antialias=True``. A float64 tensor of shape ``(4,)`` or ``(..., 4)`` (one a
         sample) can change between calls without a recompile.
 
     Returns
@@ -193,7 +193,7 @@ def resized_crop(
         ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
     boxes : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
-        (one per sample) on the CPU can change between calls without a recompile. Integers (int64) are cut out
+        (one per sample) can change between calls without a recompile. Integers (int64) are cut out
         first: nothing around the box is seen. Real numbers (float64) are a region of the image, and the
         filter reads the pixels around it; only with ``antialias=True``.
     size : sequence of 2 int

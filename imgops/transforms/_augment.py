@@ -68,7 +68,9 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         else:
             value = torch.tensor(self.value, dtype=torch.float64, device="cpu")[:, None, None]
             value = value.expand(image.shape[-3], 1, 1)
-        return imgops.erase(image, numbers[..., :4].long(), value.to(image.device, image.dtype))
+        return imgops.erase(
+            image, numbers[..., :4].long(), value.to(image.device, image.dtype, non_blocking=True)
+        )
 
 
 class _Mix(RandomTransform):

@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 
 from imgops._rows import Contract, Gradient, operators
+from imgops.kernels.cuda import route
 from tests.specs import SPECS, OpSpec
 
 README = Path(__file__).parents[2] / "README.md"
 _MARKS = re.compile(r"(<!-- operators: .*? -->\n)(.*?)(<!-- /operators -->)", re.S)
 HEAD = (
     *("call", "reference", "difference", "dtypes", "gradient"),
-    *("vmap", "DTensor", "autocast", "in core ATen"),
+    *("CUDA", "vmap", "DTensor", "autocast", "in core ATen"),
 )
 
 
@@ -36,6 +37,13 @@ def decomposition(spec: OpSpec) -> str:
     return "functional" if spec.row.contract.mutates else "–"
 
 
+def cuda(spec: OpSpec) -> str:
+    """What computes on CUDA: a kernel of our own (and ATen what it leaves), ATen alone, or the CPU."""
+    if spec.row.cuda is not None:
+        return "Triton"
+    return "ATen" if route.stays_on_device(spec.row) else "host"
+
+
 def cells(spec: OpSpec) -> tuple[str, ...]:
     row = spec.row
     return (
@@ -44,6 +52,7 @@ def cells(spec: OpSpec) -> tuple[str, ...]:
         spec.difference,
         spec.dtype_names,
         gradient(spec),
+        cuda(spec),
         "yes" if row.vmap else "–",
         "batch" if row.sharding else "–",
         row.autocast.__name__ if row.autocast else "as given",

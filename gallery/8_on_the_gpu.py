@@ -1,0 +1,167 @@
+"""
+On the GPU
+==========
+
+An image on CUDA stays there: every operator but the codecs is a Triton kernel or ATen's work on the device, with PIL's
+and OpenCV's own pixels. Where these pages were built there may be no GPU. Then Triton's interpreter runs the kernels'
+own code on the CPU, slowly but with the same arithmetic, or, without Triton, the CPU kernels do the work. The first
+lines say which.
+"""
+
+# %%
+# What runs here
+# --------------
+
+import os
+
+os.environ.setdefault(
+    "TRITON_INTERPRET", "1"
+)  # read when Triton is imported; no matter on a GPU
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from PIL import Image
+from skimage import data
+from torch.nn import functional as F
+
+import imgops
+from imgops import transforms as v2
+
+if torch.cuda.is_available():
+    device, how = torch.device("cuda"), torch.cuda.get_device_name()
+    os.environ.pop("TRITON_INTERPRET")
+else:
+    device, how = torch.device("cpu"), "Triton's interpreter, on the CPU"
+
+
+def on_the_device(name: str, *args):
+    """The operator's kernel for CUDA; on the CPU by the interpreter."""
+    if device.type == "cuda":
+        return getattr(torch.ops.imgops, name)(*args)
+    return imgops.testing.cuda_kernel(f"imgops::{name}")(*args)
+
+
+photo = torch.from_numpy(data.astronaut()[:256, 100:356]).permute(2, 0, 1)
+try:
+    on_the_device("crop", photo.to(device), 0, 0, 8, 8)
+except RuntimeError:
+    how = "the CPU kernels: Triton is not here, or was imported without its interpreter"
+    on_the_device = lambda name, *args: getattr(torch.ops.imgops, name)(*args)
+print("These kernels are run by", how)
+
+# %%
+# PIL's pixels
+# ------------
+# A resize to a quarter, with PIL's antialiasing: by PIL, by the kernel, and by ``interpolate``, which is what other
+# libraries have on a GPU.
+
+image, size = photo.to(device), (64, 64)
+ours = on_the_device("resize", image, None, *size, "bilinear", True).cpu()
+pil = np.asarray(Image.fromarray(data.astronaut()[:256, 100:356]).resize(size, 2))
+pil = torch.from_numpy(pil.copy()).permute(2, 0, 1)
+other = F.interpolate(image[None].float(), size, mode="bilinear", antialias=True)
+other = other[0].round().clamp(0, 255).to(torch.uint8).cpu()
+
+figure, axes = plt.subplots(1, 4, figsize=(10, 3.4), layout="constrained")
+axes[0].imshow(pil.permute(1, 2, 0))
+axes[0].set_title("PIL")
+axes[1].imshow(ours.permute(1, 2, 0))
+axes[1].set_title("imgops' CUDA kernel")
+for ax, (found, title) in zip(
+    axes[2:], ((ours, "imgops"), (other, "interpolate")), strict=True
+):
+    apart = (found.int() - pil.int()).abs().amax(0)
+    share = float((found != pil).double().mean())
+    ax.imshow(apart, cmap="magma", vmin=0, vmax=2)
+    ax.set_title(f"{title} beside PIL:\n{share:.0%} of the values differ")
+for ax in axes:
+    ax.axis("off")
+
+# %%
+# A box, an order and a matrix for each image
+# -------------------------------------------
+# Parameters may be on the CPU: they travel in one copy, which nobody waits for. Or on the device: then they are never
+# read by the host, and a CUDA graph can be captured. One kernel serves all the images of the batch.
+
+batch = image.expand(4, -1, -1, -1)
+boxes = torch.tensor(
+    [[0, 0, 256, 256], [60, 20, 220, 180], [90, 40, 150, 100], [0, 128, 256, 256]]
+)
+crops = on_the_device("resized_crop", batch, boxes, 72, 72, "bicubic", True)
+order = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, -1, -1], [-1, -1, -1, -1]])
+amounts = torch.tensor(
+    [
+        [1.3, 1.2, 0.6, 0.0],
+        [0.9, 1.3, 1.5, -0.06],
+        [1.1, 1.6, 1.0, 0.55],
+        [1.0, 1.0, 1.0, 0.0],
+    ],
+    dtype=torch.float64,
+)
+names = "brightness,contrast,saturation,hue"
+jittered = on_the_device("color_sequence", crops, order, amounts, names)
+angle = torch.tensor([0.0, 0.3, -0.4, 0.8], dtype=torch.float64)
+cos, sin = angle.cos(), angle.sin()
+rows = (cos, -sin, 36 * (1 - cos + sin), sin, cos, 36 * (1 - cos - sin))
+matrix = torch.stack(rows, -1).reshape(4, 2, 3)
+turned = on_the_device(
+    "warp_affine", jittered, matrix, None, 72, 72, "bilinear", "reflect"
+)
+
+figure, axes = plt.subplots(3, 4, figsize=(8, 6), layout="constrained")
+for row, (images, title) in zip(
+    axes,
+    ((crops, "resized crop"), (jittered, "colors"), (turned, "turned")),
+    strict=True,
+):
+    for i, (ax, one) in enumerate(zip(row, images.cpu(), strict=True)):
+        ax.imshow(one.permute(1, 2, 0))
+        ax.set_title(f"{title} {i}", fontsize=9)
+        ax.axis("off")
+
+# %%
+# The same seed, the same pixels
+# ------------------------------
+# A pipeline draws on the host, as ever: the same seed gives a batch on the GPU what it gives one on the CPU, and all that
+# the pipeline drew goes over at once.
+
+pipeline = v2.Compose(
+    [
+        v2.RandomResizedCrop(64, per_sample=True),
+        v2.RandomHorizontalFlip(per_sample=True),
+        v2.ColorJitter(0.4, 0.4, 0.4, 0.1, per_sample=True),
+        v2.GaussianBlur(9, per_sample=True),
+    ]
+)
+torch.manual_seed(0)
+here = pipeline(batch)
+torch.manual_seed(0)
+there = pipeline(batch.cpu())
+print(
+    "a pipeline on",
+    here.device,
+    "has the pixels of the CPU:",
+    torch.equal(here.cpu(), there),
+)
+
+# %%
+# Gradients
+# ---------
+# Backwards are operators too, so they run where their images are. Here is a strength that a gradient finds on the device:
+
+target = imgops.adjust_contrast(image / 255, 1.5)
+factor = torch.tensor(1.0, device=device, requires_grad=True)
+optimizer = torch.optim.Adam([factor], 0.1)
+for _ in range(60):
+    optimizer.zero_grad()
+    loss = (imgops.adjust_contrast(image / 255, factor) - target).square().mean()
+    loss.backward()
+    optimizer.step()
+print(f"found {factor.item():.3f}, it was 1.5; on {factor.device}")
+
+# %%
+# Beside others
+# -------------
+# :doc:`The table of operators </operators>` says which operators are Triton kernels, which ATen computes and which go
+# through the host; :doc:`/benchmarks` how much memory each kernel moves beside the least possible.
