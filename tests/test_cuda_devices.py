@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from imgops._rows import Contract, Gradient
-from imgops._torch_private import fake_tensors
+from imgops._torch_private import TorchDispatchMode, fake_tensors
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 
@@ -84,3 +84,23 @@ def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -
         for value, grad in zip(args, grads, strict=True):
             if grad is not None:
                 assert (grad.device, grad.shape) == (value.device, value.shape)
+
+
+@pytest.mark.parametrize("name", ["gaussian_blur", "filter2d", "color_matrix", "resize", "resize_adjoint"])
+def test_no_sum_of_float32_is_left_to_tf32(name: str) -> None:
+    """On CUDA a convolution of float32 has 10 bits by default, a matrix product by a setting."""
+    products: list[torch.dtype] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.name().split(".")[0] in ("aten::convolution", "aten::mm", "aten::bmm", "aten::matmul"):
+                products.append(args[0].dtype)
+            return func(*args, **(kwargs or {}))
+
+    samples = [s for s in STATIC if s.op == name and not s.edge and "nearest" not in s.id]
+    for sample in samples[:3]:
+        real = arguments(sample)
+        with fake_tensors(), Watch():
+            args = on_cuda(sample, real, "cuda")
+            assert OPERATORS[name].row.decomposition(*args).dtype == args[0].dtype
+    assert set(products) == {torch.float64}

@@ -231,6 +231,11 @@ def test_what_goes_through_the_host() -> None:
     assert through_host == {"encode_image", "decode_image", "jpeg"}
     unsafe = torch.Tag.cudagraph_unsafe
     assert through_host == {n for n in operators() if unsafe in getattr(torch.ops.imgops, n).default.tags}
+    import imgops.transforms as _  # noqa: F401
+
+    of_transforms = operators("imgops_transforms")
+    sampled = {"sample", "sample_beside_boxes", "sizes", "by_torchvision", "kept"}
+    assert sampled == {name for name, row in of_transforms.items() if not route.stays_on_device(row)}
 
 
 def test_a_name_is_registered_once() -> None:

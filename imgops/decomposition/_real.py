@@ -13,6 +13,14 @@ def working(image: Tensor) -> torch.dtype:
     return torch.float64 if image.dtype == torch.float64 else torch.float32
 
 
+def of_sums(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """The dtype that products are summed in by a matrix product or a convolution.
+
+    On CUDA those of float32 may be computed with 10 bits (TF32): by a setting, or by cuDNN's default.
+    """
+    return torch.float64 if device.type == "cuda" else dtype
+
+
 def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
     """A parameter of one number per sample, so that it broadcasts over images."""
     value = value.to(device=image.device, dtype=working(image))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import filter, levels
-from imgops.decomposition._real import finished, mixed, parameter, working
+from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
 
 #: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
@@ -85,7 +85,7 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
-    x = image.to(working(image))
+    x = image.to(of_sums(working(image), image.device))
     channels = image.shape[-3]
     matrix = matrix.to(device=image.device, dtype=x.dtype)
     flat = x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from imgops.decomposition._borders import folded
-from imgops.decomposition._real import finished, mixed, parameter, working
+from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
 
 #: Up to this deviation the weight of a neighbor is 0 in double precision, and so is its derivative.
 NO_BLUR = 0.02
@@ -48,6 +48,9 @@ def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
 
 def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     """Every channel of an image with its kernel ``(..., h, w)``, whose middle is at ``h // 2, w // 2``."""
+    dtype = of_sums(image.dtype, image.device)
+    if dtype != image.dtype:
+        return _correlated(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
     height, width = image.shape[-2:]
     rows, columns = kernel.shape[-2:]
     y = torch.arange(-(rows // 2), height + rows - 1 - rows // 2, device=image.device)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import _weights
+from imgops.decomposition._real import of_sums
 from imgops.decomposition.compose import fold
 
 
@@ -147,7 +148,7 @@ def _edges(box: Tensor | None, wide: Tensor, single: bool) -> tuple[Any, ...]:
 
 
 def _apply(image: Tensor, matrices: Matrices) -> Tensor:
-    working = torch.float64 if image.dtype == torch.float64 else torch.float32
+    working = torch.float64 if image.dtype == torch.float64 else of_sums(torch.float32, image.device)
     rows, columns = (m.to(working) for m in matrices)
     out = rows @ (image.to(working) @ columns.mT)
     if image.dtype == torch.uint8:

@@ -9,11 +9,14 @@ from imgops.kernels.cuda._common import converted, offset, rounded, tile_of
 from imgops.kernels.cuda._launch import inlined
 from imgops.kernels.cuda._sampling import (
     affine_positions,
+    around_position,
     bounded,
-    cubic,
+    offsets,
     perspective_positions,
-    pixel_at,
+    picked,
+    pixel,
     shown,
+    weights,
 )
 
 
@@ -64,94 +67,40 @@ def sample_kernel(
                 value = tl.where(has, value, tl.load(color + n * color_n + c * color_c, mask=real, other=0))
             tl.store(to + c * out_c, value, mask=inside)
     else:
-        left, top = tl.floor(u), tl.floor(v)
-        fx, fy = (u - left).to(tl.float32), (v - top).to(tl.float32)
-        left, top = left.to(tl.int32) - (TAPS // 2 - 1), top.to(tl.int32) - (TAPS // 2 - 1)
+        left, top, fx, fy = around_position(u, v, TAPS)
+        y0, y1, y2, y3, in_y0, in_y1, in_y2, in_y3 = offsets(top, image_height, image_y, BORDER)
+        x0, x1, x2, x3, in_x0, in_x1, in_x2, in_x3 = offsets(left, image_width, image_x, BORDER)
+        in_x0, in_x1, in_x2, in_x3 = inside & in_x0, inside & in_x1, inside & in_x2, inside & in_x3
+        wx0, wx1, wx2, wx3 = weights(fx, TAPS)
+        wy0, wy1, wy2, wy3 = weights(fy, TAPS)
         for c in range(channels):
             around = tl.full((1, 1), 0, tl.float32)
             if FILLS:
                 around = tl.load(color + n * color_n + c * color_c, mask=real, other=0).to(tl.float32)
-            plane = source + c * image_c
+            above, below = source + (c * image_c + y0), source + (c * image_c + y1)
             if TAPS == 2:
-                p00 = pixel_at(
-                    plane, top, left, image_height, image_width, image_y, image_x, inside, around, BORDER
+                p00, p01 = (
+                    pixel(above + x0, in_y0 & in_x0, around, BORDER),
+                    pixel(above + x1, in_y0 & in_x1, around, BORDER),
                 )
-                p01 = pixel_at(
-                    plane, top, left + 1, image_height, image_width, image_y, image_x, inside, around, BORDER
+                p10, p11 = (
+                    pixel(below + x0, in_y1 & in_x0, around, BORDER),
+                    pixel(below + x1, in_y1 & in_x1, around, BORDER),
                 )
-                p10 = pixel_at(
-                    plane, top + 1, left, image_height, image_width, image_y, image_x, inside, around, BORDER
-                )
-                p11 = pixel_at(
-                    plane,
-                    top + 1,
-                    left + 1,
-                    image_height,
-                    image_width,
-                    image_y,
-                    image_x,
-                    inside,
-                    around,
-                    BORDER,
-                )
-                above, below = tl.fma(fx, p01 - p00, p00), tl.fma(fx, p11 - p10, p10)
-                value = tl.fma(fy, below - above, above)
+                upper, lower = tl.fma(fx, p01 - p00, p00), tl.fma(fx, p11 - p10, p10)
+                value = tl.fma(fy, lower - upper, upper)
             else:
-                x0, x1, x2, x3 = cubic(fx)
-                y0, y1, y2, y3 = cubic(fy)
                 value = fx * 0
                 for j in tl.static_range(4):
-                    p0 = pixel_at(
-                        plane,
-                        top + j,
-                        left,
-                        image_height,
-                        image_width,
-                        image_y,
-                        image_x,
-                        inside,
-                        around,
-                        BORDER,
+                    line, has = (
+                        source + (c * image_c + picked(j, y0, y1, y2, y3)),
+                        picked(j, in_y0, in_y1, in_y2, in_y3),
                     )
-                    p1 = pixel_at(
-                        plane,
-                        top + j,
-                        left + 1,
-                        image_height,
-                        image_width,
-                        image_y,
-                        image_x,
-                        inside,
-                        around,
-                        BORDER,
-                    )
-                    p2 = pixel_at(
-                        plane,
-                        top + j,
-                        left + 2,
-                        image_height,
-                        image_width,
-                        image_y,
-                        image_x,
-                        inside,
-                        around,
-                        BORDER,
-                    )
-                    p3 = pixel_at(
-                        plane,
-                        top + j,
-                        left + 3,
-                        image_height,
-                        image_width,
-                        image_y,
-                        image_x,
-                        inside,
-                        around,
-                        BORDER,
-                    )
-                    row = tl.fma(p3, x3, tl.fma(p2, x2, tl.fma(p1, x1, p0 * x0)))
-                    share = y0 if j == 0 else (y1 if j == 1 else (y2 if j == 2 else y3))
-                    value = tl.fma(row, share, value)
+                    row = pixel(line + x0, has & in_x0, around, BORDER) * wx0
+                    row = tl.fma(pixel(line + x1, has & in_x1, around, BORDER), wx1, row)
+                    row = tl.fma(pixel(line + x2, has & in_x2, around, BORDER), wx2, row)
+                    row = tl.fma(pixel(line + x3, has & in_x3, around, BORDER), wx3, row)
+                    value = tl.fma(row, picked(j, wy0, wy1, wy2, wy3), value)
             if out.dtype.element_ty == tl.uint8:
                 found = tl.minimum(tl.maximum(rounded(value), 0.0), 255.0).to(tl.uint8)
             else:

@@ -119,13 +119,20 @@ def cubic_slopes(t):
 
 
 @inlined
-def pixel_at(plane, y, x, height, width, step_y, step_x, inside, around, BORDER: tl.constexpr):
-    at_y, has_y = shown(y, height, BORDER)
-    at_x, has_x = shown(x, width, BORDER)
-    has = inside & has_y & has_x
-    value = tl.load(plane + at_y.to(tl.int64) * step_y + at_x.to(tl.int64) * step_x, mask=has, other=0).to(
-        tl.float32
-    )
+def offsets(first, size, step, BORDER: tl.constexpr):
+    """Of four pixels from ``first`` on: how far each is from the first of all, and whether the image has it."""
+    a, has_a = shown(first, size, BORDER)
+    b, has_b = shown(first + 1, size, BORDER)
+    c, has_c = shown(first + 2, size, BORDER)
+    d, has_d = shown(first + 3, size, BORDER)
+    a, b, c, d = a.to(tl.int64) * step, b.to(tl.int64) * step, c.to(tl.int64) * step, d.to(tl.int64) * step
+    return a, b, c, d, has_a, has_b, has_c, has_d
+
+
+@inlined
+def pixel(at, has, around, BORDER: tl.constexpr):
+    """A pixel in single precision; what lies outside of a constant border is ``around``."""
+    value = tl.load(at, mask=has, other=0).to(tl.float32)
     if BORDER == "constant":
         value = tl.where(has, value, around)
     return value
@@ -158,9 +165,8 @@ def picked(i: tl.constexpr, w0, w1, w2, w3):
 
 
 @inlined
-def around_position(u, v, height, width, TAPS: tl.constexpr, BORDER: tl.constexpr):
+def around_position(u, v, TAPS: tl.constexpr):
     """The first of the pixels that a position is made of, and where it lies among them."""
-    u, v = bounded(u, width, BORDER), bounded(v, height, BORDER)
     if TAPS == 1:
         left, top = rounded(u), rounded(v)
     else:

@@ -93,7 +93,7 @@ class _Job:
     def __init__(self, names: list[str], order: Tensor, order_n: int, amounts: Tensor, amount_n: int) -> None:
         self.order, self.order_n, self.amounts, self.amount_n = order, order_n, amounts, amount_n
         self.index = {name: names.index(name) if name in names else -1 for name in STEPS}
-        self.kernels = {name.upper(): which for name, which in self.index.items()}
+        self.constants = {name.upper(): which for name, which in self.index.items()}
         self.count = len(names)
 
     def gate(self, turn: int, name: str) -> _statistics.Gate:
@@ -108,7 +108,7 @@ class _Job:
         sums = tables = stretches = scales = self.amounts
         common = self.order, self.order_n, self.amounts, self.amount_n, self.count, begin
         layout = 1 if is_rgb else channels, *steps(image)
-        options = {**self.kernels, "RGB": is_rgb}
+        options = {**self.constants, "RGB": is_rgb}
         if self.index["contrast"] >= 0:  # the luma of each part, for each turn
             sums = torch.empty((images, end - begin, parts), dtype=torch.float32, device=image.device)
             for turn in range(begin, end):

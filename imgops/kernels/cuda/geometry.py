@@ -24,7 +24,7 @@ from imgops.kernels.cuda._common import (
 )
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._sampled import sample_kernel
-from imgops.kernels.cuda._sampling import around_position, picked, pixel_at, shown, slopes, weights
+from imgops.kernels.cuda._sampling import around_position, bounded, offsets, picked, pixel, slopes, weights
 
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
@@ -155,17 +155,20 @@ def _adjoint_kernel(
     n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
     at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
     u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
-    left, top, fx, fy = around_position(u, v, out_height, out_width, TAPS, BORDER)
+    u, v = bounded(u, out_width, BORDER), bounded(v, out_height, BORDER)
+    left, top, fx, fy = around_position(u, v, TAPS)
     x0, x1, x2, x3 = weights(fx, TAPS)
     y0, y1, y2, y3 = weights(fy, TAPS)
     values = grad + offset(n, zero, y, x, grad_n, grad_c, grad_y, grad_x, INTERLEAVED)
+    row0, row1, row2, row3, in_y0, in_y1, in_y2, in_y3 = offsets(top, out_height, out_y, BORDER)
+    col0, col1, col2, col3, in_x0, in_x1, in_x2, in_x3 = offsets(left, out_width, out_x, BORDER)
     for j in tl.static_range(TAPS):
-        at_y, has_y = shown(top + j, out_height, BORDER)
+        line = out + (n * out_n + picked(j, row0, row1, row2, row3))
+        has_row = inside & picked(j, in_y0, in_y1, in_y2, in_y3)
         for i in tl.static_range(TAPS):
-            at_x, has_x = shown(left + i, out_width, BORDER)
-            has = inside & has_y & has_x
+            has = has_row & picked(i, in_x0, in_x1, in_x2, in_x3)
             share = picked(j, y0, y1, y2, y3) * picked(i, x0, x1, x2, x3)
-            to = out + n * out_n + at_y.to(tl.int64) * out_y + at_x.to(tl.int64) * out_x
+            to = line + picked(i, col0, col1, col2, col3)
             for c in range(channels):
                 value = tl.load(values + c * grad_c, mask=has, other=0).to(tl.float32)
                 tl.atomic_add(to + c * out_c, value * share, mask=has, sem="relaxed")
@@ -219,11 +222,14 @@ def _slope_kernel(
     n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
     at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
     u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
-    left, top, fx, fy = around_position(u, v, image_height, image_width, TAPS, BORDER)
+    u, v = bounded(u, image_width, BORDER), bounded(v, image_height, BORDER)
+    left, top, fx, fy = around_position(u, v, TAPS)
     x0, x1, x2, x3 = weights(fx, TAPS)
     y0, y1, y2, y3 = weights(fy, TAPS)
     dx0, dx1, dx2, dx3 = slopes(fx, TAPS)
     dy0, dy1, dy2, dy3 = slopes(fy, TAPS)
+    row0, row1, row2, row3, in_y0, in_y1, in_y2, in_y3 = offsets(top, image_height, image_y, BORDER)
+    col0, col1, col2, col3, in_x0, in_x1, in_x2, in_x3 = offsets(left, image_width, image_x, BORDER)
     towards_x, towards_y = fx * 0, fx * 0
     values = grad + offset(n, zero, y, x, grad_n, grad_c, grad_y, grad_x, INTERLEAVED)
     for c in range(channels):
@@ -231,25 +237,16 @@ def _slope_kernel(
         around = tl.full((1, 1), 0, tl.float32)
         if FILLS:
             around = tl.load(color + n * color_n + c * color_c, mask=n < images, other=0).to(tl.float32)
-        plane = image + n * image_n + c * image_c
         along_x, along_y = fx * 0, fx * 0
         for j in tl.static_range(TAPS):
             wy, sy = picked(j, y0, y1, y2, y3), picked(j, dy0, dy1, dy2, dy3)
+            line = image + (n * image_n + c * image_c + picked(j, row0, row1, row2, row3))
+            has_row = inside & picked(j, in_y0, in_y1, in_y2, in_y3)
             for i in tl.static_range(TAPS):
-                pixel = pixel_at(
-                    plane,
-                    top + j,
-                    left + i,
-                    image_height,
-                    image_width,
-                    image_y,
-                    image_x,
-                    inside,
-                    around,
-                    BORDER,
-                )
-                along_x += pixel * (picked(i, dx0, dx1, dx2, dx3) * wy)
-                along_y += pixel * (picked(i, x0, x1, x2, x3) * sy)
+                has = has_row & picked(i, in_x0, in_x1, in_x2, in_x3)
+                value = pixel(line + picked(i, col0, col1, col2, col3), has, around, BORDER)
+                along_x += value * (picked(i, dx0, dx1, dx2, dx3) * wy)
+                along_y += value * (picked(i, x0, x1, x2, x3) * sy)
         towards_x += pulled * along_x
         towards_y += pulled * along_y
     to = out + offset(n, zero, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
