@@ -79,7 +79,8 @@ def counted(call: Callable[[], Tensor]) -> tuple[Tensor, int, int]:
 
 def image(interleaved: bool) -> Tensor:
     values = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, 3, SIDE, SIDE), dtype=np.uint8))
-    return values.to(memory_format=torch.channels_last) if interleaved else values
+    # A clone: NumPy's memory may begin inside a sector.
+    return values.clone(memory_format=torch.channels_last if interleaved else torch.contiguous_format)
 
 
 def _rows(x: Tensor) -> list[tuple[str, Callable[[], Any], float]]:

@@ -372,7 +372,7 @@ def test_names_without_a_kernel_are_refused() -> None:
 def test_no_kernel_waits_for_the_device() -> None:
     """Nothing asks for a value, or copies one to the host; where tables are made, they are made of sizes."""
     for path in FOLDER.glob("*.py"):
-        if path.name == "host.py":
+        if path.name in ("host.py", "nvjpeg.py"):  # whose data are on the host
             continue
         text = path.read_text()
         for call in (".item(", ".cpu(", ".tolist(", ".numpy(", ".nonzero(", "synchronize("):

@@ -168,7 +168,7 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 
 def permuted(image: Tensor, order: Tensor) -> Tensor:
     """The channels in an order, or each sample's in an order of its own."""
-    order = order.to(image.device)
+    order = order.to(image.device, non_blocking=True)
     if order.ndim == 1:
         return image.index_select(-3, order)
     return image.gather(-3, order[..., None, None].expand(image.shape))

@@ -304,7 +304,7 @@ class AugMix(_Policy, v2.AugMix):
         """``weights``: ``(1 + width, samples)``; in float32, as torchvision mixes."""
 
         def of(weight: Tensor) -> Tensor:
-            weight = weight.to(image.device, torch.float32)
+            weight = weight.to(image.device, torch.float32, non_blocking=True)
             if weight.numel() == 1 and image.ndim < 4:
                 return weight.reshape(())
             return weight.reshape(*weight.shape, *(1,) * (image.ndim - weight.ndim))

@@ -322,7 +322,8 @@ def _nearest_kernel(
     low, extent, origin, limit = _edges(boxes, table, axis, size, False, CUT)
     step = extent / out_size
     x = low + step * 0.5
-    scale = 1.0 / ((low * 0 + out_size) / extent)
+    if not PIL:
+        scale = 1.0 / ((low * 0 + out_size) / extent)
     for o in range(out_size):
         if PIL:
             at = x.to(tl.int32)

@@ -72,7 +72,7 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
         must = f"permutation must have {image.shape[-3]} numbers, one for each channel"
         raise ValueError(f"permute_channels: {must}, got {len(permutation)}")
     order = torch.as_tensor(permutation, dtype=torch.int64)
-    return image.index_select(-3, order.to(image.device))
+    return image.index_select(-3, order.to(image.device, non_blocking=True))
 
 
 def invert(image: Tensor) -> Tensor:

@@ -307,7 +307,7 @@ def elastic(
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
     name = _sampling("elastic", interpolation)
-    map = _matrices.displaced(displacement.to(image.device), height, width)
+    map = _matrices.displaced(displacement.to(image.device, non_blocking=True), height, width)
     return _restored(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
