@@ -8,12 +8,16 @@ import warnings
 from pathlib import Path
 
 os.environ["TQDM_MININTERVAL"] = "3600"  # a page shows where a progress bar ended
-os.environ.setdefault("TRITON_INTERPRET", "1")  # a page runs CUDA kernels; Triton looks when it is imported
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
+import torch
+
 import imgops
+
+if not torch.cuda.is_available():  # a page runs CUDA kernels; Triton looks when it is imported
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 project = "imgops"
 author = "the imgops developers"
