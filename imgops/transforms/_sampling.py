@@ -47,7 +47,7 @@ def is_on_host(image: Tensor) -> bool:
 def moved_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """On a device, without waiting for it; from pinned memory where this is no graph."""
     if torch.compiler.is_compiling() or device.type != "cuda":
-        return [x.to(device, non_blocking=True) for x in tensors]
+        return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
     return _parameters.together(device, tensors)
 
 

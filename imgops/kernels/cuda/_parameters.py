@@ -34,7 +34,7 @@ def together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
     buffer = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
     _fill(buffer, tensors, starts)
     # The caching host allocator keeps the pinned buffer until the copy has been read.
-    return _parts(buffer.to(device, non_blocking=True), tensors, starts)
+    return _parts(buffer.to(device, non_blocking=pinned), tensors, starts)
 
 
 def _fill(buffer: Tensor, tensors: Sequence[Tensor], starts: Sequence[int]) -> None:
