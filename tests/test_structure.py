@@ -284,12 +284,10 @@ def test_import_is_light() -> None:
     """import imgops needs neither torchvision nor triton nor matplotlib."""
     code = (
         "import sys, imgops; "
-        "print([m for m in ('torchvision', 'triton.language', 'matplotlib') if m in sys.modules])"
+        "print([m for m in ('torchvision', 'triton', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    import torch as _  # noqa: F401
-
-    assert "torchvision" not in done.stdout and "matplotlib" not in done.stdout
+    assert done.stdout.strip() == "[]"
 
 
 def test_missing_libgl_names_the_cure(tmp_path: Path) -> None:
