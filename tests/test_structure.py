@@ -283,8 +283,7 @@ def test_configs_mirror_their_functions(name: str) -> None:
 def test_import_is_light() -> None:
     """import imgops needs neither torchvision nor triton nor matplotlib."""
     code = (
-        "import sys, imgops; "
-        "print([m for m in ('torchvision', 'triton', 'matplotlib') if m in sys.modules])"
+        "import sys, imgops; print([m for m in ('torchvision', 'triton', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
