@@ -16,13 +16,19 @@ from imgops._rows import Gradient, decompositions
 from imgops.inverse import adjoint, inverse
 from imgops.ops.codec import *
 from imgops.ops.color import *
+from imgops.ops.color_space import *
 from imgops.ops.compose import *
+from imgops.ops.edges import *
 from imgops.ops.filter import *
 from imgops.ops.geometry import *
 from imgops.ops.levels import *
 from imgops.ops.mix import *
+from imgops.ops.morphology import *
 from imgops.ops.mutation import *
+from imgops.ops.pyramid import *
 from imgops.ops.resize import *
+from imgops.ops.smoothing import *
+from imgops.ops.thresholds import *
 
 __version__ = "0.1.0.dev0"
 

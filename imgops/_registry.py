@@ -44,6 +44,7 @@ def operator(
     autocast: Function | None = None,
     decomposition: Function | None = None,
     adjoint: str | None = None,
+    no_gradient: str = "",
 ) -> Callable[[Function], Function]:
     """Make a PyTorch operator of a kernel: decorate its typed signature.
 
@@ -93,6 +94,9 @@ def operator(
         ``decomposition(*args)``: the same result, made of core ATen operators.
     adjoint : str, optional
         The name of the operator that is this one's transpose in its image, if it is linear.
+    no_gradient : str, optional
+        Why the operator has no useful gradient, although it has a decomposition: asking for one raises
+        ``NotImplementedError`` with this text.
 
     Returns
     -------
@@ -142,12 +146,13 @@ def operator(
             mutates=tuple(mutates),
             random=random,
             cuda=cuda,
-            autograd=autograd,
+            autograd=_rows.refused_gradient(short, no_gradient) if no_gradient else autograd,
             vmap=vmap,
             sharding=sharding,
             autocast=autocast,
             decomposition=decomposition,
             adjoint=adjoint,
+            no_gradient=no_gradient,
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             row = replace(row, autograd=_completed(row, decomposition, declared))

@@ -64,6 +64,8 @@ class Operator:
     autocast: Function | None = None
     decomposition: Function | None = None
     adjoint: str | None = None
+    #: Why it has no useful gradient; asking for one is refused.
+    no_gradient: str = ""
     overload: Any = None
     fast_path: Callable[[Any], Any] | None = None
 
@@ -128,6 +130,16 @@ def missing_gradient(row: Operator) -> Gradient:
         pass
 
     return Gradient(save_nothing, missing_facet(row, "autograd"))
+
+
+def refused_gradient(op: str, why: str) -> Gradient:
+    """The gradient of an operator that has no useful one."""
+
+    def refuse(*args: Any, **keywords: Any) -> NoReturn:
+        must = f"{op}: no argument must require a gradient, for there is none ({why})"
+        raise NotImplementedError(f"{must}, got one that does")
+
+    return Gradient(refuse, refuse, refuse)
 
 
 def operators(namespace: str = "imgops") -> Mapping[str, Operator]:

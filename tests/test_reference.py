@@ -41,7 +41,7 @@ def per_image(args: tuple[Any, ...], cores: tuple[int, ...]) -> list[tuple[Any, 
 def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Tensor] | None = None) -> None:
     """The call, or a kernel that takes the operator's arguments, beside the real library image by image."""
     function, args, keywords = sample.call(maker)
-    op_args, cores = args, (3,)
+    op_args, cores = args, spec.cores
     if spec.is_operator:
         op_args, cores = Call(function, args, keywords).op_args, spec.row.vmap.core  # type: ignore[union-attr]
     out = function(*args, **keywords) if kernel is None else kernel(*op_args)

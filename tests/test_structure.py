@@ -198,7 +198,9 @@ def test_facets_are_where_their_name_says(name: str) -> None:
     assert row.kernel.__module__ == f"imgops.kernels.cpu.{family}"
     if row.cuda is not None:
         assert (row.cuda.__module__, row.cuda.__name__) == (f"imgops.kernels.cuda.{family}", name)
-    if isinstance(getattr(row.autograd, "backward", None), MethodType):
+    if row.no_gradient:
+        assert row.autograd.backward.__qualname__.startswith("refused_gradient"), name
+    elif isinstance(getattr(row.autograd, "backward", None), MethodType):
         assert isinstance(row.autograd.backward.__self__, Derived)
     elif isinstance(row.autograd, Gradient):
         assert row.autograd.backward.__module__ == f"imgops.autograd.{family}"
@@ -250,6 +252,7 @@ def test_a_name_is_registered_once() -> None:
 def test_public_names() -> None:
     assert imgops.__all__ == sorted(imgops.__all__)
     inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_grad_map"}
+    inner |= {"hit_or_miss", "pyr_down_adjoint", "pyr_up_adjoint"}
     assert set(operators()) - set(imgops.__all__) == inner
     for name in imgops.__all__:
         assert getattr(imgops, name).__doc__, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -20,3 +21,36 @@ def folded(mode: str, i: Tensor, size: int) -> Tensor:
     period: Any = torch.sym_max(2 * size - 2, 1)
     i = torch.remainder(i, period)
     return torch.minimum(i, period - i)
+
+
+def widened(image: Tensor, around: tuple[int, int, int, int], border: str, outside: float = 0) -> Tensor:
+    """An image with its border written out; ``around`` is (top, bottom, left, right)."""
+    top, bottom, left, right = around
+    if border == "constant":
+        return torch.nn.functional.pad(image, (left, right, top, bottom), value=outside)
+    height, width = image.shape[-2:]
+    y = torch.arange(-top, height + bottom, device=image.device)
+    x = torch.arange(-left, width + right, device=image.device)
+    return image.index_select(-2, folded(border, y, height)).index_select(-1, folded(border, x, width))
+
+
+def margins(rows: int, columns: int) -> tuple[int, int, int, int]:
+    """What a window whose middle is at ``rows // 2, columns // 2`` sees beyond an image."""
+    return rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
+
+
+def correlated_along(image: Tensor, taps: Sequence[float], dim: int, border: str) -> Tensor:
+    """A correlation along one axis with a few numbers, the middle one at ``len(taps) // 2``."""
+    if len(taps) == 1:
+        return image * taps[0]
+    before, after = len(taps) // 2, len(taps) - 1 - len(taps) // 2
+    around = (before, after, 0, 0) if dim == -2 else (0, 0, before, after)
+    wide, size = widened(image, around, border), image.shape[dim]
+    return sum_of(tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
+
+
+def sum_of(terms: Iterable[Tensor]) -> Tensor:
+    first, *rest = terms
+    for term in rest:
+        first = first + term
+    return first

@@ -29,9 +29,9 @@ def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
     )
 
 
-def finished(out: Tensor, image: Tensor) -> Tensor:
-    """In the dtype and the memory format of ``image``, and no view of it."""
-    out = _layout.in_format(out.to(image.dtype), _layout.is_interleaved(image))
+def finished(out: Tensor, image: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """In the dtype (or another) and the memory format of ``image``, and no view of it."""
+    out = _layout.in_format(out.to(dtype or image.dtype), _layout.is_interleaved(image))
     return out.clone() if out is image else out
 
 

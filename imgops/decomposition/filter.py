@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from imgops.decomposition._borders import folded
+from imgops.decomposition._borders import folded, margins, widened
 from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
 
 #: Up to this deviation the weight of a neighbor is 0 in double precision, and so is its derivative.
@@ -16,8 +16,8 @@ NO_BLUR = 0.02
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
     across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
     down = gaussian(sigma[..., 1], kernel_height, image)[..., :, None]
-    out = _correlated(image.to(working(image)), across, "reflect")
-    return _rounded(_correlated(out, down, "reflect"), image)
+    out = correlated(image.to(working(image)), across, "reflect")
+    return rounded(correlated(out, down, "reflect"), image)
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
@@ -43,25 +43,16 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     x = image.to(working(image))
-    return _rounded(_correlated(x, kernel.to(image.device, x.dtype), border), image)
+    return rounded(correlated(x, kernel.to(image.device, x.dtype), border), image)
 
 
-def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     """Every channel of an image with its kernel ``(..., h, w)``, whose middle is at ``h // 2, w // 2``."""
     dtype = of_sums(image.dtype, image.device)
     if dtype != image.dtype:
-        return _correlated(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
-    height, width = image.shape[-2:]
+        return correlated(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
     rows, columns = kernel.shape[-2:]
-    y = torch.arange(-(rows // 2), height + rows - 1 - rows // 2, device=image.device)
-    x = torch.arange(-(columns // 2), width + columns - 1 - columns // 2, device=image.device)
-    if border == "constant":
-        wide = torch.nn.functional.pad(
-            image,
-            (columns // 2, columns - 1 - columns // 2, rows // 2, rows - 1 - rows // 2),
-        )
-    else:
-        wide = image.index_select(-2, folded(border, y, height)).index_select(-1, folded(border, x, width))
+    wide = widened(image, margins(rows, columns), border)
     planes = image.shape[:-2].numel()
     if kernel.ndim == 2:
         flat = wide.reshape(planes, 1, wide.shape[-2], wide.shape[-1])
@@ -71,7 +62,7 @@ def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     return conv2d(flat, each, groups=planes).reshape(image.shape)
 
 
-def _rounded(out: Tensor, image: Tensor) -> Tensor:
+def rounded(out: Tensor, image: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
         out = out.round().clamp(0, 255)
     return finished(out, image)

@@ -7,6 +7,7 @@ refused in the same words, before anything is copied; one on the device is never
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -42,6 +43,31 @@ def finite_bits(bits: Tensor) -> None:
         for value in bits.flatten().tolist():
             if not math.isfinite(value):
                 _check.fail(ValueError, "posterize", "bits must be finite", value)
+
+
+def no_nan(op: str, name: str, value: Tensor) -> None:
+    for number in value.detach().reshape(-1).tolist():
+        if math.isnan(number):
+            _check.fail(ValueError, op, f"{name} must be a number", number)
+
+
+def not_negative(op: str, name: str, value: Tensor) -> None:
+    for number in value.detach().reshape(-1).tolist():
+        if not number >= 0:
+            _check.fail(ValueError, op, f"{name} must not be negative", number)
+
+
+def positive(op: str, name: str, value: Tensor) -> None:
+    for number in value.detach().reshape(-1).tolist():
+        if not number > 0:
+            _check.fail(ValueError, op, f"{name} must be positive", number)
+
+
+def element(op: str, kernel: Tensor) -> None:
+    """A structuring element has pixels."""
+    for one in (kernel != 0).reshape(-1, kernel.shape[-2] * kernel.shape[-1]).any(-1).tolist():
+        if not one:
+            _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")
 
 
 def regions(op: str, box: Tensor, height: int, width: int) -> list[Any]:
@@ -92,6 +118,25 @@ def _posterize(image: Tensor, bits: Tensor) -> None:
         finite_bits(bits)
 
 
+def _numbers(op: str, **checks: Callable[[str, str, Tensor], None]) -> Function:
+    """``checks``: what each parameter, in the order of the signature behind the image, must be."""
+
+    def check(image: Tensor, *args: Any) -> None:
+        for (name, one), value in zip(checks.items(), args, strict=False):
+            if _on_host(value):
+                one(op, name, value)
+
+    return check
+
+
+def _element(op: str) -> Function:
+    def check(image: Tensor, kernel: Tensor, border: str) -> None:
+        if _on_host(kernel):
+            element(op, kernel)
+
+    return check
+
+
 _CHECKS: dict[str, Function] = {
     **{f"imgops::{op}": _resize(op) for op in ("resize", "resize_adjoint", "resize_out")},
     **{f"imgops::{op}": _resized_crop(op) for op in ("resized_crop", "resized_crop_adjoint")},
@@ -101,4 +146,11 @@ _CHECKS: dict[str, Function] = {
     "imgops::remap": _fill("remap", 1),
     "imgops::gaussian_blur": _gaussian_blur,
     "imgops::posterize": _posterize,
+    "imgops::bilateral_filter": _numbers("bilateral_filter", sigma_color=positive, sigma_space=positive),
+    "imgops::unsharp_mask": _numbers("unsharp_mask", radius=not_negative, percent=no_nan, threshold=no_nan),
+    "imgops::threshold": _numbers("threshold", value=no_nan, maximum=no_nan),
+    "imgops::adaptive_threshold": _numbers("adaptive_threshold", maximum=no_nan, c=no_nan),
+    "imgops::erode": _element("erode"),
+    "imgops::dilate": _element("dilate"),
+    "imgops::hit_or_miss": _element("morphology"),
 }

@@ -152,3 +152,46 @@ def _kornia_resize(x: Tensor, out: int, name: str, antialias: bool) -> Tensor:
     if x.dtype != torch.uint8:
         return kornia.resize(x, (out, out), name, antialias=antialias)
     return kornia.resize(x.float(), (out, out), name, antialias=antialias).round().clamp(0, 255).to(x.dtype)
+
+
+def filters(
+    ours: Callable[[Tensor], Tensor],
+    raw: Callable[[Any], Any],
+    kornia: Callable[[Any, Tensor], Any] | None = None,
+    *,
+    frames: bool = False,
+    levels: bool = False,
+) -> Callable[[Any], Calls]:
+    """imgops' call and OpenCV's of each array; ``kornia(module, image)`` gets the package.
+
+    ``frames``: OpenCV needs whole pixels, so planes are merged, outside of the timed region. ``levels``: only uint8.
+    """
+
+    def calls(case: Any) -> Calls:
+        x = case.image()
+        if levels and x.dtype != torch.uint8:
+            x = (x * 255).to(torch.uint8)
+        arrays = case.arrays(x)
+        if frames and arrays[0].ndim == 2:
+            arrays = [cv2.merge(arrays[i : i + 3]) for i in range(0, len(arrays), 3)]
+        theirs = None
+        if kornia is not None:
+            import kornia as package
+
+            theirs = of_floats(x, lambda y: kornia(package, y))
+        return lambda: ours(x), lambda: [raw(a) for a in arrays], None, theirs
+
+    return calls
+
+
+def gray(ours: Callable[[Tensor], Any], raw: Callable[[Any], Any]) -> Callable[[Any], Calls]:
+    """Calls of one channel of uint8."""
+
+    def calls(case: Any) -> Calls:
+        x = case.image()
+        x = x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8)
+        plane = x[..., :1, :, :].contiguous()
+        arrays = list(plane.reshape(-1, *plane.shape[-2:]).numpy())
+        return lambda: ours(plane), lambda: [raw(a) for a in arrays], None, None
+
+    return calls

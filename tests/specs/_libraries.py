@@ -61,6 +61,16 @@ def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
     return np.stack([function(plane) for plane in np.ascontiguousarray(image)])
 
 
+def with_border(
+    array: Array, border: str, around: tuple[int, int, int, int], call: Callable[..., Array]
+) -> Array:
+    """A filter of OpenCV with one of our borders; "wrap", which its filters do not know, is padded first."""
+    if border != "wrap":
+        return call(array, borderType=BORDERS[border])
+    wide = call(cv2.copyMakeBorder(array, *around, cv2.BORDER_WRAP), borderType=cv2.BORDER_CONSTANT)
+    return wide[around[0] : around[0] + array.shape[0], around[2] : around[2] + array.shape[1]]
+
+
 # -- photographs, for the pages --------------------------------------------------------------------
 
 

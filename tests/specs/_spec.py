@@ -162,6 +162,8 @@ class OpSpec:
     dtypes: tuple[torch.dtype, ...] = FLOATS
     #: Whether its gradient is that of the identity, for its true one is 0 almost everywhere.
     straight_through: bool = False
+    #: The core dimensions of the tensors of a function that is no operator: its row says those of one.
+    cores: tuple[int, ...] = (3,)
     #: Whether it has derivatives where all channels are equal.
     smooth_on_gray: bool = True
     plain: Plain | None = None
@@ -187,7 +189,16 @@ class OpSpec:
     benchmarks: tuple[Benchmark, ...] = ()
 
     def __post_init__(self) -> None:
-        made = [replace(s, op=self.name, dtypes=s.dtypes or self.dtypes) for s in self.samples]
+        refused = self.is_operator and bool(self.row.no_gradient)
+        made = [
+            replace(
+                s,
+                op=self.name,
+                dtypes=s.dtypes or self.dtypes,
+                differentiable=s.differentiable and not refused,
+            )
+            for s in self.samples
+        ]
         object.__setattr__(self, "samples", tuple(made))
 
     @property

@@ -14,7 +14,7 @@ from torch import Tensor
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs._libraries import BORDERS, Array, by_opencv, by_pil_planes, chw, photo_frame, photo_pil
+from tests.specs._libraries import Array, by_opencv, by_pil_planes, chw, photo_frame, photo_pil, with_border
 from tests.specs._maker import Maker, parameter
 from tests.specs._spec import LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
@@ -191,18 +191,10 @@ _PHOTO_KERNEL = np.array([[0.1, -0.2, 0.1], [0.3, 0.9, -0.4], [0.0, 0.1, 0.1]], 
 
 
 def filter2d_reference(image: Array, kernel: Array, border: str) -> Array:
-    """ "wrap", which filter2D does not know, is padded first."""
-    if border != "wrap":
-        return by_opencv(image, lambda a: cv2.filter2D(a, -1, kernel, borderType=BORDERS[border]))
     rows, columns = kernel.shape
     around = rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
-
-    def wrapped(array: Array) -> Array:
-        wide = cv2.copyMakeBorder(array, *around, cv2.BORDER_WRAP)
-        out = cv2.filter2D(wide, -1, kernel, borderType=cv2.BORDER_CONSTANT)
-        return out[around[0] : around[0] + array.shape[0], around[2] : around[2] + array.shape[1]]
-
-    return by_opencv(image, wrapped)
+    how = lambda a, **border: cv2.filter2D(a, -1, kernel, **border)
+    return by_opencv(image, lambda a: with_border(a, border, around, how))
 
 
 def _filter2d_calls(case: Any) -> bench.Calls:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._common import HALF
+from imgops.kernels.cpu._common import HALF, array_per_image
 
 #: torchvision's names of OpenCV's borders.
 BORDERS = {
@@ -31,6 +31,8 @@ INTERPOLATIONS = {
 
 _MOST_CHANNELS = 4
 
+#: ``work(frame, i)`` of the i-th image gives its result
+FrameWork = Callable[[np.ndarray, int], np.ndarray]
 #: ``work(sources, targets, image, repeat)``: the planes or frames, and how many in turn belong to one image
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
 
@@ -60,3 +62,83 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     with _threads.opencv:
         work(view(source), view(out), source, 1 if interleaved else image.shape[-3])
     return True
+
+
+#: ``call(source, target, border)`` filters into ``target``, or where that is None into a new array.
+Filter = Callable[[np.ndarray, "np.ndarray | None", int], np.ndarray]
+
+
+def filtered(
+    call: Filter, source: np.ndarray, target: np.ndarray, border: str, around: tuple[int, int, int, int]
+) -> None:
+    """A filter with one of our borders; "wrap", which OpenCV's filters do not know, is written out first.
+
+    ``around``: how far the filter looks up, down, left and right.
+    """
+    if border != "wrap":
+        call(source, target, BORDERS[border])
+        return
+    top, bottom, left, right = around
+    whole = call(
+        cv2.copyMakeBorder(source, top, bottom, left, right, cv2.BORDER_WRAP), None, cv2.BORDER_CONSTANT
+    )
+    height, width = source.shape[:2]
+    np.copyto(target, whole[top : top + height, left : left + width])
+
+
+def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: FrameWork) -> bool:
+    """``work(frame, i)`` of the HWC frame of each image; False where its type is none of ``types``.
+
+    For functions that look at whole pixels. A planar image is merged and the result split, as the users of
+    OpenCV do it.
+    """
+    if out.numel() == 0:
+        return True
+    image = image.detach()
+    if image.dtype in HALF and torch.float32 in types:
+        single = torch.empty_like(out, dtype=torch.float32)
+        on_frames(single, image.float(), types, work)
+        out.copy_(single)
+        return True
+    if image.dtype not in types:
+        return False
+    interleaved = _layout.is_interleaved(image)
+    source = _layout.in_format(image, interleaved)
+    with _threads.opencv:
+        if interleaved:
+            frames = list(_layout.frames(source))
+        else:
+            grouped = _layout.array(source).reshape(-1, *source.shape[-3:])
+            frames = [np.ascontiguousarray(cv2.merge(list(planes))) for planes in grouped]
+        if _layout.writes_interleaved(out):
+            for i, (frame, target) in enumerate(zip(frames, _layout.frames(out), strict=True)):
+                np.copyto(target, work(frame, i).reshape(target.shape))
+        else:
+            targets = _layout.array(out).reshape(-1, *out.shape[-3:])
+            for i, (frame, planes) in enumerate(zip(frames, targets, strict=True)):
+                made = work(frame, i)
+                if len(planes) == 1:
+                    np.copyto(planes[0], made.reshape(planes.shape[1:]))
+                else:
+                    cv2.split(made, list(planes))
+    return True
+
+
+def on_planes_with(
+    out: Tensor,
+    image: Tensor,
+    types: Collection[torch.dtype],
+    work: Callable[..., None],
+    *parameters: tuple[Tensor, int],
+) -> bool:
+    """``work(source, target, *parameters)`` of every plane or frame, with the parameters of its image.
+
+    Each parameter comes with its number of core dimensions.
+    """
+
+    def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
+        numbers = [array_per_image(value, image, core) for value, core in parameters]
+        for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            work(source, target, *(each[i // repeat % len(each)] for each in numbers))
+
+    return on_planes(out, image, types, in_turn)

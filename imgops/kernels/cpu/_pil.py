@@ -87,6 +87,10 @@ def _compare(name: str) -> bool:
 
 
 def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
+    run(compared[name].by_pil, out, image, *parameters)
+
+
+def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameters: Any) -> None:
     """PIL's own call, of RGB images as they are and of other channels one by one."""
     batch = image.shape[:-3]
     each: list[list[Any]] = []
@@ -100,15 +104,13 @@ def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
     for k, i in enumerate(np.ndindex(*batch)):
         own = [parameter[k] for parameter in each]
         if image.shape[-3] == 3:
-            result = compared[name].by_pil(
-                _rgb(image[i]), *(_rgb(v) if isinstance(v, Tensor) else v for v in own)
-            )
+            result = call(_rgb(image[i]), *(_rgb(v) if isinstance(v, Tensor) else v for v in own))
             array = np.array(result)
             out[i].copy_(torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1))
             continue
         for c, plane in enumerate(image[i]):
             inputs = [_gray(v[c]) if isinstance(v, Tensor) else v for v in own]
-            values = torch.from_numpy(np.array(compared[name].by_pil(_gray(plane), *inputs)))
+            values = torch.from_numpy(np.array(call(_gray(plane), *inputs)))
             (out[i] if len(image[i]) == 1 else out[i][c]).copy_(values)
 
 

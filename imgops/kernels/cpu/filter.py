@@ -5,7 +5,6 @@ The Gaussian of uint8 is the native module's where it was built and has the inst
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, lru_cache
 from math import exp
 from typing import Any
@@ -17,16 +16,18 @@ from PIL import ImageEnhance
 from torch import Tensor
 
 from imgops.decomposition import filter as formula
+from imgops.decomposition._borders import margins
 from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv, _pil, native
 from imgops.kernels.cpu._common import (
     HALF,
-    array_per_image,
     in_format_of,
     number_per_image,
     run_decomposition,
 )
 
+#: What OpenCV's filters take.
+_TYPES = (torch.uint8, torch.float32)
 #: PIL's SMOOTH, without its divisor.
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
@@ -45,7 +46,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         else:  # a kernel of one pixel takes any sigma
             cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
-    if not _on_planes(out, image, sigma, 1, blur):
+    if not _opencv.on_planes_with(out, image, _TYPES, blur, (sigma, 1)):
         run_decomposition(out, formula.gaussian_blur, image, sigma.detach(), kernel_width, kernel_height)
 
 
@@ -152,37 +153,19 @@ def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    rows, columns = kernel.shape[-2:]
-    around = rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
+    around = margins(*kernel.shape[-2:])
 
     def correlate(source: np.ndarray, target: np.ndarray, weights: np.ndarray) -> None:
-        if border == "wrap":  # which filter2D does not know
-            wide = cv2.copyMakeBorder(source, *around, cv2.BORDER_WRAP)
-            whole = cv2.filter2D(wide, -1, weights, borderType=cv2.BORDER_CONSTANT)
-            height, width = source.shape[:2]
-            np.copyto(target, whole[around[0] : around[0] + height, around[2] : around[2] + width])
-        else:
-            cv2.filter2D(source, -1, weights, dst=target, borderType=_opencv.BORDERS[border])
+        _opencv.filtered(
+            lambda a, b, flag: cv2.filter2D(a, -1, weights, dst=b, borderType=flag),
+            source,
+            target,
+            border,
+            around,
+        )
 
-    if not _on_planes(out, image, kernel, 2, correlate):
+    if not _opencv.on_planes_with(out, image, _TYPES, correlate, (kernel, 2)):
         run_decomposition(out, formula.filter2d, image, kernel.detach(), border)
-
-
-def _on_planes(
-    out: Tensor,
-    image: Tensor,
-    parameter: Tensor,
-    core: int,
-    work: Callable[[np.ndarray, np.ndarray, Any], None],
-) -> bool:
-    """``work(source, target, parameter)`` of every plane or frame; False where OpenCV cannot."""
-
-    def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
-        numbers = array_per_image(parameter, image, core)
-        for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            work(source, target, numbers[i // repeat % len(numbers)])
-
-    return _opencv.on_planes(out, image, (torch.uint8, torch.float32), in_turn)
 
 
 #: The outermost pixels, which PIL leaves alone.

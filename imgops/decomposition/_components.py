@@ -1,0 +1,62 @@
+"""Connected components in a fixed number of steps, without asking a device how far it is.
+
+Each round joins every component to its smallest neighbor (Borůvka's algorithm), so that after log2(n) rounds
+there is nothing left to join; pointers are halved (pointer jumping) as often.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+#: The neighbors of a pixel, each pair once: (down, right).
+_NEIGHBORS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
+
+
+def halvings(n: Any) -> int:
+    """How often ``n`` things can be halved; of a symbolic number what an image can have at most."""
+    return max(n - 1, 1).bit_length() if type(n) is int else 31
+
+
+def components(mask: Tensor, connectivity: int) -> Tensor:
+    """For each pixel of masks ``(P, H, W)`` the index, in its flattened plane, of one pixel of its component.
+
+    Pixels outside of the mask are on their own.
+    """
+    planes, height, width = mask.shape
+    count = height * width
+    own = torch.arange(count, device=mask.device).expand(planes, count)
+    flat = mask.reshape(planes, count)
+    pairs = []
+    for down, right in _NEIGHBORS[connectivity]:
+        left = max(-right, 0)
+        first = own.reshape(planes, height, width)[:, : height - down, left : width - max(right, 0)]
+        one = first.flatten(1)
+        other = one + down * width + right
+        joined = flat.gather(1, one) & flat.gather(1, other)
+        pairs.append((one, other, joined))
+    root = own
+    rounds = halvings(count)
+    for _ in range(rounds):
+        nearest = torch.full_like(own, count)
+        for one, other, joined in pairs:
+            a, b = root.gather(1, one), root.gather(1, other)
+            apart = joined & (a != b)
+            nearest = nearest.scatter_reduce(1, a, torch.where(apart, b, count), "amin")
+            nearest = nearest.scatter_reduce(1, b, torch.where(apart, a, count), "amin")
+        parent = torch.where(nearest == count, own, nearest)
+        mutual = (parent.gather(1, parent) == own) & (own < parent)
+        parent = torch.where(mutual, own, parent)
+        for _ in range(rounds):
+            parent = parent.gather(1, parent)
+        root = parent.gather(1, root)
+    return root.reshape(mask.shape)
+
+
+def reaches(mask: Tensor, seed: Tensor) -> Tensor:
+    """The pixels of a mask that are connected to a seed within it, by 8 neighbors."""
+    root = components(mask, 8).flatten(1)
+    found = torch.zeros_like(root).scatter_reduce(1, root, (seed & mask).flatten(1).long(), "amax")
+    return found.gather(1, root).bool().reshape(mask.shape) & mask

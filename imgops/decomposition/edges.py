@@ -1,0 +1,110 @@
+"""Decompositions of the derivatives, and of canny: every one a sum of few shifted images."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._borders import correlated_along
+from imgops.decomposition._components import reaches
+from imgops.decomposition._real import finished, working
+
+_SCHARR = ((3.0, 10.0, 3.0), (-1.0, 0.0, 1.0))
+
+
+def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Tensor:
+    return _finished(_sobel(image.to(working(image)), dx, dy, kernel_size, border), image)
+
+
+def _sobel(image: Tensor, dx: int, dy: int, size: int, border: str) -> Tensor:
+    across = correlated_along(image, taps(dx, size), -1, border)
+    return correlated_along(across, taps(dy, size), -2, border)
+
+
+def taps(order: int, size: int) -> tuple[float, ...]:
+    """The kernel along one axis: a binomial one, differentiated ``order`` times."""
+    size = 3 if size == 1 and order > 0 else size
+    values = [1.0]
+    for i in range(size - 1):
+        sign = -1.0 if i < order else 1.0
+        values = [sign * a + b for a, b in zip([*values, 0.0], [0.0, *values], strict=True)]
+    return tuple(values)
+
+
+def scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor:
+    across = correlated_along(image.to(working(image)), _SCHARR[dx], -1, border)
+    return _finished(correlated_along(across, _SCHARR[dy], -2, border), image)
+
+
+def laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor:
+    x = image.to(working(image))
+    if kernel_size == 1:
+        second = (1.0, -2.0, 1.0)
+        return _finished(
+            correlated_along(x, second, -1, border) + correlated_along(x, second, -2, border), image
+        )
+    return _finished(_sobel(x, 2, 0, kernel_size, border) + _sobel(x, 0, 2, kernel_size, border), image)
+
+
+def _finished(out: Tensor, image: Tensor) -> Tensor:
+    if image.dtype != torch.uint8:
+        return finished(out, image)
+    return finished(out.clamp(-(2**15), 2**15 - 1), image, torch.int16)
+
+
+#: The tangent of 22.5 degrees, with 15 bits.
+_TANGENT = round((2**0.5 - 1) * 2**15)
+
+
+def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
+    dx, dy = (
+        _rounded(_sobel(image.float(), *order, aperture, "edge"), aperture) for order in ((1, 0), (0, 1))
+    )
+    size = dx * dx + dy * dy if l2_gradient else dx.abs() + dy.abs()
+    best = [x[..., :1, :, :] for x in (size, dx, dy)]
+    for channel in range(1, image.shape[-3]):
+        other = [x[..., channel : channel + 1, :, :] for x in (size, dx, dy)]
+        larger = other[0] > best[0]
+        best = [torch.where(larger, a, b) for a, b in zip(other, best, strict=True)]
+    size, dx, dy = best
+    thin = _is_largest_across(size, dx, dy)
+    low, high = (_limit(v.to(image.device), aperture, l2_gradient) for v in (low, high))
+    low, high = torch.minimum(low, high), torch.maximum(low, high)
+    shape = size.shape
+    weak, strong = ((thin & (size > limit)).flatten(0, -3) for limit in (low, high))
+    edges = reaches(weak, strong).reshape(shape)
+    return finished(torch.where(edges, 255, 0), image[..., :1, :, :], torch.uint8)
+
+
+def _rounded(derivative: Tensor, aperture: int) -> Tensor:
+    return (derivative / 16 if aperture == 7 else derivative).round().to(torch.int32)
+
+
+def _limit(value: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
+    value = value.double()
+    if aperture == 7:
+        value = value / 16
+    if l2_gradient:
+        value = value.clamp(max=32767)
+        value = torch.where(value > 0, value * value, value)
+    return value.floor()[..., None, None, None]
+
+
+def _is_largest_across(size: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
+    """Whether the gradient is larger than that of the two pixels that it points to, and away from."""
+    wide = torch.nn.functional.pad(size, (1, 1, 1, 1))
+    height, width = size.shape[-2:]
+
+    def at(down: int, right: int) -> Tensor:
+        return wide[..., 1 + down : 1 + down + height, 1 + right : 1 + right + width]
+
+    x, y = dx.abs(), dy.abs() * 2**15
+    flat = x * _TANGENT
+    steep = flat + x * 2**16
+    falling = (dx < 0) ^ (dy < 0)
+    before = torch.where(falling, at(-1, 1), at(-1, -1))
+    after = torch.where(falling, at(1, -1), at(1, 1))
+    diagonal = (size > before) & (size > after)
+    across = (size > at(0, -1)) & (size >= at(0, 1))
+    down = (size > at(-1, 0)) & (size >= at(1, 0))
+    return torch.where(y < flat, across, torch.where(y > steep, down, diagonal))

@@ -1,0 +1,44 @@
+"""Decompositions of the morphological operators: a running minimum or maximum over the window."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._borders import margins, widened
+from imgops.decomposition._real import finished
+
+
+def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    return finished(_smallest(image, kernel != 0, border), image)
+
+
+def dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    return finished(_largest(image, kernel != 0, border), image)
+
+
+def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    hit, miss = _smallest(image, kernel > 0, border), _smallest(255 - image, kernel < 0, border)
+    return finished(torch.bitwise_and(hit, miss), image)
+
+
+def _smallest(image: Tensor, member: Tensor, border: str) -> Tensor:
+    if image.dtype == torch.uint8:
+        return 255 - _largest(255 - image, member, border)
+    return -_largest(-image, member, border)
+
+
+def _largest(image: Tensor, member: Tensor, border: str) -> Tensor:
+    """The largest value under the members of a window ``(..., h, w)``; without any the least of all."""
+    rows, columns = member.shape[-2:]
+    height, width = image.shape[-2:]
+    least = 0 if image.dtype == torch.uint8 else -torch.inf
+    wide = widened(image, margins(rows, columns), border, least)
+    member = member.to(image.device)[..., None, None, None]
+    found = torch.full_like(image, least)
+    for y in range(rows):
+        for x in range(columns):
+            value = wide[..., y : y + height, x : x + width]
+            inside = member[..., y, x, :, :, :]
+            found = torch.maximum(found, torch.where(inside, value, least))
+    return found

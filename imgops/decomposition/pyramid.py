@@ -1,0 +1,60 @@
+"""Decompositions of the pyramids, axis by axis; an adjoint is the transpose of the same matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._borders import correlated_along, folded
+from imgops.decomposition._real import finished, of_sums, working
+
+_BINOMIAL = (1.0, 4.0, 6.0, 4.0, 1.0)
+
+
+def pyr_down(image: Tensor) -> Tensor:
+    return _scaled(_down(_down(image.to(working(image)), -1), -2), 256, image)
+
+
+def pyr_up(image: Tensor) -> Tensor:
+    return _scaled(_up(_up(image.to(working(image)), -1), -2), 64, image)
+
+
+def pyr_down_adjoint(image: Tensor, height: int, width: int) -> Tensor:
+    return _transposed(_down, image, height, width, 256)
+
+
+def pyr_up_adjoint(image: Tensor) -> Tensor:
+    return _transposed(_up, image, image.shape[-2] // 2, image.shape[-1] // 2, 64)
+
+
+def _down(x: Tensor, dim: int) -> Tensor:
+    return correlated_along(x, _BINOMIAL, dim, "reflect")[(..., slice(None, None, 2), *_rest(dim))]
+
+
+def _up(x: Tensor, dim: int) -> Tensor:
+    size = x.shape[dim]
+    at = torch.arange(size, device=x.device)
+    before = x.index_select(dim, folded("reflect", at - 1, size))
+    after = x.index_select(dim, folded("edge", at + 1, size))
+    return torch.stack([before + 6 * x + after, 4 * (x + after)], x.ndim + dim + 1).flatten(dim - 1, dim)
+
+
+def _rest(dim: int) -> tuple[slice, ...]:
+    return (slice(None),) * (-1 - dim)
+
+
+def _scaled(total: Tensor, scale: int, image: Tensor) -> Tensor:
+    if image.dtype == torch.uint8:
+        return finished(((total + scale / 2) / scale).floor(), image)
+    return finished(total / scale, image)
+
+
+def _transposed(
+    along: Callable[[Tensor, int], Tensor], image: Tensor, height: Any, width: Any, scale: int
+) -> Tensor:
+    x = image.to(of_sums(working(image), image.device))
+    across, down = (along(torch.eye(size, dtype=x.dtype, device=x.device), -1) for size in (width, height))
+    return finished(down @ (x @ across.mT) / scale, image)

@@ -1,0 +1,99 @@
+"""Decompositions of the thresholds; those of Otsu and the triangle are read off a histogram of 256 levels."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._borders import correlated_along
+from imgops.decomposition._histograms import histogram
+from imgops.decomposition._real import finished, parameter, working
+
+#: How little of an image may lie on one side of Otsu's threshold.
+_LEAST = 2.0**-23
+
+
+def threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor:
+    x = image.to(working(image))
+    limit, top = parameter(value, image), parameter(maximum, image)
+    if image.dtype == torch.uint8:
+        limit, top = parameter(value.double().floor(), image), top.round().clamp(0, 255)
+    if kind in ("otsu", "triangle"):
+        chosen = _otsu if kind == "otsu" else _triangle
+        limit, kind = chosen(histogram(image)).to(x.dtype)[..., None, None], "binary"
+    above, zero = x > limit, torch.zeros_like(x)
+    if kind in ("binary", "binary_inv"):
+        out = torch.where(above == (kind == "binary"), top, zero)
+    elif kind == "trunc":
+        bound = limit.clamp(0, 255) if image.dtype == torch.uint8 else limit
+        out = torch.where(above, bound, x)
+    else:
+        out = torch.where(above == (kind == "tozero"), x, zero)
+    return finished(out, image)
+
+
+def _otsu(counts: Tensor) -> Tensor:
+    """The level that parts a histogram ``(..., 256)`` with the largest variance between the parts."""
+    share = counts.double() / counts.sum(-1, keepdim=True)
+    level = torch.arange(256, dtype=torch.float64, device=counts.device)
+    below = share.cumsum(-1)
+    above = 1 - below
+    moment = (share * level).cumsum(-1)
+    apart = moment / below - (moment[..., -1:] - moment) / above
+    inside = (torch.minimum(below, above) >= _LEAST) & (torch.maximum(below, above) <= 1 - _LEAST)
+    variance = torch.where(inside, below * above * apart * apart, 0.0)
+    return variance.argmax(-1)
+
+
+def _triangle(counts: Tensor) -> Tensor:
+    """The level farthest from the line between the peak of a histogram and the end of its longer side."""
+    level = torch.arange(256, device=counts.device)
+    there = counts > 0
+    left = (torch.where(there, level, 255).amin(-1) - 1).clamp(min=0)
+    right = (torch.where(there, level, 0).amax(-1) + 1).clamp(max=255)
+    peak = 255 - (counts * 256 + (255 - level)).amax(-1) % 256
+    turned = peak - left < right - peak
+    counts = torch.where(turned[..., None], counts.flip(-1), counts)
+    left, peak = torch.where(turned, 255 - right, left), torch.where(turned, 255 - peak, peak)
+    left, peak = left[..., None], peak[..., None]
+    distance = counts.amax(-1, keepdim=True) * level + (left - peak) * counts
+    on_the_way = (level > left) & (level <= peak)
+    distance = torch.where(on_the_way, distance, 0).clamp(min=0)
+    best = (distance * 256 + (255 - level)).amax(-1)
+    found = torch.where(best >= 256, 255 - best % 256, left[..., 0]) - 1
+    return torch.where(turned, 255 - found, found)
+
+
+def adaptive_threshold(
+    image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
+) -> Tensor:
+    x = image.float()
+    if method == "mean":
+        taps = (1.0,) * block_size
+        total = correlated_along(correlated_along(x, taps, -1, "edge"), taps, -2, "edge")
+        mean = (total.double() / (block_size * block_size)).round().float()
+    else:
+        weights = gaussian_taps(block_size)
+        mean = correlated_along(correlated_along(x, weights, -1, "edge"), weights, -2, "edge").round()
+    top = parameter(maximum, image).round().clamp(0, 255)
+    less = parameter(c.double().ceil() if kind == "binary" else c.double().floor(), image)
+    above = x - mean > -less
+    return finished(torch.where(above == (kind == "binary"), top, 0.0), image)
+
+
+#: The Gaussians that OpenCV has as whole numbers of 256.
+_SHORT = {
+    3: (64, 128, 64),
+    5: (16, 64, 96, 64, 16),
+    7: (8, 28, 56, 72, 56, 28, 8),
+    9: (4, 13, 30, 51, 60, 51, 30, 13, 4),
+}
+
+
+def gaussian_taps(size: int) -> tuple[float, ...]:
+    """``cv2.getGaussianKernel`` of a size alone."""
+    if size in _SHORT:
+        return tuple(v / 256 for v in _SHORT[size])
+    sigma = 0.3 * ((size - 1) * 0.5 - 1) + 0.8
+    values = [2.718281828459045 ** (-0.5 * ((i - size // 2) / sigma) ** 2) for i in range(size)]
+    return tuple(v / sum(values) for v in values)

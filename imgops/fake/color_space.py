@@ -1,0 +1,51 @@
+"""Fake of cvt_color."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops._check import fail
+from imgops.fake._common import image_like
+
+#: The channels of each color space.
+CHANNELS = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4} | dict.fromkeys(
+    ("hsv", "hsv_full", "hls", "lab", "luv", "ycrcb", "yuv", "xyz"), 3
+)
+_ORDERS, _PLAIN = ("rgb", "bgr"), ("gray", "rgb", "bgr", "rgba", "bgra")
+#: OpenCV's name of each conversion.
+_SPELLED = {"lab": "Lab", "luv": "Luv", "ycrcb": "YCrCb"}
+
+
+def _named(source: str, target: str) -> str:
+    full = "_FULL" if "hsv_full" in (source, target) else ""
+    one, other = (_SPELLED.get(n, n.removesuffix("_full").upper()) for n in (source, target))
+    return f"COLOR_{one}2{other}{full}"
+
+
+CODES = {
+    f"{source}2{target}": _named(source, target)
+    for source in CHANNELS
+    for target in CHANNELS
+    if source != target
+    and (
+        (source in _PLAIN and target in _PLAIN)
+        or (source in _ORDERS and target not in _PLAIN)
+        or (target in _ORDERS and source not in _PLAIN)
+    )
+}
+
+
+def cvt_color(image: Tensor, code: str) -> Tensor:
+    image_like("cvt_color", image)
+    if code not in CODES:
+        near = get_close_matches(str(code).lower(), CODES, 3, 0.4) or ["rgb2hsv", "hsv2rgb"]
+        must = f"code must be a conversion such as {', '.join(map(repr, near))}"
+        fail(ValueError, "cvt_color", must, repr(code))
+    source, _, target = code.partition("2")
+    if image.shape[-3] != CHANNELS[source]:
+        must = f"image must have {CHANNELS[source]} channels for {code!r}"
+        fail(ValueError, "cvt_color", must, _check.number(image.shape[-3]))
+    return _layout.empty(image, *image.shape[-2:], channels=CHANNELS[target])

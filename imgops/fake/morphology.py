@@ -1,0 +1,33 @@
+"""Fakes of the morphological operators."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _check
+from imgops._check import fail, violates
+from imgops.fake._common import BORDERS, image_like
+
+
+def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    return _checked("erode", image, kernel, border)
+
+
+def dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    return _checked("dilate", image, kernel, border)
+
+
+def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    if image.dtype != torch.uint8:
+        fail(TypeError, "morphology", "image must be uint8 for 'hitmiss'", image.dtype)
+    return _checked("morphology", image, kernel, border)
+
+
+def _checked(op: str, image: Tensor, kernel: Tensor, border: str) -> Tensor:
+    out = image_like(op, image)
+    _check.choice(op, "border", border, BORDERS)
+    if kernel.ndim < 2 or violates(kernel.shape[-1] * kernel.shape[-2] > 0):
+        fail(ValueError, op, "kernel must be (h, w) or (..., h, w)", f"shape {_check.shape(kernel)}")
+    _check.per_sample_parameter(op, "kernel", kernel, image, *kernel.shape[-2:])
+    return out

@@ -1,0 +1,21 @@
+"""CPU kernel of cvt_color: OpenCV's; float64, which it does not take, by ATen."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.decomposition import color_space as formula
+from imgops.fake.color_space import CODES
+from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu._common import run_decomposition
+
+
+def cvt_color(out: Tensor, image: Tensor, code: str) -> None:
+    flag = getattr(cv2, CODES[code])
+    if _opencv.on_frames(out, image, (torch.uint8, torch.float32), lambda a, _: cv2.cvtColor(a, flag)):
+        return
+    for i in np.ndindex(*image.shape[:-3]):  # vectors end elsewhere in a batch, and powers with them
+        run_decomposition(out[i], formula.cvt_color, image[i], code)

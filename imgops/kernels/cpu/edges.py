@@ -1,0 +1,63 @@
+"""CPU kernels of the derivatives and of canny: OpenCV's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu._common import number_per_image
+
+#: What a derivative is computed to.
+_DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
+
+
+def sobel(out: Tensor, image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> None:
+    _differentiate(
+        out,
+        image,
+        border,
+        max(kernel_size, 3) // 2,
+        lambda a, depth, b, flag: cv2.Sobel(a, depth, dx, dy, b, kernel_size, borderType=flag),
+    )
+
+
+def scharr(out: Tensor, image: Tensor, dx: int, dy: int, border: str) -> None:
+    _differentiate(
+        out, image, border, 1, lambda a, depth, b, flag: cv2.Scharr(a, depth, dx, dy, b, borderType=flag)
+    )
+
+
+def laplacian(out: Tensor, image: Tensor, kernel_size: int, border: str) -> None:
+    _differentiate(
+        out,
+        image,
+        border,
+        max(kernel_size, 3) // 2,
+        lambda a, depth, b, flag: cv2.Laplacian(a, depth, b, kernel_size, borderType=flag),
+    )
+
+
+def _differentiate(
+    out: Tensor, image: Tensor, border: str, reach: int, call: Callable[..., np.ndarray]
+) -> None:
+    def work(source: np.ndarray, target: np.ndarray) -> None:
+        depth = _DEPTHS[source.dtype]
+        _opencv.filtered(
+            lambda a, b, flag: call(a, depth, b, flag), source, target, border, (reach, reach, reach, reach)
+        )
+
+    _opencv.on_planes_with(out, image, (torch.uint8, torch.float32, torch.float64), work)
+
+
+def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> None:
+    lows, highs = number_per_image(low, image), number_per_image(high, image)
+
+    def work(frame: np.ndarray, i: int) -> np.ndarray:
+        return cv2.Canny(frame, lows[i], highs[i], apertureSize=aperture, L2gradient=l2_gradient)
+
+    _opencv.on_frames(out, image, (torch.uint8,), work)

@@ -1,0 +1,55 @@
+"""CPU kernels of the thresholds: OpenCV's."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.kernels import _values
+from imgops.kernels.cpu import _opencv
+
+_KINDS = {
+    "binary": cv2.THRESH_BINARY,
+    "binary_inv": cv2.THRESH_BINARY_INV,
+    "trunc": cv2.THRESH_TRUNC,
+    "tozero": cv2.THRESH_TOZERO,
+    "tozero_inv": cv2.THRESH_TOZERO_INV,
+    "otsu": cv2.THRESH_OTSU,
+    "triangle": cv2.THRESH_TRIANGLE,
+}
+_METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_GAUSSIAN_C}
+
+
+def threshold(out: Tensor, image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> None:
+    _values.no_nan("threshold", "value", value)
+    _values.no_nan("threshold", "maximum", maximum)
+    flag, by_histogram = _KINDS[kind], kind in ("otsu", "triangle")
+
+    def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
+        if by_histogram and source.ndim == 3 and source.shape[2] > 1:
+            planes = [cv2.threshold(plane, limit, top, flag)[1] for plane in cv2.split(source)]
+            cv2.merge(planes, dst=target)
+        else:
+            cv2.threshold(source, limit, top, flag, dst=target)
+
+    types = (torch.uint8, torch.float32, torch.float64)
+    _opencv.on_planes_with(out, image, types, work, (value, 0), (maximum, 0))
+
+
+def adaptive_threshold(
+    out: Tensor, image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
+) -> None:
+    _values.no_nan("adaptive_threshold", "maximum", maximum)
+    _values.no_nan("adaptive_threshold", "c", c)
+
+    def work(source: np.ndarray, target: np.ndarray, top: float, less: float) -> None:
+        flags = _METHODS[method], _KINDS[kind]
+        if source.ndim == 2:
+            cv2.adaptiveThreshold(source, top, *flags, block_size, less, dst=target)
+            return
+        planes = [cv2.adaptiveThreshold(p, top, *flags, block_size, less) for p in cv2.split(source)]
+        np.copyto(target, np.stack(planes, -1))
+
+    _opencv.on_planes_with(out, image, (torch.uint8,), work, (maximum, 0), (c, 0))

@@ -1,0 +1,242 @@
+"""Derivatives of an image, and the edges found with them."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import edges as decomposition
+from imgops.fake import edges as fake
+from imgops.kernels.cpu import edges as cpu
+
+__all__ = ["canny", "laplacian", "scharr", "sobel"]
+
+
+@operator(
+    "imgops::sobel",
+    kernel=cpu.sobel,
+    fake=fake.sobel,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.sobel,
+)
+def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::scharr",
+    kernel=cpu.scharr,
+    fake=fake.scharr,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.scharr,
+)
+def _scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::laplacian",
+    kernel=cpu.laplacian,
+    fake=fake.laplacian,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.laplacian,
+)
+def _laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::canny",
+    kernel=cpu.canny,
+    fake=fake.canny,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.canny,
+    no_gradient="a pixel is 255 on an edge, else 0",
+)
+def _canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor: ...
+
+
+def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, border: str = "reflect") -> Tensor:
+    """Differentiate an image along x or y with a Sobel kernel.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    dx, dy : int
+        The order of the derivative along x and along y, not negative; at least one of them is positive, and
+        both are less than ``kernel_size`` (less than 3 where that is 1).
+    kernel_size : {3, 1, 5, 7}
+        The side of the kernel in pixels; 1 does not smooth across the derivative.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; "constant" is 0.
+
+    Returns
+    -------
+    Tensor
+        The shape and memory format of ``image``; int16 for uint8, else its dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or an order is not an integer.
+    ValueError
+        If ``dx``, ``dy`` or ``kernel_size`` is out of range, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.Sobel`` (to CV_16S from uint8, where a kernel of 7 saturates), bit-exact on uint8,
+    float32 and float64; for "wrap", which it does not support, the image is padded first. Half precision is
+    computed in float32 and rounded once. Linear; the gradient is derived from the formula. Under autocast the
+    dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.sobel(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]), 1, 0)
+    tensor([[[ 0., 16., 32.,  0.]]])
+    """
+    _check.tensor("sobel", "image", image)
+    orders = _orders("sobel", dx, dy)
+    size = _check.integer("sobel", "kernel_size must be an integer", kernel_size)
+    return _sobel(image, *orders, size, border)
+
+
+def scharr(image: Tensor, dx: int, dy: int, border: str = "reflect") -> Tensor:
+    """Differentiate an image along x or y with the Scharr kernel of 3 x 3.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    dx, dy : int
+        1 and 0 for the derivative along x, 0 and 1 for that along y.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; "constant" is 0.
+
+    Returns
+    -------
+    Tensor
+        The shape and memory format of ``image``; int16 for uint8, else its dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or an order is not an integer.
+    ValueError
+        If ``dx`` and ``dy`` are not 1 and 0 or 0 and 1, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.Scharr``, otherwise as :func:`sobel`: closer to a rotation-invariant gradient than the
+    Sobel kernel of the same size. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.scharr(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]), 1, 0)
+    tensor([[[  0.,  64., 128.,   0.]]])
+    """
+    _check.tensor("scharr", "image", image)
+    return _scharr(image, *_orders("scharr", dx, dy), border)
+
+
+def _orders(op: str, dx: int, dy: int) -> tuple[int, int]:
+    return _check.integer(op, "dx must be an integer", dx), _check.integer(op, "dy must be an integer", dy)
+
+
+def laplacian(image: Tensor, kernel_size: int = 1, border: str = "reflect") -> Tensor:
+    """The sum of the second derivatives of an image along x and y.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel_size : {1, 3, 5, 7}
+        1 is the cross of 3 x 3 with -4 in its middle; from 3 on the sum of two Sobel kernels.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; "constant" is 0.
+
+    Returns
+    -------
+    Tensor
+        The shape and memory format of ``image``; int16 for uint8, else its dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not an integer.
+    ValueError
+        If ``kernel_size`` is none of 1, 3, 5 and 7, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.Laplacian``, otherwise as :func:`sobel`. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.laplacian(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]))
+    tensor([[[  2.,   2.,   2., -10.]]])
+    """
+    _check.tensor("laplacian", "image", image)
+    size = _check.integer("laplacian", "kernel_size must be an integer", kernel_size)
+    return _laplacian(image, size, border)
+
+
+def canny(
+    image: Tensor,
+    low: float | Tensor,
+    high: float | Tensor,
+    aperture: int = 3,
+    l2_gradient: bool = False,
+) -> Tensor:
+    """Find edges.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, 1 or 3 channels, of which at each pixel the one that changes most counts.
+        Any device.
+    low, high : float or Tensor
+        The size of the gradient from which on a pixel belongs to an edge if it is connected to one above
+        ``high``; which of them is larger does not matter. Tensors of shape ``()`` or ``(...)`` (one per
+        sample) can change between calls without a recompile.
+    aperture : {3, 5, 7}
+        The side of the Sobel kernel.
+    l2_gradient : bool
+        The size of the gradient is the root of the sum of squares, else the sum of the absolute values.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 1, H, W)`` uint8: 255 on an edge, else 0.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is not uint8, or a threshold is not made of numbers.
+    ValueError
+        If the channels are not 1 or 3, or an argument is out of its range.
+    NotImplementedError
+        If a threshold requires a gradient: there is none.
+
+    Notes
+    -----
+    Reference: ``cv2.Canny``, bit-exact. The border is replicated. Not differentiable. On a device edges are
+    followed in a fixed number of steps, without reading anything back. Autocast does not touch uint8.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.zeros(1, 3, 6, dtype=torch.uint8)
+    >>> image[..., 3:] = 200
+    >>> imgops.canny(image, 50, 100)[0, 1]
+    tensor([  0,   0, 255,   0,   0,   0], dtype=torch.uint8)
+    """
+    _check.tensor("canny", "image", image)
+    thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
+    size = _check.integer("canny", "aperture must be an integer", aperture)
+    return _canny(image, *thresholds, size, bool(l2_gradient))

@@ -1,0 +1,204 @@
+"""Morphology: erode, dilate, hit-or-miss, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import morphology as decomposition
+from imgops.fake import morphology as fake
+from imgops.kernels.cpu import morphology as cpu
+
+__all__ = ["dilate", "erode", "morphology"]
+
+
+@operator(
+    "imgops::erode",
+    kernel=cpu.erode,
+    fake=fake.erode,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.erode,
+)
+def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::dilate",
+    kernel=cpu.dilate,
+    fake=fake.dilate,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.dilate,
+)
+def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::hit_or_miss",
+    kernel=cpu.hit_or_miss,
+    fake=fake.hit_or_miss,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.hit_or_miss,
+    no_gradient="a pixel is 255 where the pattern fits, else 0",
+)
+def _hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+
+
+def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "constant") -> Tensor:
+    """Replace each value by the smallest one under a structuring element.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel : int, sequence of 2 int, or Tensor
+        The structuring element: the side of a square, or ``(height, width)`` of a rectangle, in pixels, odd;
+        or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU, whose values other than 0 belong
+        to it. Its anchor is ``(h // 2, w // 2)``. A tensor can change between calls without a recompile.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; with "constant" what lies outside of the image does not count.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``kernel`` is not made of real numbers.
+    ValueError
+        If ``kernel`` is even, does not fit or has no pixels, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.erode``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
+    the image is padded first. Half precision is exact. A window that contains a NaN has an unspecified
+    result. The gradient goes to the pixel that is the smallest, in equal parts to two that are equal.
+    ``kernel`` has none. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.erode(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (1, 3))
+    tensor([[[1., 1., 1., 3., 3.]]])
+    """
+    _check.tensor("erode", "image", image)
+    return _erode(image, _element("erode", kernel), border)
+
+
+def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "constant") -> Tensor:
+    """Replace each value by the largest one under a structuring element.
+
+    Parameters
+    ----------
+    image, kernel, border
+        As for :func:`erode`.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``kernel`` is not made of real numbers.
+    ValueError
+        If ``kernel`` is even, does not fit or has no pixels, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise as :func:`erode`. Like
+    OpenCV it does not turn the structuring element around. The gradient goes to the pixel that is the
+    largest, in equal parts to two that are equal. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.dilate(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (1, 3))
+    tensor([[[5., 5., 4., 9., 9.]]])
+    """
+    _check.tensor("dilate", "image", image)
+    return _dilate(image, _element("dilate", kernel), border)
+
+
+def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
+    """A structuring element as a tensor."""
+    if isinstance(kernel, Tensor):
+        return kernel
+    sides = (kernel, kernel) if isinstance(kernel, (int, torch.SymInt)) else kernel
+    height, width = _check.integers(op, "kernel", sides, ("height", "width"))
+    for side in (height, width):
+        if _check.violates(side >= 1) or _check.violates(side % 2 == 1):
+            got = _check.numbers(height, width)
+            _check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
+    return torch.ones(height, width, dtype=torch.uint8, device="cpu")
+
+
+#: The operations of ``cv2.morphologyEx``.
+OPERATIONS = ("erode", "dilate", "open", "close", "gradient", "tophat", "blackhat", "hitmiss")
+
+
+def morphology(
+    image: Tensor, op: str, kernel: int | Sequence[int] | Tensor, border: str = "constant"
+) -> Tensor:
+    """Apply one of OpenCV's morphological operations.
+
+    Parameters
+    ----------
+    image : Tensor
+        As for :func:`erode`; uint8 for "hitmiss".
+    op : {"erode", "dilate", "open", "close", "gradient", "tophat", "blackhat", "hitmiss"}
+        "open": eroded, then dilated. "close": dilated, then eroded. "gradient": dilated less eroded.
+        "tophat": the image less opened. "blackhat": closed less the image. "hitmiss": 255 where every pixel
+        under a positive value of ``kernel`` is 255 and every one under a negative value is 0, more generally
+        the smallest of those, and of 255 less these.
+    kernel, border
+        As for :func:`erode`; for "hitmiss" a tensor of -1, 0 and 1.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or not uint8 for "hitmiss".
+    ValueError
+        If ``op`` is unknown, or an argument is out of its range.
+
+    Notes
+    -----
+    Reference: ``cv2.morphologyEx``, bit-exact on uint8, float32 and float64. All but "hitmiss" are made of
+    :func:`erode` and :func:`dilate`, so their gradients are those of the two. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> x = torch.tensor([[[0.0, 9.0, 0.0, 9.0, 9.0, 9.0, 0.0]]])
+    >>> imgops.morphology(x, "open", (1, 3))
+    tensor([[[0., 0., 0., 9., 9., 9., 0.]]])
+    """
+    _check.tensor("morphology", "image", image)
+    _check.choice("morphology", "op", op, OPERATIONS)
+    element = _element("morphology", kernel)
+    if op == "hitmiss":
+        return _hit_or_miss(image, element, border)
+    if op in ("open", "tophat"):
+        opened = _dilate(_erode(image, element, border), element, border)
+        return opened if op == "open" else image - opened
+    if op in ("close", "blackhat"):
+        closed = _erode(_dilate(image, element, border), element, border)
+        return closed if op == "close" else closed - image
+    if op == "erode":
+        return _erode(image, element, border)
+    dilated = _dilate(image, element, border)
+    return dilated if op == "dilate" else dilated - _erode(image, element, border)

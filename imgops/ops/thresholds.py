@@ -1,0 +1,152 @@
+"""Thresholds: one for an image, one for each sample, or one for each pixel."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import thresholds as decomposition
+from imgops.fake import thresholds as fake
+from imgops.kernels.cpu import thresholds as cpu
+
+__all__ = ["adaptive_threshold", "threshold"]
+
+
+@operator(
+    "imgops::threshold",
+    kernel=cpu.threshold,
+    fake=fake.threshold,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.threshold,
+)
+def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::adaptive_threshold",
+    kernel=cpu.adaptive_threshold,
+    fake=fake.adaptive_threshold,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.adaptive_threshold,
+    no_gradient="a pixel is the maximum or 0",
+)
+def _adaptive_threshold(
+    image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
+) -> Tensor: ...
+
+
+def threshold(
+    image: Tensor,
+    value: float | Tensor = 0.0,
+    maximum: float | Tensor = 255.0,
+    kind: str = "binary",
+) -> Tensor:
+    """Compare an image with a threshold.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range; uint8 for "otsu" and "triangle". Any
+        device.
+    value : float or Tensor
+        The threshold, in units of the image; for uint8 its whole part. Not used by "otsu" and "triangle".
+    maximum : float or Tensor
+        What "binary", "binary_inv", "otsu" and "triangle" give; for uint8 rounded, and clamped to 0 to 255.
+        Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile,
+        and can require a gradient.
+    kind : {"binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"}
+        For a value above the threshold, and for another one: "binary" ``maximum`` and 0, "binary_inv" 0 and
+        ``maximum``, "trunc" the threshold and the value, "tozero" the value and 0, "tozero_inv" 0 and the
+        value. "otsu" and "triangle" are "binary" with the threshold that the histogram of each channel gives.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point (not uint8 for "otsu" and "triangle"), or a parameter
+        is not made of numbers.
+    ValueError
+        If ``kind`` is unknown, or a parameter is NaN or does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
+    float32. The gradient, derived from the formula, goes to what each pixel shows: the image, ``value``
+    ("trunc") or ``maximum``; that of the comparison is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.threshold(torch.tensor([[[0.1, 0.5, 0.9]]]), 0.4, kind="tozero")
+    tensor([[[0.0000, 0.5000, 0.9000]]])
+    """
+    _check.tensor("threshold", "image", image)
+    limit, top = _check.real("threshold", "value", value), _check.real("threshold", "maximum", maximum)
+    return _threshold(image, limit, top, kind)
+
+
+def adaptive_threshold(
+    image: Tensor,
+    maximum: float | Tensor = 255.0,
+    method: str = "mean",
+    kind: str = "binary",
+    block_size: int = 11,
+    c: float | Tensor = 2.0,
+) -> Tensor:
+    """Compare each pixel with the mean of the window around it.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8. Any device.
+    maximum : float or Tensor
+        What the result has where it is not 0; rounded, and clamped to 0 to 255.
+    method : {"mean", "gaussian"}
+        A mean in which all pixels of the window count the same, or weights of a Gaussian.
+    kind : {"binary", "binary_inv"}
+        ``maximum`` where a pixel is above the mean less ``c`` and 0 elsewhere, or the other way round.
+    block_size : int
+        The width and height of the window in pixels, odd, from 3 on.
+    c : float or Tensor
+        What is taken off the mean, in levels. Tensors of shape ``()`` or ``(...)`` (one per sample) can
+        change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is not uint8, or a parameter is not made of numbers.
+    ValueError
+        If ``method`` or ``kind`` is unknown, ``block_size`` is even or less than 3, or a parameter is NaN or
+        does not fit.
+    NotImplementedError
+        If a parameter requires a gradient: there is none.
+
+    Notes
+    -----
+    Reference: ``cv2.adaptiveThreshold``, bit-exact. The border is replicated. On a device a "gaussian" mean
+    may round to another level at a half. Not differentiable. Autocast does not touch uint8.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> x = torch.tensor([[[10, 12, 60, 200, 90, 70]]], dtype=torch.uint8)
+    >>> imgops.adaptive_threshold(x, block_size=3)
+    tensor([[[255,   0,   0, 255,   0,   0]]], dtype=torch.uint8)
+    """
+    _check.tensor("adaptive_threshold", "image", image)
+    top = _check.real("adaptive_threshold", "maximum", maximum)
+    less = _check.real("adaptive_threshold", "c", c)
+    size = _check.integer("adaptive_threshold", "block_size must be an integer", block_size)
+    return _adaptive_threshold(image, top, less, size, method, kind)

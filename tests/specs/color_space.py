@@ -1,0 +1,251 @@
+"""cvt_color: every conversion against OpenCV; double precision, which it does not take, against the formulas."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.fake.color_space import CHANNELS, CODES
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, chw, photo_frame
+from tests.specs._maker import Maker
+from tests.specs._spec import LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, Tolerances
+
+_XYZ = np.array(
+    [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]]
+)
+_RGB = np.array(
+    [[3.240479, -1.53715, -0.498535], [-0.969256, 1.875991, 0.041556], [0.055648, -0.204043, 1.057311]]
+)
+_WHITE = np.array([0.950456, 1, 1.088754])
+_DENSITY = _WHITE @ [1, 15, 3]
+
+
+def _each(function: Callable[..., tuple[float, ...]]) -> Callable[[Array], Array]:
+    """Pixel by pixel, for Python's own colorsys."""
+    return lambda x: np.array([function(*p) for p in x.reshape(-1, 3)]).reshape(x.shape)
+
+
+def _decoded(x: Array) -> Array:
+    return np.where(x <= 0.04045, x / 12.92, ((np.maximum(x, 0) + 0.055) / 1.055) ** 2.4)
+
+
+def _encoded(x: Array) -> Array:
+    x = np.clip(x, 0, 1)
+    return np.where(x <= 0.0031308, x * 12.92, 1.055 * x ** (1 / 2.4) - 0.055)
+
+
+def _light(y: Array) -> Array:
+    return np.where(y > 0.008856, 116 * np.cbrt(y) - 16, 903.3 * y)
+
+
+def _unlight(light: Array) -> Array:
+    return np.where(light > 8, ((light + 16) / 116) ** 3, light / 903.3)
+
+
+def _lab(x: Array) -> Array:
+    xyz = _decoded(x) @ _XYZ.T
+    part = xyz / _WHITE
+    f = np.where(part > 0.008856, np.cbrt(part), 7.787 * part + 16 / 116)
+    return np.stack([_light(xyz[..., 1]), 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])], -1)
+
+
+def _unlab(x: Array) -> Array:
+    light, a, b = x[..., 0], x[..., 1], x[..., 2]
+    y = _unlight(light)
+    f = np.where(light > 8, (light + 16) / 116, 7.787 * y + 16 / 116)
+    cube = lambda t: np.where(t > 7.787 * 0.008856 + 16 / 116, t**3, (t - 16 / 116) / 7.787)
+    return _encoded(np.stack([cube(f + a / 500), y, cube(f - b / 200)], -1) * _WHITE @ _RGB.T)
+
+
+def _luv(x: Array) -> Array:
+    xyz = _decoded(x) @ _XYZ.T
+    total, light = xyz @ [1, 15, 3], _light(xyz[..., 1])
+    u = 4 * xyz[..., 0] / total - 4 * _WHITE[0] / _DENSITY
+    v = 9 * xyz[..., 1] / total - 9 / _DENSITY
+    return np.stack([light, 13 * light * u, 13 * light * v], -1)
+
+
+def _unluv(x: Array) -> Array:
+    """With OpenCV's limit of 0.25 on 1 / (4 v')."""
+    light, y = x[..., 0], _unlight(x[..., 0])
+    up = 3 * (x[..., 1] + 13 * light * 4 * _WHITE[0] / _DENSITY)
+    vp = np.clip(0.25 / (x[..., 2] + 13 * light * 9 / _DENSITY), -0.25, 0.25)
+    return _encoded(np.stack([3 * y * up * vp, y, y * ((156 * light - up) * vp - 5)], -1) @ _RGB.T)
+
+
+def _luma(x: Array) -> Array:
+    return x @ [0.299, 0.587, 0.114]
+
+
+def _hls(r: float, g: float, b: float) -> tuple[float, ...]:
+    h, light, s = colorsys.rgb_to_hls(r, g, b)
+    return h * 360, light, s
+
+
+def _hsv(r: float, g: float, b: float) -> tuple[float, ...]:
+    h, s, v = colorsys.rgb_to_hsv(r, g, b)
+    return h * 360, s, v
+
+
+_TO = {
+    "gray": lambda x: _luma(x)[..., None],
+    "hsv": _each(_hsv),
+    "hls": _each(_hls),
+    "lab": _lab,
+    "luv": _luv,
+    "xyz": lambda x: x @ _XYZ.T,
+    "ycrcb": lambda x: np.stack(
+        [_luma(x), (x[..., 0] - _luma(x)) * 0.713 + 0.5, (x[..., 2] - _luma(x)) * 0.564 + 0.5], -1
+    ),
+    "yuv": lambda x: np.stack(
+        [_luma(x), (x[..., 2] - _luma(x)) * 0.492 + 0.5, (x[..., 0] - _luma(x)) * 0.877 + 0.5], -1
+    ),
+}
+_FROM = {
+    "gray": lambda x: np.repeat(x, 3, -1),
+    "hsv": _each(lambda h, s, v: colorsys.hsv_to_rgb(h / 360 % 1, s, v)),
+    "hls": _each(lambda h, light, s: colorsys.hls_to_rgb(h / 360 % 1, light, s)),
+    "lab": _unlab,
+    "luv": _unluv,
+    "xyz": lambda x: x @ _RGB.T,
+    "ycrcb": lambda x: x[..., :1] + (x[..., 1:] - 0.5) @ np.array([[1.403, -0.714, 0], [0, -0.344, 1.773]]),
+    "yuv": lambda x: x[..., :1] + (x[..., 1:] - 0.5) @ np.array([[0, -0.395, 2.032], [1.14, -0.581, 0]]),
+}
+
+
+def cvt_reference(image: Array, code: str) -> Array:
+    frame = np.ascontiguousarray(image.transpose(1, 2, 0))
+    if image.dtype != np.float64:
+        out = cv2.cvtColor(frame, getattr(cv2, CODES[code]))
+        return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
+    source, target = (n.removesuffix("_full") for n in code.split("2"))
+    alpha = frame[..., 3:] if source.endswith("a") else np.ones_like(frame[..., :1])
+    rgb = _FROM[source](frame) if source in _FROM else frame[..., :3]
+    rgb = (
+        rgb[..., ::-1]
+        if source.startswith("bgr") != target.startswith("bgr") and _swaps(source, target)
+        else rgb
+    )
+    out = _TO[target](rgb) if target in _TO else rgb
+    out = np.concatenate([out, alpha], -1) if target.endswith("a") else out
+    return out.transpose(2, 0, 1)
+
+
+def _swaps(source: str, target: str) -> bool:
+    return source.startswith("bgr") or target.startswith("bgr")
+
+
+#: Where the values of a space lie.
+_RANGES = {"hsv": (0.0, 1.0), "lab": (5, 60), "luv": (15, 60)}
+
+
+def _image(m: Maker, source: str) -> Tensor:
+    low, high = _RANGES.get(source, (0.05, 0.95))
+    return m.image(CHANNELS[source], 5, 6, low, high)
+
+
+def _tolerances(code: str) -> Tolerances:
+    """Of ATen's arithmetic: OpenCV interpolates LAB and LUV from coarse tables, and rounds them in its own ways."""
+    if code.endswith("2lab"):
+        apart: float = 0.5
+    elif code.endswith("2luv"):
+        apart = 0.03
+    else:
+        apart = 1e-3 if code.startswith(("lab", "luv")) else 3e-5
+    floats = {
+        d: Tolerance(max(apart, e))
+        for d, e in ((torch.float16, 2e-3), (torch.bfloat16, 2e-2), (torch.float32, 0))
+    }
+    levels = LEVEL[torch.uint8]
+    if code.startswith("lab"):
+        levels = Tolerance(levels=2)
+    if code.startswith("luv"):  # of colors that RGB does not have
+        levels = Tolerance(levels=255, share=0.4)
+    return {**floats, torch.float64: Tolerance(1e-12), torch.uint8: levels}
+
+
+def _samples() -> tuple[Sample, ...]:
+    made = []
+    for code in CODES:
+        source, _, target = code.partition("2")
+        if (
+            "bgr" in code
+            and source not in ("hsv", "rgb", "bgr", "gray", "rgba", "bgra")
+            and "rgb" not in code
+        ):
+            continue  # one space from BGR is enough
+        if code.startswith("bgr2") and target not in ("rgb", "hls", "gray", "bgra", "rgba"):
+            continue
+        made.append(Sample(code, lambda m, c=code, s=source: (_image(m, s), c), decomposed=_tolerances(code)))
+    return tuple(made)
+
+
+def _plain_gray(x: Tensor) -> Tensor:
+    return (x * torch.tensor([0.299, 0.587, 0.114], dtype=x.dtype)[:, None, None]).sum(-3, keepdim=True)
+
+
+CVT_COLOR = OpSpec(
+    "cvt_color",
+    samples=(
+        *_samples(),
+        Sample("no-rows", lambda m: (m.image(3, 0, 4), "rgb2hsv"), edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "cvt_color: code must be a conversion such as 'rgb2hsv', 'rgb2hls', 'rgb2yuv', got 'rgb2hvs'",
+            lambda x: imgops.cvt_color(x, "rgb2hvs"),
+        ),
+        ErrorInput(
+            ValueError,
+            "cvt_color: code must be a conversion such as 'rgb2hsv', 'hsv2rgb', got '?'",
+            lambda x: imgops.cvt_color(x, "?"),
+        ),
+        ErrorInput(
+            ValueError,
+            "cvt_color: image must have 4 channels for 'rgba2rgb', got 3",
+            lambda x: imgops.cvt_color(x, "rgba2rgb"),
+        ),
+        ErrorInput(
+            TypeError,
+            "cvt_color: image must be uint8 or floating point, got torch.bool",
+            lambda x: imgops.cvt_color(x.bool(), "rgb2hsv"),
+        ),
+    ),
+    reference=lambda image, code: image if image.size == 0 else cvt_reference(image, code),
+    tolerance={torch.float64: Tolerance(1e-9)},
+    smooth_on_gray=False,
+    plain=Plain(lambda x: imgops.cvt_color(x, "rgb2gray"), _plain_gray, (plain.rand(3, 5, 6),)),
+    reference_name="`cv2.cvtColor`",
+    decomposed_difference="most 0; HLS, LAB, LUV 1–2 levels; floats 1e-5, to LAB 0.5",
+    section="Color",
+    formula=r"y = M x\ \text{(XYZ, YCrCb, YUV)},\quad \text{hue from}\ \max - \min\ \text{(HSV, HLS)},\quad f(x)^{1/3}\ \text{(LAB, LUV)}",
+    border="none",
+    photo=(
+        lambda x: imgops.cvt_color(x, "rgb2lab"),
+        lambda x: chw(cv2.cvtColor(photo_frame(x), cv2.COLOR_RGB2Lab)),
+    ),
+    benchmarks=tuple(
+        Benchmark(
+            code,
+            f"cv2.cvtColor, {CODES[code].removeprefix('COLOR_')}",
+            bench.filters(
+                lambda x, c=code: imgops.cvt_color(x, c),
+                lambda a, c=code: cv2.cvtColor(a, getattr(cv2, CODES[c])),
+                lambda kornia, y, t=theirs: getattr(kornia.color, t)(y),
+                frames=True,
+            ),
+        )
+        for code, theirs in (("rgb2hsv", "rgb_to_hsv"), ("rgb2lab", "rgb_to_lab"), ("hls2rgb", "hls_to_rgb"))
+    ),
+)
+
+SPECS = (CVT_COLOR,)

@@ -1,0 +1,305 @@
+"""sobel, scharr, laplacian and canny."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
+from tests.specs._maker import Maker
+from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+
+_UNIT = plain.rand(3, 5, 6)
+_DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
+_BORDER = "``border``: constant, edge, reflect, symmetric or wrap"
+#: A kernel of 7 sums values of some thousands that nearly cancel.
+_LARGE = {**CLOSE, torch.float32: Tolerance(1e-4)}
+_DTYPES = "uint8 → int16, floats"
+
+
+def _derivative(image: Array, border: str, reach: int, call: Callable[..., Array]) -> Array:
+    depth = _DEPTHS[image.dtype]
+    how = lambda a, **border: call(a, depth, **border)
+    return by_opencv(image, lambda a: with_border(a, border, (reach,) * 4, how))
+
+
+def sobel_reference(image: Array, dx: int, dy: int, size: int, border: str) -> Array:
+    reach = max(size, 3) // 2
+    return _derivative(image, border, reach, lambda a, d, **how: cv2.Sobel(a, d, dx, dy, ksize=size, **how))
+
+
+def scharr_reference(image: Array, dx: int, dy: int, border: str) -> Array:
+    return _derivative(image, border, 1, lambda a, d, **how: cv2.Scharr(a, d, dx, dy, **how))
+
+
+def laplacian_reference(image: Array, size: int, border: str) -> Array:
+    reach = max(size, 3) // 2
+    return _derivative(image, border, reach, lambda a, d, **how: cv2.Laplacian(a, d, ksize=size, **how))
+
+
+def _correlated(x: Tensor, kernel: list[list[float]]) -> Tensor:
+    weights = torch.tensor(kernel, dtype=x.dtype)
+    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (1, 1, 1, 1), mode="reflect")
+    return F.conv2d(wide, weights[None, None]).reshape(x.shape)
+
+
+def _calls(
+    ours: Callable[[Tensor], Tensor], raw: Callable[..., Any], theirs: str, **options: Any
+) -> Callable[[Any], bench.Calls]:
+    return bench.filters(
+        ours,
+        lambda a: raw(a, _DEPTHS[a.dtype]),
+        lambda kornia, y: getattr(kornia.filters, theirs)(y, **options).flatten(1, -3)[:, :3],
+    )
+
+
+#: What every derivative refuses.
+def _errors(name: str, call: Callable[..., Tensor]) -> tuple[ErrorInput, ...]:
+    return (
+        ErrorInput(
+            TypeError,
+            f"{name}: image must be uint8 or floating point, got torch.int16",
+            lambda x: call(x.short()),
+        ),
+        ErrorInput(
+            ValueError,
+            f"{name}: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'none'",
+            lambda x: call(x, border="none"),
+        ),
+    )
+
+
+SOBEL = OpSpec(
+    "sobel",
+    samples=(
+        Sample("x", lambda m: (m.image(3, 7, 6), 1, 0), linear=True),
+        Sample("y", lambda m: (m.image(3, 7, 6), 0, 1, 1, "edge"), linear=True),
+        Sample("both", lambda m: (m.image(5, 7, 6), 1, 2, 5, "symmetric"), linear=True),
+        Sample("seven", lambda m: (m.image(1, 8, 9), 1, 0, 7, "constant"), linear=True),
+        Sample("wrap", lambda m: (m.image(3, 7, 6), 0, 2, 3, "wrap"), linear=True),
+        Sample("one-row", lambda m: (m.image(3, 1, 4), 0, 1), edge=True, linear=True),
+    ),
+    errors=(
+        *_errors("sobel", lambda x, border="edge": imgops.sobel(x, 1, 0, 3, border)),
+        ErrorInput(
+            ValueError,
+            "sobel: kernel_size must be one of 1, 3, 5, 7, got 4",
+            lambda x: imgops.sobel(x, 1, 0, 4),
+        ),
+        ErrorInput(
+            ValueError,
+            "sobel: dx and dy must be from 0 to 2, and not both 0, got (0, 0)",
+            lambda x: imgops.sobel(x, 0, 0),
+        ),
+        ErrorInput(
+            ValueError,
+            "sobel: dx and dy must be from 0 to 4, and not both 0, got (5, 0)",
+            lambda x: imgops.sobel(x, 5, 0, 5),
+        ),
+        ErrorInput(
+            TypeError,
+            "sobel: dx must be an integer, got float 1.5",
+            lambda x: imgops.sobel(x, 1.5, 0),  # type: ignore[arg-type]
+        ),
+    ),
+    reference=sobel_reference,
+    plain=Plain(
+        lambda x: imgops.sobel(x, 1, 0),
+        lambda x: _correlated(x, [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]),
+        (_UNIT,),
+    ),
+    reference_name="`cv2.Sobel`",
+    dtype_names=_DTYPES,
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Edges",
+    formula=r"y = S_{d_y} *_y (S_{d_x} *_x x)",
+    border=_BORDER,
+    photo=(
+        lambda x: imgops.sobel(x, 1, 0),
+        lambda x: chw(cv2.Sobel(photo_frame(x), cv2.CV_16S, 1, 0)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "sobel",
+            "cv2.Sobel, 3 x 3",
+            _calls(lambda x: imgops.sobel(x, 1, 0), lambda a, d: cv2.Sobel(a, d, 1, 0), "spatial_gradient"),
+        ),
+    ),
+)
+
+SCHARR = OpSpec(
+    "scharr",
+    samples=(
+        Sample("x", lambda m: (m.image(3, 7, 6), 1, 0), linear=True),
+        Sample("y", lambda m: (m.image(3, 7, 6), 0, 1, "edge"), linear=True),
+        Sample("wrap", lambda m: (m.image(5, 5, 6), 0, 1, "wrap"), linear=True),
+    ),
+    errors=(
+        *_errors("scharr", lambda x, border="edge": imgops.scharr(x, 1, 0, border)),
+        ErrorInput(
+            ValueError,
+            "scharr: dx and dy must be 1 and 0, or 0 and 1, got (1, 1)",
+            lambda x: imgops.scharr(x, 1, 1),
+        ),
+    ),
+    reference=scharr_reference,
+    plain=Plain(
+        lambda x: imgops.scharr(x, 0, 1),
+        lambda x: _correlated(x, [[-3, -10, -3], [0, 0, 0], [3, 10, 3]]),
+        (_UNIT,),
+    ),
+    reference_name="`cv2.Scharr`",
+    dtype_names=_DTYPES,
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Edges",
+    formula=r"y = \begin{bmatrix}-3&0&3\\-10&0&10\\-3&0&3\end{bmatrix} * x\ \text{along x}",
+    border=_BORDER,
+    photo=(
+        lambda x: imgops.scharr(x, 0, 1),
+        lambda x: chw(cv2.Scharr(photo_frame(x), cv2.CV_16S, 0, 1)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "scharr",
+            "cv2.Scharr",
+            _calls(lambda x: imgops.scharr(x, 1, 0), lambda a, d: cv2.Scharr(a, d, 1, 0), "spatial_gradient"),
+        ),
+    ),
+)
+
+LAPLACIAN = OpSpec(
+    "laplacian",
+    samples=(
+        Sample("cross", lambda m: (m.image(3, 7, 6),), linear=True),
+        Sample("three", lambda m: (m.image(3, 7, 6), 3, "edge"), linear=True),
+        Sample("five", lambda m: (m.image(5, 7, 6), 5, "constant"), linear=True),
+        Sample("seven", lambda m: (m.image(2, 8, 9), 7, "wrap"), linear=True, decomposed=_LARGE),
+    ),
+    errors=(
+        *_errors("laplacian", lambda x, border="edge": imgops.laplacian(x, 1, border)),
+        ErrorInput(
+            ValueError,
+            "laplacian: kernel_size must be one of 1, 3, 5, 7, got 9",
+            lambda x: imgops.laplacian(x, 9),
+        ),
+    ),
+    reference=laplacian_reference,
+    plain=Plain(
+        lambda x: imgops.laplacian(x),
+        lambda x: _correlated(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]]),
+        (_UNIT,),
+    ),
+    reference_name="`cv2.Laplacian`",
+    dtype_names=_DTYPES,
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Edges",
+    formula=r"y = \frac{\partial^2 x}{\partial u^2} + \frac{\partial^2 x}{\partial v^2}",
+    border=_BORDER,
+    photo=(
+        lambda x: imgops.laplacian(x, 3),
+        lambda x: chw(cv2.Laplacian(photo_frame(x), cv2.CV_16S, ksize=3)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "laplacian",
+            "cv2.Laplacian, 3 x 3",
+            _calls(
+                lambda x: imgops.laplacian(x, 3),
+                lambda a, d: cv2.Laplacian(a, d, ksize=3),
+                "laplacian",
+                kernel_size=3,
+            ),
+        ),
+    ),
+)
+
+
+_LEARNED = torch.ones((), requires_grad=True)
+
+
+def canny_reference(image: Array, low: float, high: float, aperture: int, l2: bool) -> Array:
+    frame = image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
+    return cv2.Canny(frame, low, high, apertureSize=aperture, L2gradient=l2)[None]
+
+
+def _shapes(m: Maker, channels: int = 3) -> Tensor:
+    """Smooth enough that edges go on for some pixels."""
+    small = replace(m, dtype=torch.uint8).image(channels, 6, 5)
+    return small.repeat_interleave(3, -2).repeat_interleave(4, -1)
+
+
+CANNY = OpSpec(
+    "canny",
+    samples=(
+        Sample("rgb", lambda m: (_shapes(m), 100, 400)),
+        Sample("gray", lambda m: (replace(m, dtype=torch.uint8).image(1, 9, 8), 900, 300, 3, True)),
+        Sample("five", lambda m: (_shapes(m, 1), 1000, 4000, 5)),
+        Sample("seven", lambda m: (_shapes(m), 3000.5, 40000, 7, True)),
+        Sample("each", lambda m: (_shapes(m), m.per_sample(90, 200).detach(), 500)),
+        Sample("one-row", lambda m: (replace(m, dtype=torch.uint8).image(1, 1, 7), 10, 20), edge=True),
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "canny: image must be uint8, got torch.float32",
+            lambda x: imgops.canny(x, 1, 2),
+        ),
+        ErrorInput(
+            ValueError,
+            "canny: image must have 1 or 3 channels, got 2",
+            lambda x: imgops.canny(x[:, :2], 1, 2),
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            ValueError,
+            "canny: aperture must be one of 3, 5, 7, got 4",
+            lambda x: imgops.canny(x, 1, 2, 4),
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            NotImplementedError,
+            "canny: no argument must require a gradient, for there is none (a pixel is 255 on an edge, else 0), "
+            "got one that does",
+            lambda x: imgops.canny(x, _LEARNED, 2),
+            dtype=torch.uint8,
+        ),
+    ),
+    reference=canny_reference,
+    dtypes=(torch.uint8,),
+    decomposed={},
+    reference_name="`cv2.Canny`",
+    dtype_names="uint8",
+    decomposed_difference="0",
+    section="Edges",
+    formula=r"y = 255\ \text{where}\ |\nabla x|\ \text{is largest across the edge and connected to}\ > t_{high}",
+    border="edge (BORDER_REPLICATE)",
+    photo=(
+        lambda x: imgops.canny(x, 60, 120),
+        lambda x: chw(cv2.Canny(photo_frame(x), 60, 120)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "canny",
+            "cv2.Canny (uint8)",
+            bench.filters(
+                lambda x: imgops.canny(x, 60, 120),
+                lambda a: cv2.Canny(a, 60, 120),
+                lambda kornia, y: kornia.filters.canny(y)[1],
+                frames=True,
+                levels=True,
+            ),
+        ),
+    ),
+)
+
+SPECS = (SOBEL, SCHARR, LAPLACIAN, CANNY)

@@ -1,0 +1,177 @@
+"""pyr_down, pyr_up and their adjoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, by_opencv, chw, photo_frame
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def _matrix(call: Callable[[Array], Array], size: int) -> Array:
+    """What OpenCV does along one axis: the image of each pixel of a row, the others of which are 0."""
+    tall = np.zeros((size, 2, size))
+    tall[np.arange(size), :, np.arange(size)] = 1
+    return np.stack([call(np.ascontiguousarray(t))[0] for t in tall], -1)
+
+
+def _adjoint(call: Callable[[Array], Array]) -> Callable[..., Array]:
+    """The transpose of OpenCV's call, in double precision."""
+
+    def reference(grad: Array, height: int | None = None, width: int | None = None) -> Array:
+        height, width = height or grad.shape[-2] // 2, width or grad.shape[-1] // 2
+        down, across = _matrix(call, height), _matrix(call, width)
+        return down.T @ grad.astype(np.float64) @ across
+
+    return reference
+
+
+def _smaller(x: Tensor) -> Tensor:
+    weights = torch.tensor([1.0, 4, 6, 4, 1], dtype=x.dtype) / 16
+    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (2, 2, 2, 2), mode="reflect")
+    out = F.conv2d(wide, torch.outer(weights, weights)[None, None], stride=2)
+    return out.reshape(*x.shape[:-2], *out.shape[-2:])
+
+
+def _larger(x: Tensor) -> Tensor:
+    """Zeros between the pixels, then the same kernel times 4."""
+    wide = torch.cat([x[..., 1:2], x, x[..., -1:]], -1)
+    wide = torch.cat([wide[..., 1:2, :], wide, wide[..., -1:, :]], -2)
+    spread = torch.stack([wide, torch.zeros_like(wide)], -1).flatten(-2)
+    spread = torch.stack([spread, torch.zeros_like(spread)], -2).flatten(-3, -2)
+    weights = torch.tensor([1.0, 4, 6, 4, 1], dtype=x.dtype) / 8
+    out = F.conv2d(spread.reshape(-1, 1, *spread.shape[-2:]), torch.outer(weights, weights)[None, None])
+    height, width = x.shape[-2:]
+    return out[..., : 2 * height, : 2 * width].reshape(*x.shape[:-2], 2 * height, 2 * width)
+
+
+def _public(
+    name: str, raw: Callable[[Array], Array], theirs: Callable[[Tensor], Tensor], **facts: str
+) -> OpSpec:
+    call = getattr(imgops, name)
+    return OpSpec(
+        name,
+        samples=(
+            Sample("even", lambda m: (m.image(3, 8, 6),), linear=True),
+            Sample("odd", lambda m: (m.image(5, 7, 9),), linear=True),
+            Sample("one-column", lambda m: (m.image(3, 4, 1),), linear=True, edge=True),
+            Sample("two", lambda m: (m.image(1, 2, 2),), linear=True),
+        ),
+        errors=(
+            ErrorInput(
+                TypeError,
+                f"{name}: image must be uint8 or floating point, got torch.int32",
+                lambda x: call(x.int()),
+            ),
+            ErrorInput(
+                ValueError,
+                f"{name}: image must have at least 3 dimensions (..., C, H, W), got shape (6,)",
+                lambda x: call(x[0, 0, 0]),
+            ),
+        ),
+        reference=lambda image: by_opencv(image, raw),
+        # By ATen, on a device, in another order.
+        decomposed={
+            **{d: Tolerance(1e-5) for d in _FLOATS},
+            torch.float16: Tolerance(1e-3),
+            torch.bfloat16: Tolerance(8e-3),
+        },
+        plain=Plain(call, theirs, (plain.rand(3, 5, 6),)),
+        reference_name=f"`cv2.{raw.__name__}`",
+        decomposed_difference="uint8 0; floats 1e-5",
+        section="Resizing",
+        photo=(call, lambda x: chw(raw(photo_frame(x)))),
+        benchmarks=(
+            Benchmark(
+                name,
+                f"cv2.{raw.__name__}",
+                bench.filters(
+                    call, raw, lambda kornia, y: getattr(kornia.geometry.transform, name.replace("_", ""))(y)
+                ),
+            ),
+        ),
+        **facts,
+    )
+
+
+def _of_adjoint(
+    name: str, raw: Callable[[Array], Array], samples: tuple[Sample, ...], error: ErrorInput
+) -> OpSpec:
+    return OpSpec(
+        f"{name}_adjoint",
+        samples=samples,
+        errors=(error,),
+        reference=_adjoint(raw),
+        dtypes=_FLOATS,
+        tolerance={
+            torch.float16: Tolerance(2e-3),
+            torch.bfloat16: Tolerance(2e-2),
+            torch.float32: Tolerance(1e-5),
+            torch.float64: Tolerance(1e-12),
+        },
+        decomposed={
+            torch.float16: Tolerance(2e-3),
+            torch.bfloat16: Tolerance(2e-2),
+            torch.float32: Tolerance(1e-5),
+        },
+        reference_name=f"the transpose of `cv2.{raw.__name__}`",
+        difference="1e-5",
+        dtype_names="floats",
+        decomposed_difference="0",
+    )
+
+
+PYR_DOWN = _public(
+    "pyr_down",
+    cv2.pyrDown,
+    _smaller,
+    formula=r"y_{i,j} = (g * x)_{2i,\,2j},\quad g = \tfrac{1}{16}(1, 4, 6, 4, 1)\ \text{along each axis}",
+    border="reflect without the border pixel (BORDER_REFLECT_101)",
+)
+PYR_UP = _public(
+    "pyr_up",
+    cv2.pyrUp,
+    _larger,
+    formula=r"y = g * u,\quad u_{2i,\,2j} = 4\, x_{i,j}\ \text{and 0 elsewhere}",
+    border="reflect at the top and left, edge at the bottom and right, as in OpenCV",
+)
+_ops = torch.ops.imgops
+PYR_DOWN_ADJOINT = _of_adjoint(
+    "pyr_down",
+    cv2.pyrDown,
+    (
+        Sample("even", lambda m: (m.image(3, 4, 3), 8, 6), linear=True),
+        Sample("odd", lambda m: (m.image(5, 4, 5), 7, 9), linear=True),
+    ),
+    ErrorInput(
+        ValueError,
+        "pyr_down_adjoint: height and width must be those of an image whose half is as large as this one, got (5, 6)",
+        lambda x: _ops.pyr_down_adjoint(x, 5, 6),
+    ),
+)
+PYR_UP_ADJOINT = _of_adjoint(
+    "pyr_up",
+    cv2.pyrUp,
+    (
+        Sample("even", lambda m: (m.image(3, 8, 6),), linear=True),
+        Sample("two", lambda m: (m.image(2, 2, 4),), linear=True),
+    ),
+    ErrorInput(
+        ValueError,
+        "pyr_up_adjoint: height and width must be even, got (5, 6)",
+        lambda x: _ops.pyr_up_adjoint(x),
+    ),
+)
+
+SPECS = (PYR_DOWN, PYR_DOWN_ADJOINT, PYR_UP, PYR_UP_ADJOINT)

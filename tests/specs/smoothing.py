@@ -1,0 +1,399 @@
+"""box_blur, bilateral_filter, unsharp_mask, and motion_blur, which is made of other operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import ImageFilter
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import (
+    BORDERS,
+    Array,
+    by_opencv,
+    by_pil_planes,
+    chw,
+    photo_frame,
+    photo_pil,
+    with_border,
+)
+from tests.specs._maker import Maker, parameter
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+
+_UNIT = plain.rand(3, 5, 6)
+_BORDER = "``border``: constant, edge, reflect, symmetric or wrap"
+
+
+# -- box_blur ----------------------------------------------------------------------------------------
+
+
+def box_reference(image: Array, width: int, height: int, border: str) -> Array:
+    around = height // 2, height - 1 - height // 2, width // 2, width - 1 - width // 2
+    how = lambda a, **border: cv2.blur(a, (width, height), **border)
+    return by_opencv(image, lambda a: with_border(a, border, around, how))
+
+
+BOX_BLUR = OpSpec(
+    "box_blur",
+    samples=(
+        Sample("three", lambda m: (m.image(3, 7, 6), 3), linear=True),
+        Sample("wide", lambda m: (m.image(5, 6, 8), (7, 1), "edge"), linear=True),
+        Sample("even", lambda m: (m.image(3, 6, 8), (4, 2), "symmetric"), linear=True),
+        Sample("constant", lambda m: (m.image(1, 6, 8), 5, "constant"), linear=True),
+        Sample("wrap", lambda m: (m.image(3, 6, 8), (3, 5), "wrap"), linear=True),
+        Sample("one-row", lambda m: (m.image(3, 1, 5), 3), linear=True, edge=True),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "box_blur: kernel_size must be positive, got (3, 0)",
+            lambda x: imgops.box_blur(x, (3, 0)),
+        ),
+        ErrorInput(
+            TypeError,
+            "box_blur: kernel_size must have 2 integers (width, height), got float",
+            lambda x: imgops.box_blur(x, 3.0),  # type: ignore[arg-type]
+        ),
+        ErrorInput(
+            ValueError,
+            "box_blur: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
+            lambda x: imgops.box_blur(x, 3, "zero"),
+        ),
+    ),
+    reference=box_reference,
+    decomposed=LEVEL,
+    plain=Plain(
+        lambda x: imgops.box_blur(x, 3),
+        lambda x: F.avg_pool2d(F.pad(x, (1, 1, 1, 1), mode="reflect"), 3, 1),
+        (_UNIT,),
+    ),
+    reference_name="`cv2.blur`",
+    decomposed_difference="odd areas 0, even ones 1 level; floats 1e-5",
+    section="Filters",
+    formula=r"y_{i,j} = \tfrac{1}{wh} \sum_{u,v} x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
+    border=_BORDER,
+    photo=(lambda x: imgops.box_blur(x, 9), lambda x: chw(cv2.blur(photo_frame(x), (9, 9)))),
+    benchmarks=(
+        Benchmark(
+            "box blur",
+            "cv2.blur, 9 x 9",
+            bench.filters(
+                lambda x: imgops.box_blur(x, 9),
+                lambda a: cv2.blur(a, (9, 9)),
+                lambda kornia, y: kornia.filters.box_blur(y, (9, 9), separable=True),
+            ),
+        ),
+    ),
+)
+
+
+# -- bilateral_filter --------------------------------------------------------------------------------
+
+
+def bilateral_reference(image: Array, color: float, space: float, diameter: int, border: str) -> Array:
+    """float64, which OpenCV does not take, by NumPy."""
+    if image.dtype == np.float64:
+        return _bilateral(image, color, space, diameter, border)
+    frame = np.ascontiguousarray(image.transpose(1, 2, 0)) if len(image) == 3 else image[0]
+    how = lambda a, borderType: cv2.bilateralFilter(a, diameter, color, space, borderType=borderType)
+    out = with_border(frame, border, (max(diameter // 2, 1),) * 4, how)
+    return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
+
+
+def _bilateral(image: Array, color: float, space: float, diameter: int, border: str) -> Array:
+    radius = max(diameter // 2, 1)
+    modes = {
+        "reflect": "reflect",
+        "edge": "edge",
+        "wrap": "wrap",
+        "symmetric": "symmetric",
+        "constant": "constant",
+    }
+    wide = np.pad(image, [(0, 0), (radius, radius), (radius, radius)], mode=modes[border])
+    out = np.empty_like(image)
+    y, x = np.mgrid[-radius : radius + 1, -radius : radius + 1]
+    near = np.where(x * x + y * y <= radius * radius, np.exp(-0.5 * (x * x + y * y) / space**2), 0)
+    for i, j in np.ndindex(*image.shape[1:]):
+        window = wide[:, i : i + 2 * radius + 1, j : j + 2 * radius + 1]
+        apart = np.abs(window - image[:, i : i + 1, j : j + 1]).sum(0)
+        weight = near * np.exp(-0.5 * (apart / color) ** 2)
+        out[:, i, j] = (window * weight).sum((1, 2)) / weight.sum()
+    return out
+
+
+def _of_color(m: Maker, value: float) -> Tensor:
+    return parameter(m, torch.tensor(value if m.dtype.is_floating_point else 40 * value, dtype=torch.float64))
+
+
+def _bilateral_plain(x: Tensor, color: Tensor, space: Tensor) -> Tensor:
+    wide = F.pad(x, (1, 1, 1, 1), mode="reflect").unfold(-2, 3, 1).unfold(-2, 3, 1)
+    apart = (wide - x[..., None, None]).abs().sum(0)
+    distance = torch.tensor([[2.0, 1, 2], [1, 0, 1], [2, 1, 2]], dtype=x.dtype)
+    near = (distance < 2) * torch.exp(-0.5 * distance / space**2)
+    weight = near * torch.exp(-0.5 * (apart / color) ** 2)
+    return (wide * weight).sum((-2, -1)) / weight.sum((-2, -1))
+
+
+BILATERAL_FILTER = OpSpec(
+    "bilateral_filter",
+    samples=(
+        Sample(
+            "rgb",
+            lambda m: (m.image(3, 7, 6), 5, _of_color(m, 1.3), parameter(m, torch.tensor(1.7).double())),
+        ),
+        Sample("gray", lambda m: (m.image(1, 7, 6), 7, _of_color(m, 0.8), 2.0, "edge")),
+        Sample("small", lambda m: (m.image(1, 7, 6), 3, _of_color(m, 0.8), 2.0, "symmetric")),
+        Sample("wrap", lambda m: (m.image(3, 6, 7), 4, _of_color(m, 2.0), 1.0, "wrap")),
+        Sample("each", lambda m: (m.image(3, 7, 6), 5, 0.9, m.per_sample(1.3, 0.6), "constant")),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "bilateral_filter: image must have 1 or 3 channels, got 2",
+            lambda x: imgops.bilateral_filter(x[:, :2], 3, 1, 1),
+        ),
+        ErrorInput(
+            ValueError,
+            "bilateral_filter: diameter must be positive, got 0",
+            lambda x: imgops.bilateral_filter(x, 0, 1, 1),
+        ),
+        ErrorInput(
+            ValueError,
+            "bilateral_filter: sigma_color must be positive, got nan",
+            lambda x: imgops.bilateral_filter(x, 3, float("nan"), 1),
+            reads_values=True,
+        ),
+    ),
+    of_number=lambda x, v: imgops.bilateral_filter(x, 3, v, 1.0),
+    reference=bilateral_reference,
+    tolerance={torch.float64: Tolerance(1e-12)},
+    decomposed={**LEVEL, torch.float32: Tolerance(1e-4), torch.float64: Tolerance(1e-12)},
+    smooth_on_gray=False,
+    plain=Plain(
+        lambda x, c, s: imgops.bilateral_filter(x, 3, c, s),
+        _bilateral_plain,
+        (_UNIT, number(0.7), number(1.2)),
+    ),
+    reference_name="`cv2.bilateralFilter`",
+    decomposed_difference="1 level; float32 1e-4",
+    section="Filters",
+    formula=(
+        r"y_p = \frac{\sum_q w_{pq}\, x_q}{\sum_q w_{pq}},\quad "
+        r"w_{pq} = e^{-|p-q|^2/2\sigma_s^2}\, e^{-\|x_p-x_q\|_1^2/2\sigma_c^2}"
+    ),
+    border=_BORDER,
+    photo=(
+        lambda x: imgops.bilateral_filter(x, 9, 60, 3),
+        lambda x: chw(cv2.bilateralFilter(photo_frame(x), 9, 60, 3)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "bilateral",
+            "cv2.bilateralFilter, diameter 7",
+            bench.filters(
+                lambda x: imgops.bilateral_filter(x, 7, 30.0, 2.0),
+                lambda a: cv2.bilateralFilter(a, 7, 30.0, 2.0),
+                lambda kornia, y: kornia.filters.bilateral_blur(y, (7, 7), 0.12, (2.0, 2.0)),
+                frames=True,
+            ),
+        ),
+    ),
+)
+
+
+# -- unsharp_mask ------------------------------------------------------------------------------------
+
+
+def unsharp_reference(image: Array, radius: float, percent: float, threshold: float) -> Array:
+    """Floats: three box blurs of fractional width along each axis, in double precision."""
+    if image.dtype == np.uint8:
+        mask = ImageFilter.UnsharpMask(radius, int(percent), int(threshold))
+        return by_pil_planes(image, lambda p: p.filter(mask))
+    x = image.astype(np.float64)
+    blurred = _boxed(_boxed(x, radius).transpose(0, 2, 1), radius).transpose(0, 2, 1)
+    apart = x - blurred
+    return np.clip(np.where(np.abs(apart) * 255 > threshold, x + apart * percent / 100, x), 0, 1)
+
+
+def _boxed(x: Array, radius: float) -> Array:
+    variance = radius**2 / 3
+    whole = int((np.sqrt(12 * variance + 1) - 1) / 2)
+    extent = whole + (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (
+        6 * (variance - (whole + 1) ** 2)
+    )
+    taps = np.full(2 * whole + 3, 1.0)
+    taps[[0, -1]] = extent - whole
+    for _ in range(3):
+        wide = np.pad(x, [(0, 0), (0, 0), (whole + 1, whole + 1)], mode="edge")
+        x = np.lib.stride_tricks.sliding_window_view(wide, len(taps), -1) @ (taps / taps.sum())
+    return x
+
+
+def _unit(m: Maker, *shape: int) -> Tensor:
+    return m.image(*shape, 0.05, 0.95)
+
+
+def _masked(x: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
+    """For a radius whose boxes reach 3 pixels to each side at most."""
+    variance = radius**2 / 3
+    whole = (((12 * variance + 1).sqrt() - 1) / 2).floor()
+    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (6 * (variance - (whole + 1) ** 2))
+    away = torch.arange(-3, 4).abs()
+    taps = torch.where(away <= whole, 1.0, torch.where(away == whole + 1, part, 0.0))
+    taps = taps / taps.sum()
+    blurred = x
+    for dim in (-1, -2):
+        for _ in range(3):
+            moved = F.pad(blurred.movedim(dim, -1), (3, 3), mode="replicate")
+            blurred = (moved.unfold(-1, 7, 1) * taps).sum(-1).movedim(-1, dim)
+    return (x + (x - blurred) * percent / 100).clamp(0, 1)
+
+
+UNSHARP_MASK = OpSpec(
+    "unsharp_mask",
+    samples=(
+        Sample("two", lambda m: (_unit(m, 3, 8, 7), parameter(m, torch.tensor(2.0).double()), 150, 3)),
+        Sample("small", lambda m: (_unit(m, 1, 6, 7), 0.4, parameter(m, torch.tensor(80.0).double()), 0.0)),
+        Sample("wide", lambda m: (_unit(m, 5, 4, 5), 9.3, 250.9, 20.5)),
+        Sample("none", lambda m: (_unit(m, 3, 4, 5), 0, 150, 0)),
+        Sample("each", lambda m: (_unit(m, 3, 6, 7), m.per_sample(1.2, 3.1), m.per_sample(50, 120), 2.0)),
+        Sample("one-pixel", lambda m: (_unit(m, 3, 1, 1), 2.0), edge=True),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "unsharp_mask: radius must not be negative, got -1.0",
+            lambda x: imgops.unsharp_mask(x, -1.0),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "unsharp_mask: percent must be a number, got nan",
+            lambda x: imgops.unsharp_mask(x, 1.0, float("nan")),
+            reads_values=True,
+        ),
+        ErrorInput(
+            TypeError,
+            "unsharp_mask: threshold must be a number, a sequence of numbers or a Tensor, got str",
+            lambda x: imgops.unsharp_mask(x, 1.0, 50, "low"),  # type: ignore[arg-type]
+        ),
+    ),
+    of_number=lambda x, v: imgops.unsharp_mask(x, 1 + v),
+    reference=unsharp_reference,
+    tolerance=REAL,
+    plain=Plain(
+        lambda x, r, p: imgops.unsharp_mask(x, r, p, 0),
+        _masked,
+        (plain.rand(3, 6, 7), number(2.2), number(60.0)),
+    ),
+    reference_name="`PIL.ImageFilter.UnsharpMask`",
+    difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Filters",
+    formula=r"y = x + \tfrac{p}{100}\,(x - g_r * x)\ \text{where}\ |x - g_r * x| > t",
+    border="edge, as in PIL",
+    photo=(
+        lambda x: imgops.unsharp_mask(x, 3.0, 120, 2),
+        lambda x: chw(photo_pil(x).filter(ImageFilter.UnsharpMask(3, 120, 2))),
+    ),
+    benchmarks=(
+        Benchmark("unsharp", "PIL.ImageFilter.UnsharpMask (uint8)", lambda case: _unsharp_calls(case)),
+    ),
+)
+
+
+def _unsharp_calls(case: Any) -> bench.Calls:
+    from kornia import filters
+
+    x, mask = case.image(), ImageFilter.UnsharpMask(2, 150, 3)
+    return (
+        lambda: imgops.unsharp_mask(x),
+        case.by_pil(x, lambda p: p.filter(mask)),
+        None,
+        bench.of_floats(x, lambda y: filters.unsharp_mask(y, (13, 13), (2.0, 2.0))),
+    )
+
+
+# -- motion_blur -------------------------------------------------------------------------------------
+
+
+def motion_reference(image: Array, size: int, angle: float, direction: float, border: str) -> Array:
+    """The line drawn by OpenCV, turned by OpenCV, then cv2.filter2D."""
+    row = np.zeros((size, size))
+    row[size // 2] = np.linspace(0.5 + 0.5 * direction, 0.5 - 0.5 * direction, size)
+    turn = cv2.getRotationMatrix2D((size // 2, size // 2), angle, 1)
+    kernel = cv2.warpAffine(row.astype(np.float32), turn, (size, size), flags=cv2.INTER_LINEAR)
+    kernel = kernel.astype(np.float64) / kernel.sum()
+    return by_opencv(image, lambda a: cv2.filter2D(a, -1, kernel, borderType=BORDERS[border]))
+
+
+MOTION_BLUR = OpSpec(
+    "motion_blur",
+    samples=(
+        Sample("across", lambda m: (m.image(3, 9, 8), 5, 0.0, 0.0, "edge")),
+        Sample(
+            "turned",
+            lambda m: (
+                m.image(3, 9, 8),
+                5,
+                parameter(m, torch.tensor(31.0).double()),
+                parameter(m, torch.tensor(0.4).double()),
+                "reflect",
+            ),
+        ),
+        Sample(
+            "each",
+            lambda m: (m.image(1, 9, 8), 7, m.per_sample(20, -75), m.per_sample(-0.5, 0.3), "constant"),
+        ),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "motion_blur: kernel_size must be odd and at least 3, got 4",
+            lambda x: imgops.motion_blur(x, 4),
+        ),
+        ErrorInput(
+            TypeError,
+            "motion_blur: direction must be a number, a sequence of numbers or a Tensor, got str",
+            lambda x: imgops.motion_blur(x, 5, 0.0, "left"),  # type: ignore[arg-type]
+        ),
+    ),
+    of_number=lambda x, v: imgops.motion_blur(x, 3, 10 * v),
+    reference=motion_reference,
+    cores=(3, 0, 0, 0),
+    # OpenCV draws the line in float32.
+    tolerance={**LEVEL, torch.float64: Tolerance(2e-5), torch.float32: Tolerance(2e-5)},
+    plain=Plain(
+        lambda x: imgops.motion_blur(x, 3),
+        lambda x: F.avg_pool2d(F.pad(x, (1, 1, 0, 0), mode="replicate"), (1, 3), 1),
+        (_UNIT,),
+    ),
+    reference_name="`cv2.filter2D`",
+    section="Filters",
+    formula=r"y = k_{\theta,d} * x,\quad k\ \text{a line through the middle, turned by}\ \theta",
+    border=_BORDER,
+    photo=(
+        lambda x: imgops.motion_blur(x, 15, 30.0),
+        lambda x: torch.from_numpy(np.ascontiguousarray(motion_reference(x.numpy(), 15, 30.0, 0.0, "edge"))),
+    ),
+    benchmarks=(
+        Benchmark(
+            "motion blur",
+            "cv2.filter2D, 9 x 9",
+            bench.filters(
+                lambda x: imgops.motion_blur(x, 9, 30.0),
+                lambda a: cv2.filter2D(a, -1, np.full((9, 9), 1 / 81, np.float32)),
+                lambda kornia, y: kornia.filters.motion_blur(y, 9, 30.0, 0.0),
+            ),
+        ),
+    ),
+)
+
+SPECS = (BOX_BLUR, BILATERAL_FILTER, UNSHARP_MASK, MOTION_BLUR)

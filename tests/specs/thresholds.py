@@ -1,0 +1,209 @@
+"""threshold and adaptive_threshold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, chw, photo_frame
+from tests.specs._maker import Maker, parameter
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+
+_KINDS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv")
+_FLAGS = {
+    **{kind: getattr(cv2, f"THRESH_{kind.upper()}") for kind in _KINDS},
+    "otsu": cv2.THRESH_BINARY | cv2.THRESH_OTSU,
+    "triangle": cv2.THRESH_BINARY | cv2.THRESH_TRIANGLE,
+}
+
+
+def threshold_reference(image: Array, value: float, maximum: float, kind: str) -> Array:
+    planes = np.ascontiguousarray(image)
+    if planes.size == 0:
+        return planes
+    return np.stack([cv2.threshold(p, value, maximum, _FLAGS[kind])[1] for p in planes])
+
+
+def _value(m: Maker, value: float) -> Tensor:
+    """In units of the image: of [-2, 2], or of 256 levels."""
+    own = value if m.dtype.is_floating_point else 128 + 60 * value
+    return parameter(m, torch.tensor(own, dtype=torch.float64))
+
+
+def _levels(m: Maker, channels: int = 3) -> Tensor:
+    return replace(m, dtype=torch.uint8).image(channels, 9, 11)
+
+
+THRESHOLD = OpSpec(
+    "threshold",
+    samples=(
+        *(
+            Sample(kind, lambda m, k=kind: (m.image(3, 6, 7), _value(m, 0.43), _value(m, 1.1), k))
+            for kind in _KINDS
+        ),
+        Sample("below", lambda m: (m.image(1, 4, 5), -300.5, 300.0, "trunc")),
+        Sample("above", lambda m: (m.image(1, 4, 5), 300, -3.0, "tozero_inv")),
+        Sample("otsu", lambda m: (_levels(m), 0, 200.5, "otsu"), dtypes=(torch.uint8,), differentiable=False),
+        Sample(
+            "triangle",
+            lambda m: (_levels(m), 0, 255, "triangle"),
+            dtypes=(torch.uint8,),
+            differentiable=False,
+        ),
+        Sample(
+            "each",
+            lambda m: (
+                m.image(3, 6, 7),
+                (m.per_sample(0.3, -0.4).detach() * (60 if m.dtype == torch.uint8 else 1)).requires_grad_(
+                    m.grad
+                ),
+                1.0,
+                "trunc",
+            ),
+        ),
+        Sample("no-rows", lambda m: (m.image(3, 0, 4), 0.5), edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "threshold: kind must be one of 'binary', 'binary_inv', 'trunc', 'tozero', 'tozero_inv', 'otsu', "
+            "'triangle', got 'mean'",
+            lambda x: imgops.threshold(x, 0.5, kind="mean"),
+        ),
+        ErrorInput(
+            TypeError,
+            "threshold: image must be uint8 for 'otsu', got torch.float32",
+            lambda x: imgops.threshold(x, kind="otsu"),
+        ),
+        ErrorInput(
+            ValueError,
+            "threshold: value must be a number, got nan",
+            lambda x: imgops.threshold(x, float("nan")),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "threshold: value must have one value, or that for each image of (2,), got shape (3,)",
+            lambda x: imgops.threshold(x, torch.ones(3)),
+        ),
+    ),
+    of_number=lambda x, v: imgops.threshold(x, v, kind="trunc"),
+    reference=threshold_reference,
+    decomposed={},
+    plain=Plain(
+        lambda x, v: imgops.threshold(x, v, kind="trunc"),
+        lambda x, v: torch.minimum(x, v),
+        (plain.rand(3, 5, 6), number(0.5)),
+    ),
+    reference_name="`cv2.threshold`",
+    decomposed_difference="0",
+    section="Levels",
+    formula=r"y = m\,[x > t]\ \text{(binary)},\quad \min(x, t)\ \text{(trunc)},\quad x\,[x > t]\ \text{(tozero)}",
+    border="none",
+    photo=(
+        lambda x: imgops.threshold(x, 100, 220),
+        lambda x: chw(cv2.threshold(photo_frame(x), 100, 220, cv2.THRESH_BINARY)[1]),
+    ),
+    benchmarks=(
+        Benchmark(
+            "threshold",
+            "cv2.threshold",
+            bench.filters(
+                lambda x: imgops.threshold(x, 0.5, 1),
+                lambda a: cv2.threshold(a, 0.5, 1, cv2.THRESH_BINARY)[1],
+            ),
+        ),
+        Benchmark(
+            "otsu",
+            "cv2.threshold, THRESH_OTSU (gray uint8)",
+            bench.gray(
+                lambda x: imgops.threshold(x, kind="otsu"),
+                lambda a: cv2.threshold(a, 0, 255, cv2.THRESH_OTSU)[1],
+            ),
+        ),
+    ),
+)
+
+_METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_GAUSSIAN_C}
+
+
+def adaptive_reference(image: Array, maximum: float, c: float, size: int, method: str, kind: str) -> Array:
+    call = lambda p: cv2.adaptiveThreshold(p, maximum, _METHODS[method], _FLAGS[kind], size, c)
+    return np.stack([call(np.ascontiguousarray(plane)) for plane in image])
+
+
+ADAPTIVE_THRESHOLD = OpSpec(
+    "adaptive_threshold",
+    samples=(
+        Sample("mean", lambda m: (_levels(m), 255, "mean", "binary", 3, 2.5)),
+        Sample("inverse", lambda m: (_levels(m, 5), 200.4, "mean", "binary_inv", 5, -1.5)),
+        Sample("gaussian", lambda m: (_levels(m, 1), 300, "gaussian", "binary", 9, 2)),
+        Sample("wide", lambda m: (_levels(m, 1), 255, "gaussian", "binary_inv", 13, 0.5)),
+        Sample("each", lambda m: (_levels(m), m.per_sample(255, 100).detach(), "mean", "binary", 3, 1.0)),
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "adaptive_threshold: image must be uint8, got torch.float32",
+            lambda x: imgops.adaptive_threshold(x),
+        ),
+        ErrorInput(
+            ValueError,
+            "adaptive_threshold: method must be one of 'mean', 'gaussian', got 'median'",
+            lambda x: imgops.adaptive_threshold(x, method="median"),
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            ValueError,
+            "adaptive_threshold: kind must be one of 'binary', 'binary_inv', got 'trunc'",
+            lambda x: imgops.adaptive_threshold(x, kind="trunc"),
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            ValueError,
+            "adaptive_threshold: block_size must be odd and at least 3, got 4",
+            lambda x: imgops.adaptive_threshold(x, block_size=4),
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            ValueError,
+            "adaptive_threshold: c must be a number, got nan",
+            lambda x: imgops.adaptive_threshold(x, c=float("nan")),
+            dtype=torch.uint8,
+            reads_values=True,
+        ),
+    ),
+    reference=adaptive_reference,
+    dtypes=(torch.uint8,),
+    # A mean at a half may round to the other level.
+    decomposed={torch.uint8: Tolerance(levels=255, share=0.01)},
+    reference_name="`cv2.adaptiveThreshold`",
+    dtype_names="uint8",
+    decomposed_difference="mean 0; gaussian 1 % of the pixels",
+    section="Levels",
+    formula=r"y = m\,[x > \bar{x} - c],\quad \bar{x} = g * x",
+    border="edge (BORDER_REPLICATE)",
+    photo=(
+        lambda x: imgops.adaptive_threshold(x[:1], block_size=21, c=4),
+        lambda x: chw(cv2.adaptiveThreshold(x[0].numpy().copy(), 255, 0, 0, 21, 4)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "adaptive",
+            "cv2.adaptiveThreshold, mean 11 x 11 (gray uint8)",
+            bench.gray(
+                lambda x: imgops.adaptive_threshold(x),
+                lambda a: cv2.adaptiveThreshold(a, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY, 11, 2),
+            ),
+        ),
+    ),
+)
+
+SPECS = (THRESHOLD, ADAPTIVE_THRESHOLD)
