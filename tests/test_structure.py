@@ -230,7 +230,7 @@ def test_dispatch_table(name: str) -> None:
 def test_what_goes_through_the_host() -> None:
     """The codecs, which have no kernel on a device: nothing else, and only they keep CUDA graphs away."""
     through_host = {name for name, row in operators().items() if not route.stays_on_device(row)}
-    assert through_host == {"encode_image", "decode_image", "jpeg"}
+    assert through_host == {"encode_image", "decode_image", "jpeg", "webp", "component_statistics"}
     unsafe = torch.Tag.cudagraph_unsafe
     assert through_host == {n for n in operators() if unsafe in getattr(torch.ops.imgops, n).default.tags}
     import imgops.transforms as _  # noqa: F401
@@ -252,7 +252,7 @@ def test_a_name_is_registered_once() -> None:
 def test_public_names() -> None:
     assert imgops.__all__ == sorted(imgops.__all__)
     inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_grad_map"}
-    inner |= {"hit_or_miss", "pyr_down_adjoint", "pyr_up_adjoint"}
+    inner |= {"hit_or_miss", "pyr_down_adjoint", "pyr_up_adjoint", "component_labels", "component_statistics"}
     assert set(operators()) - set(imgops.__all__) == inner
     for name in imgops.__all__:
         assert getattr(imgops, name).__doc__, name

@@ -34,7 +34,19 @@ SOURCES = [str(p) for p in (*Path(__file__).parent.glob("*.py"), ROOT / "README.
 
 #: The sections of the API: those of the specs, and what is no operator.
 SECTIONS = (
-    *("Movement", "Resizing", "Warps", "Color", "Levels", "Filters", "Into existing memory", "Files"),
+    *(
+        "Movement",
+        "Resizing",
+        "Warps",
+        "Maps",
+        "Color",
+        "Levels",
+        "Histograms",
+        "Filters",
+        "Edges",
+        "Morphology",
+    ),
+    *("Regions", "Noise", "Mixing", "Into existing memory", "Files"),
 )
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},

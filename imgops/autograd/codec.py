@@ -1,4 +1,4 @@
-"""The gradient of jpeg: straight through, for its true one is 0 almost everywhere."""
+"""The gradients of jpeg and webp: straight through, for their true ones are 0 almost everywhere."""
 
 from __future__ import annotations
 
@@ -16,4 +16,15 @@ def jpeg_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def jpeg_jvp(ctx: Any, tangent: Tensor | None, quality: Tensor | None) -> Tensor | None:
+    return tangent
+
+
+webp_setup_context = jpeg_setup_context
+
+
+def webp_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return grad, None
+
+
+def webp_jvp(ctx: Any, tangent: Tensor | None, quality: Tensor | None) -> Tensor | None:
     return tangent

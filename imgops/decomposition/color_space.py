@@ -169,9 +169,9 @@ def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
     return back
 
 
-def _to_hls(rgb: Color, levels: bool) -> Color:
+def to_hls(rgb: Color, levels: bool) -> Color:
     if levels:
-        hue, light, share = _to_hls([c.float() / 255 for c in rgb], False)
+        hue, light, share = to_hls([c.float() / 255 for c in rgb], False)
         return _rounded([hue / 2, light * 255, share * 255])
     high, low = _extremes(rgb)
     apart, total = high - low, high + low
@@ -181,7 +181,7 @@ def _to_hls(rgb: Color, levels: bool) -> Color:
     return [_hue(rgb, high, torch.where(apart > 2.0**-23, apart, 0)), total / 2, share]
 
 
-def _from_hls(color: Color, levels: bool) -> Color:
+def from_hls(color: Color, levels: bool) -> Color:
     hue, light, share = color
     if levels:
         hue, light, share = hue.float() * 2, light.float() / 255, share.float() / 255
@@ -287,7 +287,7 @@ _TO: dict[str, Callable[[Color, bool], Color]] = {
     "gray": _to_gray,
     "hsv": _to_hsv(180),
     "hsv_full": _to_hsv(256),
-    "hls": _to_hls,
+    "hls": to_hls,
     "lab": _to_lab,
     "luv": _to_luv,
     "ycrcb": _to_chroma(_YCRCB),
@@ -297,7 +297,7 @@ _TO: dict[str, Callable[[Color, bool], Color]] = {
 _FROM: dict[str, Callable[[Color, bool], Color]] = {
     "hsv": _from_hsv(180),
     "hsv_full": _from_hsv(255),
-    "hls": _from_hls,
+    "hls": from_hls,
     "lab": _from_lab,
     "luv": _from_luv,
     "ycrcb": _from_chroma(_FROM_YCRCB, _FROM_YCRCB_LEVELS, 2),

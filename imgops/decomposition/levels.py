@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
+from imgops.decomposition._histograms import counts_of
 from imgops.decomposition._real import finished, parameter, working
 
 
@@ -65,8 +66,7 @@ def equalize(image: Tensor) -> Tensor:
         levels = (image.detach().to(working(image)) * 255.999).nan_to_num().clamp(0, 255).to(torch.uint8)
     size = image.shape[-2] * image.shape[-1]
     planes = levels.reshape(image.shape[:-2].numel(), size).to(torch.int64)
-    counts = planes.new_zeros((planes.shape[0], 256))
-    counts = counts.scatter_add(1, planes, torch.ones_like(planes))
+    counts = counts_of(planes, 256)
     # PIL: the last level that occurs does not count, and one level is left alone.
     last = planes.amax(1, keepdim=True) if planes.shape[1] else planes.new_zeros((planes.shape[0], 1))
     step = torch.div(counts.sum(1, keepdim=True) - counts.gather(1, last), 255, rounding_mode="floor")

@@ -1,4 +1,4 @@
-"""Fakes of encode_image and decode_image, whose output sizes depend on the data, and of jpeg."""
+"""Fakes of encode_image and decode_image, whose output sizes depend on the data, and of jpeg and webp."""
 
 from __future__ import annotations
 
@@ -76,11 +76,19 @@ def decode_image(
 
 
 def jpeg(image: Tensor, quality: Tensor) -> Tensor:
-    op = "jpeg"
+    return _through_a_file("jpeg", image, quality, (1, 3))
+
+
+def webp(image: Tensor, quality: Tensor) -> Tensor:
+    return _through_a_file("webp", image, quality, (3,))
+
+
+def _through_a_file(op: str, image: Tensor, quality: Tensor, channels: tuple[int, ...]) -> Tensor:
     out = image_like(op, image)
-    if violates(image.shape[-3] == 1) and violates(image.shape[-3] == 3):
-        fail(ValueError, op, "image must have 1 or 3 channels", _check.number(image.shape[-3]))
-    most = FORMATS["jpeg"][1]
+    if all(violates(image.shape[-3] == n) for n in channels):
+        counts = " or ".join(map(str, channels))
+        fail(ValueError, op, f"image must have {counts} channels", _check.number(image.shape[-3]))
+    most = FORMATS[op][1]
     height, width = image.shape[-2:]
     if violates(height <= most) or violates(width <= most):
         fail(ValueError, op, f"image must have sides of at most {most}", _check.numbers(height, width))

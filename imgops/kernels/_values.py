@@ -63,6 +63,12 @@ def positive(op: str, name: str, value: Tensor) -> None:
             _check.fail(ValueError, op, f"{name} must be positive", number)
 
 
+def share(op: str, name: str, value: Tensor) -> None:
+    for number in value.detach().reshape(-1).tolist():
+        if not 0 < number <= 1:
+            _check.fail(ValueError, op, f"{name} must be in (0, 1]", number)
+
+
 def element(op: str, kernel: Tensor) -> None:
     """A structuring element has pixels."""
     for one in (kernel != 0).reshape(-1, kernel.shape[-2] * kernel.shape[-1]).any(-1).tolist():
@@ -150,6 +156,8 @@ _CHECKS: dict[str, Function] = {
     "imgops::unsharp_mask": _numbers("unsharp_mask", radius=not_negative, percent=no_nan, threshold=no_nan),
     "imgops::threshold": _numbers("threshold", value=no_nan, maximum=no_nan),
     "imgops::adaptive_threshold": _numbers("adaptive_threshold", maximum=no_nan, c=no_nan),
+    "imgops::clahe": _numbers("clahe", clip_limit=no_nan),
+    "imgops::downscale": _numbers("downscale", factor=share),
     "imgops::erode": _element("erode"),
     "imgops::dilate": _element("dilate"),
     "imgops::hit_or_miss": _element("morphology"),

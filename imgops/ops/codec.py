@@ -1,4 +1,4 @@
-"""encode_image and decode_image, whose output size the data decide, and jpeg, which is both in turn."""
+"""encode_image and decode_image, whose output size the data decide; jpeg and webp, which are both in turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from imgops.fake import codec as fake
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 
-__all__ = ["decode_image", "encode_image", "jpeg"]
+__all__ = ["decode_image", "encode_image", "jpeg", "webp"]
 
 
 @operator("imgops::encode_image", kernel=cpu.encode_image, fake=fake.encode_image, dynamic=True)
@@ -34,6 +34,17 @@ def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientati
     sharding=sharding.leading(3, 0),
 )
 def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::webp",
+    kernel=cpu.webp,
+    fake=fake.webp,
+    autograd=Gradient(autograd.webp_setup_context, autograd.webp_backward, autograd.webp_jvp),
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+)
+def _webp(image: Tensor, quality: Tensor) -> Tensor: ...
 
 
 def encode_image(
@@ -217,3 +228,45 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     """
     _check.tensor("jpeg", "image", image)
     return _jpeg(image, _check.real("jpeg", "quality", quality))
+
+
+def webp(image: Tensor, quality: int | Tensor) -> Tensor:
+    """Compress an image as a WebP file does, and decode it again.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 3, H, W)``, uint8, or floating point in [0, 1], which is rounded to 256 levels first. Any
+        device; the codec runs on the CPU.
+    quality : int or Tensor
+        From 1 to 100, or 0, which leaves an image as it is. A tensor of shape ``()`` or ``(...)`` (one a
+        sample) can change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``quality`` is not made of numbers.
+    ValueError
+        If there are not 3 channels, a side is longer than 16,383, or ``quality`` is out of range, or not one
+        value or one per sample.
+
+    Notes
+    -----
+    Reference: ``PIL.Image.save`` with "WEBP" (lossy) and ``PIL.Image.open``, the same pixels to the bit. The
+    gradient is the straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. No
+    decomposition. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.full((3, 8, 8), 100, dtype=torch.uint8)
+    >>> imgops.webp(image, 80).shape
+    torch.Size([3, 8, 8])
+    """
+    _check.tensor("webp", "image", image)
+    return _webp(image, _check.real("webp", "quality", quality))

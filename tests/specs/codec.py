@@ -1,4 +1,4 @@
-"""encode_image, decode_image and jpeg."""
+"""encode_image, decode_image, jpeg and webp."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ DECODE_IMAGE = OpSpec(
 )
 
 
-def jpeg_reference(image: Array, quality: float) -> Array:
+def file_reference(format: str, image: Array, quality: float) -> Array:
     """Pillow's file of the image, read by Pillow."""
     levels = image
     if image.dtype != np.uint8:
@@ -172,36 +172,73 @@ def jpeg_reference(image: Array, quality: float) -> Array:
         levels = np.rint(np.clip(real, 0, 1) * real.dtype.type(255)).astype(np.uint8)
     pixels = levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0)
     file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(file, "JPEG", quality=int(quality))
+    Image.fromarray(np.ascontiguousarray(pixels)).save(file, format, quality=int(quality))
     out = np.array(Image.open(file))
     out = out[None] if out.ndim == 2 else out.transpose(2, 0, 1)
     return out if image.dtype == np.uint8 else out.astype(real.dtype) / real.dtype.type(255)
 
 
-def _jpeg_calls(case: Any) -> bench.Calls:
-    x = case.image()
-    frame = photo_pil(x)
-
-    def raw() -> Any:
-        file = io.BytesIO()
-        frame.save(file, "JPEG", quality=50)
-        return np.array(Image.open(file))
-
-    return lambda: imgops.jpeg(x, 50), raw, lambda: tv.jpeg(x, 50), None
+def jpeg_reference(image: Array, quality: float) -> Array:
+    return file_reference("JPEG", image, quality)
 
 
-JPEG = OpSpec(
-    "jpeg",
-    samples=(
-        Sample("rgb", lambda m: (m.image(3, 9, 17), 60), differentiable=False, gradcheck=False),
-        Sample("gray", lambda m: (m.image(1, 8, 7), 95), differentiable=False, gradcheck=False),
-        Sample(
-            "each",
-            lambda m: (m.image(3, 16, 12), m.per_sample(30, 80, 100).long()),
-            differentiable=False,
-            gradcheck=False,
+def _file_calls(name: str) -> Any:
+    def calls(case: Any) -> bench.Calls:
+        x = case.image()
+        frame, ours = photo_pil(x), getattr(imgops, name)
+
+        def raw() -> Any:
+            file = io.BytesIO()
+            frame.save(file, name.upper(), quality=50)
+            return np.array(Image.open(file))
+
+        return lambda: ours(x, 50), raw, (lambda: tv.jpeg(x, 50)) if name == "jpeg" else None, None
+
+    return calls
+
+
+def _through_a_file(
+    name: str, samples: tuple[Sample, ...], errors: tuple[ErrorInput, ...], **facts: Any
+) -> OpSpec:
+    call = getattr(imgops, name)
+    return OpSpec(
+        name,
+        samples=samples,
+        errors=(
+            ErrorInput(
+                ValueError,
+                f"{name}: quality must be a whole number from 1 to 100, or 0 for none, got 101.0",
+                lambda x: call(x, 101),
+                reads_values=True,
+            ),
+            *errors,
         ),
-    ),
+        reference=lambda image, quality: file_reference(name.upper(), image, quality),
+        straight_through=True,
+        tolerance={d: Tolerance(4e-3) for d in (torch.bfloat16, torch.float16)},
+        reference_name="`PIL.Image.save`, `PIL.Image.open`",
+        section="Files",
+        formula=r"y = \operatorname{PIL.open}(\operatorname{PIL.save}(x, q)), \quad \partial y / \partial x := 1",
+        photo=(
+            lambda x: call(x, 20),
+            lambda x: file_reference(name.upper(), x.numpy(), 20).transpose(1, 2, 0),
+        ),
+        benchmarks=(Benchmark(name, "`PIL.Image.save` and `open`", _file_calls(name)),),
+        **facts,
+    )
+
+
+def _sample(id: str, channels: int, height: int, width: int, *qualities: int) -> Sample:
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        quality = m.per_sample(*qualities).long() if len(qualities) > 1 else qualities[0]
+        return m.image(channels, height, width), quality
+
+    return Sample(id, arguments, differentiable=False, gradcheck=False)
+
+
+JPEG = _through_a_file(
+    "jpeg",
+    (_sample("rgb", 3, 9, 17, 60), _sample("gray", 1, 8, 7, 95), _sample("each", 3, 16, 12, 30, 80, 100)),
     errors=(
         ErrorInput(
             ValueError,
@@ -210,26 +247,29 @@ JPEG = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "jpeg: quality must be a whole number from 1 to 100, or 0 for none, got 101.0",
-            lambda x: imgops.jpeg(x, 101),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
             "jpeg: image must have sides of at most 65500, got (1, 65501)",
             lambda x: imgops.jpeg(x[..., :1, :1].expand(2, 3, 1, 65501), 50),
         ),
     ),
-    reference=jpeg_reference,
-    straight_through=True,
-    tolerance={d: Tolerance(4e-3) for d in (torch.bfloat16, torch.float16)},
-    reference_name="`PIL.Image.save`, `PIL.Image.open`",
-    section="Files",
-    formula=r"y = \operatorname{PIL.open}(\operatorname{PIL.save}(x, q)), \quad \partial y / \partial x := 1",
     border="blocks of 8 or 16 pixels at a side; those at the edge are filled up by libjpeg",
     transforms=("JPEG",),
-    photo=(lambda x: imgops.jpeg(x, 20), lambda x: jpeg_reference(x.numpy(), 20).transpose(1, 2, 0)),
-    benchmarks=(Benchmark("jpeg", "`PIL.Image.save` and `open`", _jpeg_calls),),
+)
+WEBP = _through_a_file(
+    "webp",
+    (_sample("rgb", 3, 9, 17, 60), _sample("each", 3, 16, 12, 30, 80, 100)),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "webp: image must have 3 channels, got 1",
+            lambda x: imgops.webp(x[:, :1], 50),
+        ),
+        ErrorInput(
+            ValueError,
+            "webp: image must have sides of at most 16383, got (1, 16384)",
+            lambda x: imgops.webp(x[..., :1, :1].expand(2, 3, 1, 16384), 50),
+        ),
+    ),
+    border="blocks of 4 to 16 pixels at a side; those at the edge are filled up by libwebp",
 )
 
-SPECS = (ENCODE_IMAGE, DECODE_IMAGE, JPEG)
+SPECS = (ENCODE_IMAGE, DECODE_IMAGE, JPEG, WEBP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 import cv2
 import numpy as np
@@ -142,3 +143,18 @@ def on_planes_with(
             work(source, target, *(each[i // repeat % len(each)] for each in numbers))
 
     return on_planes(out, image, types, in_turn)
+
+
+def each_channel(work: Callable[..., None]) -> Callable[..., None]:
+    """``work(source, target, *parameters)`` of one channel at a time, for functions that take only one."""
+
+    def apart(source: np.ndarray, target: np.ndarray, *parameters: Any) -> None:
+        if source.ndim == 2:
+            work(source, target, *parameters)
+            return
+        for channel, plane in enumerate(cv2.split(source)):
+            made = np.empty(plane.shape, target.dtype)
+            work(plane, made, *parameters)
+            target[..., channel] = made
+
+    return apart

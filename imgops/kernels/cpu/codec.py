@@ -123,10 +123,18 @@ def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.n
 
 
 def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> None:
+    _through_files("jpeg", out, image, quality)
+
+
+def webp(out: Tensor, image: Tensor, quality: Tensor) -> None:
+    _through_files("webp", out, image, quality)
+
+
+def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None:
     for value in quality.flatten().tolist():
         if not 0 <= value <= 100 or value != int(value):
             must = "quality must be a whole number from 1 to 100, or 0 for none"
-            _check.fail(ValueError, "jpeg", must, value)
+            _check.fail(ValueError, op, must, value)
     if image.numel() == 0:
         return
     image = image.detach()
@@ -137,20 +145,24 @@ def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> None:
         for source, target, value in zip(
             sources[start:stop], targets[start:stop], qualities[start:stop], strict=True
         ):
-            target.copy_(source if value == 0 else _compressed(source, value))
+            target.copy_(source if value == 0 else _compressed(op, source, value))
 
     _threads.split(len(sources), image.numel(), work)
 
 
-def _compressed(image: Tensor, quality: int) -> Tensor:
+#: How Pillow reads what it just wrote.
+_READERS = {"jpeg": JpegImageFile, "webp": WebPImageFile}
+
+
+def _compressed(format: str, image: Tensor, quality: int) -> Tensor:
     levels = image
     if image.dtype != torch.uint8:
         real = image if image.dtype == torch.float64 else image.float()
         levels = (real.nan_to_num().clamp(0, 1) * 255).round().to(torch.uint8)
     pixels = levels[0] if len(levels) == 1 else levels.permute(1, 2, 0)
     file = io.BytesIO()
-    Image.fromarray(pixels.numpy()).save(file, "JPEG", quality=quality)
+    Image.fromarray(pixels.numpy()).save(file, format.upper(), quality=quality)
     file.seek(0)
-    found = torch.from_numpy(np.array(JpegImageFile(file)))
+    found = torch.from_numpy(np.array(_READERS[format](file)))
     decoded = found[None] if found.ndim == 2 else found.permute(2, 0, 1)
     return decoded if image.dtype == torch.uint8 else decoded.to(real.dtype) / 255

@@ -28,14 +28,11 @@ def threshold(out: Tensor, image: Tensor, value: Tensor, maximum: Tensor, kind: 
     flag, by_histogram = _KINDS[kind], kind in ("otsu", "triangle")
 
     def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
-        if by_histogram and source.ndim == 3 and source.shape[2] > 1:
-            planes = [cv2.threshold(plane, limit, top, flag)[1] for plane in cv2.split(source)]
-            cv2.merge(planes, dst=target)
-        else:
-            cv2.threshold(source, limit, top, flag, dst=target)
+        cv2.threshold(source, limit, top, flag, dst=target)
 
     types = (torch.uint8, torch.float32, torch.float64)
-    _opencv.on_planes_with(out, image, types, work, (value, 0), (maximum, 0))
+    apart = _opencv.each_channel(work) if by_histogram else work
+    _opencv.on_planes_with(out, image, types, apart, (value, 0), (maximum, 0))
 
 
 def adaptive_threshold(
@@ -44,12 +41,9 @@ def adaptive_threshold(
     _values.no_nan("adaptive_threshold", "maximum", maximum)
     _values.no_nan("adaptive_threshold", "c", c)
 
-    def work(source: np.ndarray, target: np.ndarray, top: float, less: float) -> None:
-        flags = _METHODS[method], _KINDS[kind]
-        if source.ndim == 2:
-            cv2.adaptiveThreshold(source, top, *flags, block_size, less, dst=target)
-            return
-        planes = [cv2.adaptiveThreshold(p, top, *flags, block_size, less) for p in cv2.split(source)]
-        np.copyto(target, np.stack(planes, -1))
+    flags = _METHODS[method], _KINDS[kind]
 
-    _opencv.on_planes_with(out, image, (torch.uint8,), work, (maximum, 0), (c, 0))
+    def work(source: np.ndarray, target: np.ndarray, top: float, less: float) -> None:
+        cv2.adaptiveThreshold(source, top, *flags, block_size, less, dst=target)
+
+    _opencv.on_planes_with(out, image, (torch.uint8,), _opencv.each_channel(work), (maximum, 0), (c, 0))

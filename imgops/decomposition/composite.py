@@ -1,0 +1,43 @@
+"""Decompositions of alpha_composite, with PIL's whole numbers, and add_weighted."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition.filter import rounded
+
+#: The bits that PIL has behind the point.
+_BITS = 7
+
+
+def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+    if image.dtype == torch.uint8:
+        return finished(_of_levels(image.int(), over.int()), image)
+    below, above = image.to(working(image)), over.to(working(image))
+    (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
+    rest = a * (1 - b)
+    alpha = b + rest
+    there = alpha > 0
+    color = torch.where(there, (upper * b + under * rest) / torch.where(there, alpha, 1), under)
+    return finished(torch.cat([color, alpha], -3), image)
+
+
+def _of_levels(below: Tensor, above: Tensor) -> Tensor:
+    (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
+    alpha = b * 255 + a * (255 - b)
+    share = torch.div(b * (255 * 255 << _BITS), alpha.clamp(min=1), rounding_mode="floor")
+    color = upper * share + under * ((255 << _BITS) - share)
+    color = _by_255(color + (128 << _BITS)) >> _BITS
+    return torch.where(b == 0, below, torch.cat([color, _by_255(alpha + 128)], -3))
+
+
+def _by_255(value: Tensor) -> Tensor:
+    return ((value >> 8) + value) >> 8
+
+
+def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor:
+    x, y = image.to(working(image)), other.to(working(image))
+    a, b, c = (parameter(v, image) for v in (alpha, beta, gamma))
+    return rounded(x * a + y * b + c, image)

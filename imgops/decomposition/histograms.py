@@ -1,0 +1,103 @@
+"""Decompositions of clahe, with OpenCV's arithmetic, and of match_histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._borders import folded
+from imgops.decomposition._histograms import counts_of
+from imgops.decomposition._real import finished, working
+
+#: How many levels there are.
+_LEVELS = {torch.uint16: 65536}
+
+
+def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
+    levels, whole = _LEVELS.get(image.dtype, 256), not image.dtype.is_floating_point
+    x = image.long() if whole else image.to(working(image)).nan_to_num().clamp(0, 1) * (levels - 1)
+    height, width = image.shape[-2:]
+    wide, high = _extended(width, height, tiles_x, tiles_y)
+    at_level = x if whole else x.detach().round().long()
+    table = _tables(_tiles(at_level, wide, high, tiles_x, tiles_y), clip_limit, levels, image.dtype)
+    left, right, across = _between(width, wide, tiles_x, table)
+    above, below, down = (v[:, None] for v in _between(height, high, tiles_y, table))
+    lower = x if whole else x.detach().floor().long().clamp(max=levels - 2)
+
+    def mapped(row: Tensor, column: Tensor) -> Tensor:
+        """What the table of a tile makes of each pixel."""
+        at = ((row * tiles_x + column) * levels + lower).flatten(-2)
+        value = table.gather(-1, at)
+        if not whole:
+            value = value + (table.gather(-1, at + 1) - value) * (x - lower).flatten(-2)
+        return value.reshape(x.shape)
+
+    upper = mapped(above, left) * (1 - across) + mapped(above, right) * across
+    under = mapped(below, left) * (1 - across) + mapped(below, right) * across
+    out = upper * (1 - down) + under * down
+    if not whole:
+        return finished(out / (levels - 1), image)
+    return finished(out.round().clamp(0, levels - 1).long(), image)
+
+
+def _extended(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any, Any]:
+    """OpenCV makes both sides larger where one of them is no multiple of its tiles."""
+    if width % tiles_x == 0 and height % tiles_y == 0:
+        return width, height
+    return width + tiles_x - width % tiles_x, height + tiles_y - height % tiles_y
+
+
+def _tiles(x: Tensor, width: Any, height: Any, tiles_x: int, tiles_y: int) -> Tensor:
+    """``(..., tiles, pixels)``; what an image lacks is reflected."""
+    row, column = (torch.arange(size, device=x.device) for size in (height, width))
+    x = x.index_select(-2, folded("reflect", row, x.shape[-2]))
+    x = x.index_select(-1, folded("reflect", column, x.shape[-1]))
+    x = x.unflatten(-1, (tiles_x, width // tiles_x)).unflatten(-3, (tiles_y, height // tiles_y))
+    return x.transpose(-3, -2).flatten(-2).flatten(-3, -2)
+
+
+def _tables(tiles: Tensor, clip_limit: Tensor, levels: int, dtype: torch.dtype) -> Tensor:
+    """The new level for each level of each tile, one tile behind the other; rounded for whole numbers."""
+    area = tiles.shape[-1]
+    counts = counts_of(tiles, levels)
+    limit = clip_limit.to(tiles.device, torch.float64)[..., None, None, None]
+    most = torch.where(limit > 0, (limit * area / levels).trunc().clamp(min=1), area).long()
+    kept = torch.minimum(counts, most)
+    clipped = (counts - kept).sum(-1, keepdim=True)
+    each = torch.div(clipped, levels, rounding_mode="floor")
+    rest = clipped - each * levels
+    step = torch.div(levels, rest.clamp(min=1), rounding_mode="floor").clamp(min=1)
+    level = torch.arange(levels, device=tiles.device)
+    one_more = (level % step == 0) & (torch.div(level, step, rounding_mode="floor") < rest)
+    below = (kept + each + one_more).cumsum(-1)
+    if dtype.is_floating_point:
+        exact = torch.float64 if dtype == torch.float64 else torch.float32
+        return (below.double() * (levels - 1) / area).to(exact).flatten(-2)
+    scale = torch.full((), levels - 1, dtype=torch.float32, device=tiles.device) / area
+    return (below.float() * scale).round().clamp(0, levels - 1).flatten(-2)
+
+
+def _between(size: Any, extended: Any, tiles: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The tiles before and after each pixel, and how far it is on the way."""
+    inverse = torch.ones((), dtype=like.dtype, device=like.device) / (extended // tiles)
+    at = torch.arange(size, dtype=like.dtype, device=like.device) * inverse - 0.5
+    before = at.floor()
+    first = before.long()
+    return first.clamp(min=0), (first + 1).clamp(max=tiles - 1), at - before
+
+
+def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
+    wide = torch.float64
+    source, wanted = image.flatten(-2).to(wide), reference.flatten(-2).to(wide).sort(-1).values
+    ordered = source.detach().sort(-1).values
+    share = torch.searchsorted(ordered, source.detach(), right=True).to(wide) / source.shape[-1]
+    known = wanted.detach()
+    shares = torch.searchsorted(known, known, right=True).to(wide) / wanted.shape[-1]
+    after = torch.searchsorted(shares, share).clamp(max=wanted.shape[-1] - 1)
+    before = (after - 1).clamp(min=0)
+    x0, x1, y0, y1 = (v.gather(-1, i) for v in (shares, wanted) for i in (before, after))
+    slope = (y1 - y0) / torch.where(x1 > x0, x1 - x0, 1)
+    out = torch.where((after == 0) | (share == x1), y1, slope * (share - x0) + y0)
+    return finished(out.reshape(image.shape), image)

@@ -1,0 +1,91 @@
+"""Decompositions of the distance transform and of connected components, in a fixed number of steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._components import components
+from imgops.decomposition._real import finished
+
+#: What OpenCV counts for a step along an axis, along a diagonal, and of a chess knight.
+_STEPS = {
+    ("l1", 3): (1.0, 2.0, 0.0),
+    ("c", 3): (1.0, 1.0, 0.0),
+    ("l2", 3): (0.955, 1.3693, 0.0),
+    ("l2", 5): (1.0, 1.4, 2.1969),
+}
+_WAYS = ((0, 1), (1, 0), (1, 1), (1, -1)), ((1, 2), (1, -2), (2, 1), (2, -1))
+#: More than any distance, and than its square.
+_FAR = 2**40
+
+
+def distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor:
+    zero = image == 0
+    some = zero.flatten(-2).any(-1)[..., None, None]
+    if distance == "l2" and mask_size == 0:
+        out = torch.where(some, _euclidean(zero), torch.finfo(torch.float32).max ** 0.5)
+    else:
+        steps = _STEPS[distance, mask_size if distance == "l2" else 3]
+        out = torch.where(some, _by_steps(zero, steps), torch.finfo(torch.float32).max)
+    return finished(out, image, torch.float32)
+
+
+def _by_steps(zero: Tensor, steps: tuple[float, float, float]) -> Tensor:
+    """A shortest way has at most two kinds of steps, in any order: so one direction after the other.
+
+    Along a direction the number of steps doubles: 1, 2, 4 and so on, each of them made or not.
+    """
+    found = torch.where(zero, 0.0, _FAR).double()
+    for i, (down, right) in enumerate(_WAYS[0] + (_WAYS[1] if steps[2] else ())):
+        cost = steps[0 if i < 2 else 1 if i < 4 else 2]
+        for sign in (1, -1):
+            times = 1
+            while times * down < zero.shape[-2] and times * abs(right) < zero.shape[-1]:
+                moved = _moved(found, sign * down * times, sign * right * times)
+                found = torch.minimum(found, moved + cost * times)
+                times *= 2
+    return found
+
+
+def _moved(x: Tensor, down: int, right: int) -> Tensor:
+    """What lies ``down`` and ``right`` of each pixel; far away outside."""
+    height, width = x.shape[-2:]
+    wide = torch.nn.functional.pad(
+        x, (max(-right, 0), max(right, 0), max(-down, 0), max(down, 0)), value=_FAR
+    )
+    top, left = max(down, 0), max(right, 0)
+    return wide[..., top : top + height, left : left + width]
+
+
+def _euclidean(zero: Tensor) -> Tensor:
+    """The distance in each column first; then squares along each row."""
+    height, width = zero.shape[-2:]
+    at = torch.arange(height, device=zero.device)[:, None]
+    above = torch.where(zero, at, -_FAR).cummax(-2).values
+    below = -torch.where(zero, -at, -_FAR).flip(-2).cummax(-2).values.flip(-2)
+    apart = torch.minimum(at - above, below - at).clamp(max=2**20)
+    squares = apart * apart
+    found = squares
+    for right in range(1, width):
+        for sign in (1, -1):
+            found = torch.minimum(found, _moved(squares, 0, sign * right) + right * right)
+    return found.double().sqrt()
+
+
+def component_labels(image: Tensor, connectivity: int) -> Tensor:
+    """Numbered by the place of their first pixel; for 8 neighbors by blocks of 2 x 2, as in OpenCV."""
+    height, width = image.shape[-2:]
+    count: Any = height * width
+    mask = (image != 0).flatten(0, -3)
+    root, inside = components(mask, connectivity).flatten(1), mask.flatten(1)
+    y, x = torch.arange(height, device=image.device)[:, None], torch.arange(width, device=image.device)
+    place = (y // 2) * ((width + 1) // 2) + x // 2 if connectivity == 8 else y * width + x
+    place = torch.where(inside, place.flatten(), count)
+    first = torch.full_like(root, count).scatter_reduce(1, root, place, "amin")
+    begins = torch.zeros((mask.shape[0], count + 1), dtype=torch.int64, device=image.device)
+    begins = begins.scatter(1, first, 1)
+    number = begins.cumsum(1).gather(1, first.gather(1, root))
+    return finished(torch.where(inside, number, 0).reshape(image.shape), image, torch.int32)

@@ -1,0 +1,18 @@
+"""Fake of downscale."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check
+from imgops.fake._common import image_like
+
+DOWN, UP = ("area", "nearest", "bilinear"), ("bilinear", "nearest", "bicubic")
+
+
+def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
+    out = image_like("downscale", image)
+    _check.per_sample_parameter("downscale", "factor", factor, image)
+    _check.choice("downscale", "down", down, DOWN)
+    _check.choice("downscale", "up", up, UP)
+    return out

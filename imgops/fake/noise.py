@@ -1,0 +1,54 @@
+"""Fakes of the noise operators."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check
+from imgops._check import fail, violates
+from imgops.fake._common import image_like
+
+
+def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor:
+    out = _checked("salt_and_pepper", image, noise)
+    _check.per_sample_parameter("salt_and_pepper", "amount", amount, image)
+    _check.per_sample_parameter("salt_and_pepper", "salt", salt, image)
+    return out
+
+
+def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
+    out = _checked("shot_noise", image, noise)
+    _check.per_sample_parameter("shot_noise", "amount", amount, image)
+    return out
+
+
+def multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
+    out = _checked("multiplicative_noise", image, noise)
+    _check.per_sample_parameter("multiplicative_noise", "amount", amount, image)
+    return out
+
+
+def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
+    if image.ndim >= 3 and violates(image.shape[-3] == 3):
+        fail(ValueError, "iso_noise", "image must have 3 channels", _check.number(image.shape[-3]))
+    out = _checked("iso_noise", image, noise, channels=2)
+    _check.per_sample_parameter("iso_noise", "color_shift", color_shift, image)
+    _check.per_sample_parameter("iso_noise", "intensity", intensity, image)
+    return out
+
+
+def _checked(op: str, image: Tensor, noise: Tensor, channels: int | None = None) -> Tensor:
+    """``channels``: of the noise; by default 1, or those of the image."""
+    out = image_like(op, image)
+    _check.image(op, "noise", noise)
+    _check.floating(op, "noise", noise)
+    _check.same_device(op, "noise", noise, "image", image)
+    _check.batch(op, "noise", noise, "image", image)
+    given, most = noise.shape[-3], channels or image.shape[-3]
+    if violates(given == most) and (channels or violates(given == 1)):
+        counts = f"{channels}" if channels else f"1 or {_check.number(most)}"
+        fail(ValueError, op, f"noise must have {counts} channels", _check.number(given))
+    if violates(noise.shape[-2] == image.shape[-2]) or violates(noise.shape[-1] == image.shape[-1]):
+        height, width = _check.numbers(*image.shape[-2:])
+        fail(ValueError, op, f"noise must be {height} x {width}", f"shape {_check.shape(noise)}")
+    return out

@@ -1,0 +1,46 @@
+"""Fakes of the distance transform and of connected components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops._check import fail
+
+DISTANCES = ("l2", "l1", "c")
+
+
+def distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor:
+    op = "distance_transform"
+    _mask(op, image)
+    _check.choice(op, "distance", distance, DISTANCES)
+    if mask_size not in (0, 3, 5):
+        fail(ValueError, op, "mask_size must be one of 5, 3, 0", _check.number(mask_size))
+    return _layout.empty(image, *image.shape[-2:], dtype=torch.float32)
+
+
+def component_labels(image: Tensor, connectivity: int) -> Tensor:
+    op = "connected_components"
+    _mask(op, image)
+    if connectivity not in (4, 8):
+        fail(ValueError, op, "connectivity must be 4 or 8", _check.number(connectivity))
+    return _layout.empty(image, *image.shape[-2:], dtype=torch.int32)
+
+
+def _mask(op: str, image: Tensor) -> None:
+    _check.image(op, "image", image)
+    if image.dtype not in (torch.uint8, torch.bool):
+        fail(TypeError, op, "image must be uint8 or bool", image.dtype)
+    _check.pixels(op, "image", *image.shape[-2:])
+
+
+def component_statistics(new_size: Callable[..., int], labels: Tensor) -> Tensor:
+    op = "component_statistics"
+    _check.image(op, "labels", labels)
+    if labels.dtype != torch.int32:
+        fail(TypeError, op, "labels must be int32", labels.dtype)
+    size = (*labels.shape[:-2], new_size(min=1, max=_check.INT32_MAX), 7)
+    return labels.new_empty(size, dtype=torch.float64)

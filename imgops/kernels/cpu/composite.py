@@ -1,0 +1,47 @@
+"""CPU kernels of alpha_composite (PIL's) and add_weighted (OpenCV's)."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from imgops import _layout
+from imgops.decomposition import composite as formula
+from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu._common import HALF, in_format_of, number_per_image, run_decomposition
+
+
+def alpha_composite(out: Tensor, image: Tensor, over: Tensor) -> None:
+    if image.dtype != torch.uint8:
+        run_decomposition(out, formula.alpha_composite, image, over.detach())
+        return
+    if image.numel() == 0:
+        return
+    for i in np.ndindex(*image.shape[:-3]):
+        pair = [Image.fromarray(x[i].detach().permute(1, 2, 0).contiguous().numpy()) for x in (image, over)]
+        out[i].copy_(torch.from_numpy(np.array(Image.alpha_composite(*pair))).permute(2, 0, 1))
+
+
+def add_weighted(
+    out: Tensor, image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor
+) -> None:
+    if image.numel() == 0:
+        return
+    if image.dtype in HALF:
+        single = torch.empty_like(out, dtype=torch.float32)
+        add_weighted(single, image.float(), other.float(), alpha, beta, gamma)
+        out.copy_(single)
+        return
+    interleaved = _layout.writes_interleaved(out)
+    weights = zip(*(number_per_image(v, image) for v in (alpha, beta, gamma)), strict=True)
+    # Single values are added: each image is one row of them, whatever its format.
+    rows = []
+    for x in (in_format_of(image, out), in_format_of(other, out), out):
+        x = x.movedim(-3, -1) if interleaved else x
+        rows.append(x.reshape(image.shape[:-3].numel(), 1, -1).numpy())
+    with _threads.opencv:
+        for a, b, target, (of_a, of_b, more) in zip(*rows, weights, strict=True):
+            cv2.addWeighted(a, of_a, b, of_b, more, target)

@@ -1,0 +1,25 @@
+"""CPU kernel of downscale: OpenCV's resize, twice."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.kernels import _values
+from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu._opencv import INTERPOLATIONS
+
+
+def downscale(out: Tensor, image: Tensor, factor: Tensor, down: str, up: str) -> None:
+    _values.share("downscale", "factor", factor)
+    first, second = INTERPOLATIONS[down], INTERPOLATIONS[up]
+
+    def work(source: np.ndarray, target: np.ndarray, share: float) -> None:
+        height, width = source.shape[:2]
+        small = max(round(width * float(share)), 1), max(round(height * float(share)), 1)
+        cv2.resize(cv2.resize(source, small, interpolation=first), (width, height), target, 0, 0, second)
+
+    types = (torch.uint8, torch.float32, torch.float64)
+    _opencv.on_planes_with(out, image, types, work, (factor, 0))

@@ -1,0 +1,55 @@
+"""CPU kernels of clahe (OpenCV's) and match_histograms (NumPy, as scikit-image does it)."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout
+from imgops.decomposition import histograms as formula
+from imgops.kernels import _values
+from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu._common import HALF, run_decomposition
+
+
+def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
+    _values.no_nan("clahe", "clip_limit", clip_limit)
+
+    def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
+        if source.dtype != np.uint8:  # 16 bits, whose arrays are of bits
+            source, target = source.view(np.uint16), target.view(np.uint16)
+        cv2.createCLAHE(float(limit), (tiles_x, tiles_y)).apply(source, target)
+
+    whole = (torch.uint8, torch.uint16)
+    if not _opencv.on_planes_with(out, image, whole, _opencv.each_channel(work), (clip_limit, 0)):
+        run_decomposition(out, formula.clahe, image, clip_limit, tiles_x, tiles_y)
+
+
+def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
+    if image.dtype in HALF:
+        single = torch.empty_like(out, dtype=torch.float32)
+        match_histograms(single, image.float(), reference.float())
+        out.copy_(single)
+        return
+    match = _match_levels if image.dtype == torch.uint8 else _match_values
+    source, wanted, target = (_layout.array(x.detach()) for x in (image, reference, out))
+    for i in np.ndindex(*image.shape[:-2]):
+        target[i] = match(source[i], wanted[i])
+
+
+def _match_levels(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    flat = source.ravel()
+    shares = np.cumsum(np.bincount(flat, minlength=256)) / flat.size
+    counts = np.bincount(wanted.ravel(), minlength=256)
+    (values,) = np.nonzero(counts)
+    table = np.interp(shares, np.cumsum(counts[values]) / wanted.size, values)
+    return table.astype(np.uint8)[source]
+
+
+def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    _, place, counts = np.unique(source, return_inverse=True, return_counts=True)
+    values, other = np.unique(wanted, return_counts=True)
+    matched = np.interp(np.cumsum(counts) / source.size, np.cumsum(other) / wanted.size, values)
+    return matched[place].reshape(source.shape)

@@ -1,0 +1,56 @@
+"""CPU kernels of the distance transform and of connected components: OpenCV's, channel by channel."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.kernels.cpu import _opencv
+
+_DISTANCES = {"l1": cv2.DIST_L1, "l2": cv2.DIST_L2, "c": cv2.DIST_C}
+
+
+def distance_transform(out: Tensor, image: Tensor, mask_size: int, distance: str) -> None:
+    flag = _DISTANCES[distance]
+
+    def work(source: np.ndarray, target: np.ndarray) -> None:
+        cv2.distanceTransform(source, flag, mask_size, dst=target)
+
+    _opencv.on_planes_with(out, _bytes(image), (torch.uint8,), _opencv.each_channel(work))
+
+
+def component_labels(out: Tensor, image: Tensor, connectivity: int) -> None:
+    def work(source: np.ndarray, target: np.ndarray) -> None:
+        cv2.connectedComponents(source, target, connectivity, cv2.CV_32S)
+
+    _opencv.on_planes_with(out, _bytes(image), (torch.uint8,), _opencv.each_channel(work))
+
+
+def _bytes(image: Tensor) -> Tensor:
+    return image.view(torch.uint8) if image.dtype == torch.bool else image
+
+
+def component_statistics(labels: Tensor) -> Tensor:
+    """Left, top, width, height, area, and the mean of x and y; none of a label without pixels."""
+    planes = labels.detach().flatten(0, -3).contiguous().numpy()
+    height, width = labels.shape[-2:]
+    count = int(planes.max(initial=0)) + 1
+    out = np.zeros((len(planes), count, 7))
+    y, x = (axis.ravel() for axis in np.mgrid[:height, :width])
+    for plane, rows in zip(planes, out, strict=True):
+        flat = plane.ravel()
+        low = np.full((2, count), max(height, width))
+        high = np.full((2, count), -1)
+        for axis, values in enumerate((x, y)):
+            np.minimum.at(low[axis], flat, values)
+            np.maximum.at(high[axis], flat, values)
+        area = np.bincount(flat, minlength=count)
+        there = area > 0
+        rows[:, :2], rows[:, 2:4], rows[:, 4] = low.T, (high - low).T + 1, area
+        rows[~there, :4] = 0
+        for axis, values in enumerate((x, y)):
+            total = np.bincount(flat, values, count)
+            rows[:, 5 + axis] = np.divide(total, area, out=np.full(count, np.nan), where=there)
+    return torch.from_numpy(out).reshape(*labels.shape[:-2], count, 7)

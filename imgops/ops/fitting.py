@@ -1,0 +1,228 @@
+"""Sizes: an image fitted into another size, as PIL does it, and one that went through a smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import fitting as decomposition
+from imgops.fake import fitting as fake
+from imgops.kernels.cpu import fitting as cpu
+from imgops.ops.resize import resize
+
+__all__ = ["contain", "cover", "downscale", "fit"]
+
+
+@operator(
+    "imgops::downscale",
+    kernel=cpu.downscale,
+    fake=fake.downscale,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.downscale,
+)
+def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
+
+
+def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str = "bilinear") -> Tensor:
+    """Resize an image to a smaller size and back.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    factor : float or Tensor
+        In (0, 1]: the smaller size is ``max(round(factor * H), 1)`` by ``max(round(factor * W), 1)``. A
+        tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile.
+    down : {"area", "nearest", "bilinear"}
+        The interpolation to the smaller size.
+    up : {"bilinear", "nearest", "bicubic"}
+        The interpolation back.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+    ValueError
+        If an interpolation is unknown, or ``factor`` is out of range or does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.resize`` twice, bit-exact on uint8, float32 and float64; half precision is computed in
+    float32 and rounded once. On a device within 2 levels. Linear in floats; the gradient for ``image`` is
+    derived from the formula, that of ``factor`` is 0: sizes are whole numbers. Under autocast the dtype
+    stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.downscale(torch.tensor([[[0.0, 4.0, 8.0, 8.0]]]), 0.5, up="nearest")
+    tensor([[[2., 2., 8., 8.]]])
+    """
+    _check.tensor("downscale", "image", image)
+    return _downscale(image, _check.real("downscale", "factor", factor), down, up)
+
+
+def contain(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") -> Tensor:
+    """Resize an image, with its proportions, to the largest size inside of another one.
+
+    Parameters
+    ----------
+    image : Tensor
+        As for :func:`resize`.
+    size : sequence of 2 int
+        ``(height, width)`` in pixels, positive.
+    interpolation : {"bicubic", "nearest", "box", "bilinear", "hamming", "lanczos"}
+        As for :func:`resize`.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` with one of the sides of ``size``.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers.
+    ValueError
+        If ``size`` is not positive, or the image is empty.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.contain`, bit-exact on uint8. It is :func:`resize`, and has its gradients.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.contain(torch.zeros(3, 40, 20), (10, 10)).shape
+    torch.Size([3, 10, 5])
+    """
+    return resize(image, _within("contain", image, size, larger=False), interpolation)
+
+
+def cover(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") -> Tensor:
+    """Resize an image, with its proportions, to the smallest size around another one.
+
+    Parameters
+    ----------
+    image, size, interpolation
+        As for :func:`contain`.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` with one of the sides of ``size``.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers.
+    ValueError
+        If ``size`` is not positive, or the image is empty.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.cover`, bit-exact on uint8. It is :func:`resize`, and has its gradients.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.cover(torch.zeros(3, 40, 20), (10, 10)).shape
+    torch.Size([3, 20, 10])
+    """
+    return resize(image, _within("cover", image, size, larger=True), interpolation)
+
+
+def fit(
+    image: Tensor,
+    size: Sequence[int],
+    interpolation: str = "bicubic",
+    bleed: float = 0.0,
+    centering: Sequence[float] = (0.5, 0.5),
+) -> Tensor:
+    """Crop an image to the proportions of a size, and resize it to that.
+
+    Parameters
+    ----------
+    image, size, interpolation
+        As for :func:`contain`.
+    bleed : float
+        In [0, 0.5): the share of each side that is cut off first.
+    centering : sequence of 2 float
+        In [0, 1]: where the crop lies along x and y; 0 at the left (top), 1 at the right (bottom).
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, height, width)`` in the dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers.
+    ValueError
+        If ``size`` is not positive, ``bleed`` or ``centering`` is out of range, or the image is empty.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.fit`, bit-exact on uint8 (Pillow replaces a ``bleed`` or ``centering`` out
+    of range silently). It is :func:`resize` of a box, and has its gradients.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.tensor([[[0.0, 2.0, 4.0, 6.0]]])
+    >>> imgops.fit(image, (1, 2), "box")
+    tensor([[[2., 4.]]])
+    """
+    height, width, rows, columns = _sizes("fit", image, size)
+    if not 0 <= bleed < 0.5:
+        _check.fail(ValueError, "fit", "bleed must be in [0, 0.5)", bleed)
+    if len(centering) != 2 or not all(0 <= c <= 1 for c in centering):
+        _check.fail(ValueError, "fit", "centering must be 2 numbers in [0, 1]", tuple(centering))
+    cut_x, cut_y = bleed * width, bleed * height
+    live_x, live_y = width - 2 * cut_x, height - 2 * cut_y
+    have, want = live_x / live_y, columns / rows
+    wide, high = live_x, live_y
+    if have > want:
+        wide = want * live_y
+    elif have < want:
+        high = live_x / want
+    left, top = cut_x + (live_x - wide) * centering[0], cut_y + (live_y - high) * centering[1]
+    return resize(image, (rows, columns), interpolation, box=(left, top, left + wide, top + high))
+
+
+def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[int, int]:
+    """The size with the image's proportions, as PIL rounds it; ``larger``: around the given one."""
+    height, width, rows, columns = _sizes(op, image, size)
+    have, want = width / height, columns / rows
+    if have == want:
+        return rows, columns
+    if (have > want) != larger:
+        return _rounded(height / width * columns), columns
+    return rows, _rounded(width / height * rows)
+
+
+def _rounded(value: Any) -> Any:
+    return round(value) if isinstance(value, float) else torch.sym_int(value + 0.5)
+
+
+def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
+    _check.image(op, "image", image)
+    rows, columns = _check.integers(op, "size", size, ("height", "width"))
+    if _check.violates(rows >= 1) or _check.violates(columns >= 1):
+        _check.fail(ValueError, op, "size must be positive", _check.numbers(rows, columns))
+    height, width = image.shape[-2:]
+    if _check.violates(height >= 1) or _check.violates(width >= 1):
+        _check.fail(ValueError, op, "image must have at least one pixel", f"shape {_check.shape(image)}")
+    return height, width, rows, columns

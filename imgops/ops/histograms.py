@@ -1,0 +1,138 @@
+"""Operators that look at the histogram of an image: CLAHE, and the histogram of another image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import histograms as decomposition
+from imgops.fake import histograms as fake
+from imgops.kernels.cpu import histograms as cpu
+from imgops.ops.color_space import cvt_color
+
+__all__ = ["clahe", "match_histograms"]
+
+
+@operator(
+    "imgops::clahe",
+    kernel=cpu.clahe,
+    fake=fake.clahe,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.clahe,
+)
+def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::match_histograms",
+    kernel=cpu.match_histograms,
+    fake=fake.match_histograms,
+    vmap=vmap.leading(3, 3),
+    sharding=sharding.leading(3, 3),
+    decomposition=decomposition.match_histograms,
+)
+def _match_histograms(image: Tensor, reference: Tensor) -> Tensor: ...
+
+
+def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequence[int] = (8, 8)) -> Tensor:
+    """Equalize the histogram of each part of an image, with a limit on contrast.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)`` with 1 channel, or 3: RGB, whose L of LAB is equalized. uint8, or floating point in
+        [0, 1]; uint16 with 1 channel. Any device.
+    clip_limit : float or Tensor
+        How often a level may occur, as a multiple of the mean; what is more is spread over all levels. 0 or
+        less: no limit. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls
+        without a recompile.
+    tiles : int, or sequence of 2 int
+        How many parts there are along x and y, positive.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is none of those, or ``clip_limit`` is not made of numbers.
+    ValueError
+        If the channels are not 1 or 3, ``tiles`` is not positive, the image is empty, or ``clip_limit`` is
+        NaN or does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.createCLAHE(clip_limit, tiles).apply``, bit-exact on uint8 and uint16. Floats: histograms
+    of 256 levels, whose tables are interpolated between levels as they are between tiles, and nothing is
+    rounded: within 1e-5. The gradient for ``image`` is that of the interpolated tables, which themselves have
+    none, nor has ``clip_limit``. The three channels of a color image go through :func:`cvt_color`. Under
+    autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> x = torch.tensor([[[100, 101, 102, 103], [100, 101, 102, 103]]], dtype=torch.uint8)
+    >>> imgops.clahe(x, 0.0, (1, 1))
+    tensor([[[ 64, 128, 191, 255],
+             [ 64, 128, 191, 255]]], dtype=torch.uint8)
+    """
+    _check.tensor("clahe", "image", image)
+    limit = _check.real("clahe", "clip_limit", clip_limit)
+    sizes = (tiles, tiles) if isinstance(tiles, (int, torch.SymInt)) else tiles
+    across, down = _check.integers("clahe", "tiles", sizes, ("x", "y"))
+    if image.ndim < 3 or image.shape[-3] != 3:
+        return _clahe(image, limit, across, down)
+    lab = cvt_color(image, "rgb2lab")
+    light = lab[..., :1, :, :]
+    if image.dtype == torch.uint8:
+        light = _clahe(light, limit, across, down)
+    else:
+        light = 100 * _clahe(light / 100, limit, across, down)
+    return cvt_color(torch.cat([light, lab[..., 1:, :, :]], -3), "lab2rgb")
+
+
+def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
+    """Give each channel of an image the histogram of that of another image.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    reference : Tensor
+        ``(..., C, H', W')`` with the dtype, device, leading dimensions and channels of ``image``.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or that of ``reference`` is another one.
+    ValueError
+        If the leading dimensions or channels of ``reference`` are others, or one of the images is empty.
+
+    Notes
+    -----
+    Reference: :func:`skimage.exposure.match_histograms` with ``channel_axis``, bit-exact on uint8, float32
+    and float64; half precision is computed in float32 and rounded once. An image with NaN has an unspecified
+    result. The gradient, derived from the formula, goes to ``reference``; for ``image``, of which only the
+    order of values counts, it is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.match_histograms(torch.tensor([[[1.0, 3.0, 2.0]]]), torch.tensor([[[10.0, 30.0, 20.0]]]))
+    tensor([[[10., 30., 20.]]])
+    """
+    _check.tensor("match_histograms", "image", image)
+    _check.tensor("match_histograms", "reference", reference)
+    return _match_histograms(image, reference)

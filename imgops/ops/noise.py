@@ -1,0 +1,250 @@
+"""Noise: deterministic operators of an image and of numbers that PyTorch drew before."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import noise as decomposition
+from imgops.fake import noise as fake
+from imgops.kernels.cpu import noise as cpu
+
+__all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
+
+
+@operator(
+    "imgops::salt_and_pepper",
+    kernel=cpu.salt_and_pepper,
+    fake=fake.salt_and_pepper,
+    vmap=vmap.leading(3, 3, 0, 0),
+    sharding=sharding.leading(3, 3, 0, 0),
+    decomposition=decomposition.salt_and_pepper,
+)
+def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::shot_noise",
+    kernel=cpu.shot_noise,
+    fake=fake.shot_noise,
+    vmap=vmap.leading(3, 3, 0),
+    sharding=sharding.leading(3, 3, 0),
+    decomposition=decomposition.shot_noise,
+)
+def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::iso_noise",
+    kernel=cpu.iso_noise,
+    fake=fake.iso_noise,
+    vmap=vmap.leading(3, 3, 0, 0),
+    sharding=sharding.leading(3, 3, 0, 0),
+    decomposition=decomposition.iso_noise,
+)
+def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::multiplicative_noise",
+    kernel=cpu.multiplicative_noise,
+    fake=fake.multiplicative_noise,
+    vmap=vmap.leading(3, 3, 0),
+    sharding=sharding.leading(3, 3, 0),
+    decomposition=decomposition.multiplicative_noise,
+)
+def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
+
+
+def salt_and_pepper(
+    image: Tensor, noise: Tensor, amount: float | Tensor, salt: float | Tensor = 0.5
+) -> Tensor:
+    """Replace some values by the largest one (salt) and some by 0 (pepper).
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    noise : Tensor
+        ``(..., C, H, W)``, or 1 channel for all, floating point, evenly distributed in [0, 1):
+        ``torch.rand(...)``. On the device of ``image``.
+    amount : float or Tensor
+        The share of values that is replaced, in [0, 1].
+    salt : float or Tensor
+        The share of salt among them, in [0, 1]. Tensors of shape ``()`` or ``(...)`` (one per sample) can
+        change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is none of those.
+    ValueError
+        If ``noise`` or a parameter does not fit.
+
+    Notes
+    -----
+    Reference: NumPy's ``where(noise < amount * (1 - salt), 0, where(noise >= 1 - amount * salt, 1, image))``,
+    bit-exact in every dtype; comparisons are made in float32 (float64 for float64). The gradient goes to the
+    values that stay. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image, noise = torch.full((1, 1, 4), 0.5), torch.tensor([[[0.01, 0.3, 0.6, 0.98]]])
+    >>> imgops.salt_and_pepper(image, noise, 0.1)
+    tensor([[[0.0000, 0.5000, 0.5000, 1.0000]]])
+    """
+    _tensors("salt_and_pepper", image, noise)
+    share = _check.real("salt_and_pepper", "amount", amount)
+    return _salt_and_pepper(image, noise, share, _check.real("salt_and_pepper", "salt", salt))
+
+
+def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
+    """Add the noise of counted photons: its variance grows with brightness.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    noise : Tensor
+        ``(..., C, H, W)``, or 1 channel for all, floating point, normally distributed: ``torch.randn(...)``.
+        On the device of ``image``.
+    amount : float or Tensor
+        The variance of a value of 1: one over the number of photons that white is made of. Not negative. A
+        tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and
+        can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is none of those.
+    ValueError
+        If ``noise`` or ``amount`` does not fit.
+
+    Notes
+    -----
+    Reference: NumPy's ``clip(x + sqrt(amount * x) * noise, 0, 1)``, the normal approximation of Poisson's
+    distribution; uint8 is computed in float32 and rounded once, half precision likewise. Exact on uint8,
+    within 1e-6 on floats. The gradient, for ``image``, ``noise`` and ``amount``, is derived from the formula;
+    it is 0 where a value is clamped. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.shot_noise(torch.tensor([[[0.0, 0.25, 0.25]]]), torch.tensor([[[1.0, 1.0, -1.0]]]), 0.01)
+    tensor([[[0.0000, 0.3000, 0.2000]]])
+    """
+    _tensors("shot_noise", image, noise)
+    return _shot_noise(image, noise, _check.real("shot_noise", "amount", amount))
+
+
+def iso_noise(
+    image: Tensor,
+    noise: Tensor,
+    color_shift: float | Tensor = 0.05,
+    intensity: float | Tensor = 0.5,
+) -> Tensor:
+    """Add the noise of a camera at high sensitivity: to hue and to lightness.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    noise : Tensor
+        ``(..., 2, H, W)``, floating point: for hue (normally distributed, say) and for lightness. On the
+        device of ``image``.
+    color_shift : float or Tensor
+        The shift of hue that noise of 1 makes at full intensity, in turns.
+    intensity : float or Tensor
+        The strength of both. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls
+        without a recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is none of those.
+    ValueError
+        If the channels are not 3, or ``noise`` or a parameter does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.cvtColor`` to HLS, ``h + 360 * color_shift * intensity * noise[0]`` and ``l + intensity *
+    noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
+    uint8, 1e-5 on floats. (albumentations' ISONoise is this with a normal and a Poisson distribution and a
+    shift 360 times smaller.) The gradient is derived from the formula; at a gray pixel hue has none. Under
+    autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> red, noise = torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), torch.tensor([1.0, 0.0]).reshape(2, 1, 1)
+    >>> imgops.iso_noise(red, noise, 1 / 6, 1.0).flatten()
+    tensor([1., 1., 0.])
+    """
+    _tensors("iso_noise", image, noise)
+    shift = _check.real("iso_noise", "color_shift", color_shift)
+    return _iso_noise(image, noise, shift, _check.real("iso_noise", "intensity", intensity))
+
+
+def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
+    """Multiply each value by a number around 1 (speckle).
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+    noise : Tensor
+        ``(..., C, H, W)``, or 1 channel for all, floating point: ``torch.randn(...)``, or evenly distributed
+        in [-1, 1]. On the device of ``image``.
+    amount : float or Tensor
+        The factor is ``1 + amount * noise``. A tensor of shape ``()`` or ``(...)`` (one per sample) can
+        change between calls without a recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is none of those.
+    ValueError
+        If ``noise`` or ``amount`` does not fit.
+
+    Notes
+    -----
+    Reference: NumPy's ``clip(x * (1 + amount * noise), 0, 1)``; uint8 is computed in float32 and rounded
+    once, half precision likewise. Exact on uint8, within 1e-6 on floats. The gradient, for ``image``,
+    ``noise`` and ``amount``, is derived from the formula; it is 0 where a value is clamped. Under autocast
+    the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.multiplicative_noise(torch.full((1, 1, 2), 0.5), torch.tensor([[[1.0, -1.0]]]), 0.2)
+    tensor([[[0.6000, 0.4000]]])
+    """
+    _tensors("multiplicative_noise", image, noise)
+    return _multiplicative_noise(image, noise, _check.real("multiplicative_noise", "amount", amount))
+
+
+def _tensors(op: str, image: Tensor, noise: Tensor) -> None:
+    _check.tensor(op, "image", image)
+    _check.tensor(op, "noise", noise)

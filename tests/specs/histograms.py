@@ -1,0 +1,238 @@
+"""clahe and match_histograms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, chw, photo_frame
+from tests.specs._maker import Maker
+from tests.specs._spec import CLOSE, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+
+# -- clahe -------------------------------------------------------------------------------------------
+
+
+def clahe_reference(image: Array, limit: float, across: int, down: int) -> Array:
+    """OpenCV; for floats its algorithm on 256 levels, between which tables are interpolated."""
+    if image.dtype.kind in "ui":
+        planes = image.view(np.uint16) if image.dtype == np.int16 else image
+        apply = cv2.createCLAHE(limit, (across, down)).apply
+        return np.stack([apply(np.ascontiguousarray(p)) for p in planes])
+    return np.stack([_clahe(plane.astype(np.float64), limit, across, down) for plane in image])
+
+
+def _clahe(x: Array, limit: float, across: int, down: int) -> Array:
+    height, width = x.shape
+    more = (0, 0)
+    if height % down or width % across:
+        more = down - height % down, across - width % across
+    wide = np.clip(x, 0, 1) * 255
+    wide = cv2.copyMakeBorder(wide, 0, more[0], 0, more[1], cv2.BORDER_REFLECT_101)
+    th, tw = wide.shape[0] // down, wide.shape[1] // across
+    tables = np.empty((down, across, 256))
+    for i, j in np.ndindex(down, across):
+        tile = np.rint(wide[i * th : (i + 1) * th, j * tw : (j + 1) * tw]).astype(int)
+        counts = np.bincount(tile.ravel(), minlength=256)
+        if limit > 0:
+            most = max(int(limit * th * tw / 256), 1)
+            clipped = np.maximum(counts - most, 0).sum()
+            counts = np.minimum(counts, most) + clipped // 256
+            rest = clipped % 256
+            if rest:
+                counts[:: max(256 // rest, 1)][:rest] += 1
+        tables[i, j] = np.cumsum(counts) * 255 / (th * tw)
+    out = np.empty_like(x)
+    for i, j in np.ndindex(height, width):
+        y, z = i / th - 0.5, j / tw - 0.5
+        value = 0.0
+        for row, of_row in _neighbors(y, down):
+            for column, of_column in _neighbors(z, across):
+                table = tables[row, column]
+                value += of_row * of_column * np.interp(wide[i, j], np.arange(256), table)
+        out[i, j] = value / 255
+    return out
+
+
+def _neighbors(position: float, count: int) -> tuple[tuple[int, float], tuple[int, float]]:
+    before = int(np.floor(position))
+    part = position - before
+    return (max(before, 0), 1 - part), (min(before + 1, count - 1), part)
+
+
+def _unit(m: Maker, height: int, width: int) -> Tensor:
+    """Inside of levels, where a step to the next one is far away."""
+    return m.image(1, height, width, 0.05, 0.95, snap=True)
+
+
+CLAHE = OpSpec(
+    "clahe",
+    samples=(
+        Sample("tiles", lambda m: (_unit(m, 12, 16), 3.0, (4, 3))),
+        Sample("uneven", lambda m: (_unit(m, 13, 11), 40.0, (2, 3))),
+        Sample("one-fits", lambda m: (_unit(m, 12, 11), 1.0, 4)),
+        Sample("unlimited", lambda m: (_unit(m, 6, 5), 0.0, 1)),
+        Sample("each", lambda m: (_unit(m, 8, 8), m.per_sample(2.0, 9.0).detach(), 2)),
+        Sample(
+            "deep",
+            lambda m: (replace(m, dtype=torch.uint16).image(1, 9, 8), 2.5, (2, 3)),
+            dtypes=(torch.uint16,),
+            differentiable=False,
+        ),
+        Sample("one-pixel", lambda m: (_unit(m, 1, 1), 40.0), edge=True),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "clahe: image must have 1 or 3 channels, got 2",
+            lambda x: imgops.clahe(x[:, :2]),
+        ),
+        ErrorInput(
+            ValueError,
+            "clahe: tiles must be positive, got (8, 0)",
+            lambda x: imgops.clahe(x[:, :1], tiles=(8, 0)),
+        ),
+        ErrorInput(
+            TypeError,
+            "clahe: tiles must have 2 integers (x, y), got float",
+            lambda x: imgops.clahe(x[:, :1], tiles=2.0),  # type: ignore[arg-type]
+        ),
+        ErrorInput(
+            ValueError,
+            "clahe: clip_limit must be a number, got nan",
+            lambda x: imgops.clahe(x[:, :1], float("nan")),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "clahe: image must have at least one pixel, got shape (2, 1, 0, 6)",
+            lambda x: imgops.clahe(x[:, :1, :0]),
+        ),
+    ),
+    reference=clahe_reference,
+    tolerance={**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-9)},
+    decomposed={**ROUNDED, torch.float32: Tolerance(1e-5)},
+    smooth_on_gray=True,
+    reference_name="`cv2.createCLAHE`",
+    difference="uint8, uint16 0; floats 1e-5",
+    dtype_names="uint8, uint16, floats",
+    decomposed_difference="0",
+    section="Histograms",
+    formula=r"y_p = \sum_t w_{pt}\, T_t[x_p],\quad T_t\ \text{the clipped cumulative histogram of tile}\ t",
+    border="reflect without the border pixel, where a side is no multiple of its tiles",
+    photo=(
+        lambda x: imgops.clahe(x, 3.0),
+        lambda x: chw(_of_color(photo_frame(x), 3.0)),
+    ),
+    benchmarks=(
+        Benchmark(
+            "clahe",
+            "cv2.createCLAHE, 8 x 8 (gray uint8)",
+            bench.gray(lambda x: imgops.clahe(x, 2.0), lambda a: cv2.createCLAHE(2.0, (8, 8)).apply(a)),
+        ),
+        Benchmark(
+            "clahe of RGB",
+            "cv2.createCLAHE of L (uint8)",
+            bench.filters(
+                lambda x: imgops.clahe(x, 2.0),
+                lambda a: _of_color(a, 2.0),
+                lambda kornia, y: kornia.enhance.equalize_clahe(y, 2.0, (8, 8)),
+                frames=True,
+                levels=True,
+            ),
+        ),
+    ),
+)
+
+
+def _of_color(frame: Array, limit: float, tiles: tuple[int, int] = (8, 8)) -> Array:
+    """CLAHE of a color image as OpenCV's users write it."""
+    lab = cv2.cvtColor(frame, cv2.COLOR_RGB2Lab)
+    light, a, b = cv2.split(lab)
+    light = cv2.createCLAHE(limit, tiles).apply(light)
+    return cv2.cvtColor(cv2.merge([light, a, b]), cv2.COLOR_Lab2RGB)
+
+
+# -- match_histograms --------------------------------------------------------------------------------
+
+
+def match_reference(image: Array, reference: Array) -> Array:
+    from skimage.exposure import match_histograms
+
+    return match_histograms(np.ascontiguousarray(image), np.ascontiguousarray(reference), channel_axis=0)
+
+
+def _matched(reference: Tensor) -> Tensor:
+    """Of as many pixels: those of the reference, in the order of the image."""
+    places = _SOURCE.flatten(-2).argsort(-1).argsort(-1)
+    return reference.flatten(-2).sort(-1).values.gather(-1, places).reshape(_SOURCE.shape)
+
+
+_SOURCE = plain.rand(3, 4, 5)
+
+
+def _match_calls(case: Any) -> bench.Calls:
+    from skimage.exposure import match_histograms
+
+    x, y = case.image(), case.image(case.size, 1)
+    arrays, others = case.arrays(x), case.arrays(y)
+    axis = None if arrays[0].ndim == 2 else -1
+    return (
+        lambda: imgops.match_histograms(x, y),
+        lambda: [match_histograms(a, b, channel_axis=axis) for a, b in zip(arrays, others, strict=True)],
+        None,
+        None,
+    )
+
+
+MATCH_HISTOGRAMS = OpSpec(
+    "match_histograms",
+    samples=(
+        Sample("rgb", lambda m: (m.image(3, 6, 7), m.image(3, 6, 7))),
+        Sample("other-size", lambda m: (m.image(2, 5, 4), m.image(2, 7, 6))),
+        Sample("one-pixel", lambda m: (m.image(1, 4, 5), m.image(1, 1, 1))),
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "match_histograms: reference must have the dtype of image (torch.float32), got torch.uint8",
+            lambda x: imgops.match_histograms(x, x.byte()),
+        ),
+        ErrorInput(
+            ValueError,
+            "match_histograms: reference must have the channels of image (3), got 1",
+            lambda x: imgops.match_histograms(x, x[:, :1]),
+        ),
+        ErrorInput(
+            ValueError,
+            "match_histograms: reference must have at least one pixel, got shape (2, 3, 5, 0)",
+            lambda x: imgops.match_histograms(x, x[..., :0]),
+        ),
+    ),
+    reference=match_reference,
+    decomposed={**CLOSE, torch.float64: Tolerance(1e-12)},
+    plain=Plain(
+        lambda r: imgops.match_histograms(_SOURCE.expand(*r.shape[:-3], *_SOURCE.shape), r),
+        _matched,
+        (plain.rand(3, 4, 5),),
+    ),
+    reference_name="`skimage.exposure.match_histograms`",
+    decomposed_difference="0",
+    section="Histograms",
+    formula=r"y = F_{ref}^{-1}(F_x(x))\ \text{for each channel}",
+    border="none",
+    photo=(
+        lambda x: imgops.match_histograms(x, x.flip(-3)),
+        lambda x: torch.from_numpy(match_reference(x.numpy(), x.flip(-3).numpy())),
+    ),
+    benchmarks=(Benchmark("match", "skimage.exposure.match_histograms", _match_calls),),
+)
+
+SPECS = (CLAHE, MATCH_HISTOGRAMS)

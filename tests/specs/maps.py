@@ -1,0 +1,186 @@
+"""The functions that make maps for remap; tests/test_maps.py compares them with OpenCV, SciPy and albumentations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs._libraries import chw, photo_frame
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec
+
+ones = torch.ones
+_POINTS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.9], [0.4, 0.5]])
+_MOVED = _POINTS + torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.0, -0.1], [0.1, 0.1], [-0.1, 0.05]])
+
+
+def _by_remap(make: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    return lambda x: imgops.remap(x, make(x))
+
+
+def _by_opencv(make: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """cv2.remap of the same map."""
+
+    def call(x: Tensor) -> Tensor:
+        across, down = (m.numpy() for m in make(x))
+        return chw(cv2.remap(photo_frame(x), across, down, cv2.INTER_LINEAR))
+
+    return call
+
+
+def _size(x: Tensor) -> tuple[int, int]:
+    return x.shape[-2], x.shape[-1]
+
+
+def _scale(x: Tensor) -> Tensor:
+    return torch.tensor([x.shape[-1], x.shape[-2]], dtype=torch.float32)
+
+
+def _elastic(x: Tensor) -> Tensor:
+    noise = torch.rand(2, *_size(x), generator=torch.Generator().manual_seed(0)) * 2 - 1
+    return imgops.elastic_map(noise, 120.0, 8.0)
+
+
+def _calls(make: Callable[[Tensor], Tensor], raw: Callable[[int], Any]) -> Callable[[Any], bench.Calls]:
+    """The map alone; the raw call gets the size."""
+
+    def calls(case: Any) -> bench.Calls:
+        x = case.image()
+        return lambda: make(x), lambda: raw(case.size), None, None
+
+    return calls
+
+
+def _spec(
+    name: str,
+    make: Callable[[Tensor], Tensor],
+    reference: str,
+    formula: str,
+    test: str,
+    *errors: ErrorInput,
+    difference: str = "1e-4 pixels",
+    raw: tuple[str, Callable[[int], Any]] | None = None,
+) -> OpSpec:
+    benchmarks = (Benchmark(name, raw[0], _calls(make, raw[1])),) if raw else ()
+    return OpSpec(
+        name,
+        errors=errors,
+        reference=f"tests/test_maps.py::{test}",
+        reference_name=reference,
+        difference=difference,
+        dtype_names="float32, float64",
+        section="Maps",
+        formula=formula,
+        border="that of remap",
+        photo=(_by_remap(make), _by_opencv(make)),
+        benchmarks=benchmarks,
+    )
+
+
+def _camera(n: int) -> Any:
+    camera = np.array([[n, 0, n / 2], [0, n, n / 2], [0, 0, 1]], np.float32)
+    k = np.array([-0.3, -0.3, 0, 0, 0], np.float32)
+    return cv2.initUndistortRectifyMap(camera, k, None, None, (n, n), cv2.CV_32FC1)
+
+
+FLOW_MAP = _spec(
+    "flow_map",
+    lambda x: imgops.flow_map(10 * torch.sin(torch.arange(x.shape[-1]) / 20).expand(2, *_size(x))),
+    "`numpy.mgrid`",
+    r"m_p = p + f_p",
+    "test_flow",
+    ErrorInput(
+        TypeError,
+        "flow_map: flow must be float32 or float64, got torch.int64",
+        lambda x: imgops.flow_map(x[:, :2].long()),
+    ),
+    ErrorInput(ValueError, "flow_map: flow must have 2 channels (x, y), got 3", lambda x: imgops.flow_map(x)),
+    difference="0",
+)
+ELASTIC_MAP = _spec(
+    "elastic_map",
+    _elastic,
+    "`cv2.GaussianBlur`",
+    r"m_p = p + \alpha\,(g_\sigma * n)_p",
+    "test_elastic",
+    ErrorInput(
+        ValueError,
+        "elastic_map: noise must have 2 channels (x, y), got 3",
+        lambda x: imgops.elastic_map(x, 1, 1),
+    ),
+    ErrorInput(
+        ValueError,
+        "elastic_map: kernel_size must be given for a tensor sigma, got None",
+        lambda x: imgops.elastic_map(x[:, :2], 1, ones(())),
+    ),
+    difference="1e-4 pixels",
+)
+GRID_DISTORTION_MAP = _spec(
+    "grid_distortion_map",
+    lambda x: imgops.grid_distortion_map(
+        [0.7, 1.3, 0.8, 1.2, 1.0, 1.0], [1.2, 0.8, 1.1, 0.7, 1.2, 1.0], _size(x)
+    ),
+    "albumentations' `generate_grid`",
+    r"m\ \text{piecewise linear, with slopes}\ s_1, \dots, s_n",
+    "test_grid_distortion",
+    ErrorInput(
+        ValueError,
+        "grid_distortion_map: steps_x must have from 2 to 4 values, got 1",
+        lambda x: imgops.grid_distortion_map([1.0], [1.0, 1.0], (4, 3)),
+    ),
+    ErrorInput(
+        ValueError,
+        "grid_distortion_map: size must be positive, got (0, 3)",
+        lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (0, 3)),
+    ),
+)
+OPTICAL_DISTORTION_MAP = _spec(
+    "optical_distortion_map",
+    lambda x: imgops.optical_distortion_map(-0.6, _size(x)),
+    "`cv2.initUndistortRectifyMap`",
+    r"x' = x\,(1 + k_1 r^2 + k_2 r^4 + k_3 r^6) + 2 p_1 x y + p_2 (r^2 + 2 x^2)",
+    "test_optical_distortion",
+    ErrorInput(
+        ValueError,
+        "optical_distortion_map: model must be one of 'camera', 'fisheye', got 'lens'",
+        lambda x: imgops.optical_distortion_map(0.1, (4, 3), "lens"),
+    ),
+    ErrorInput(
+        ValueError,
+        "optical_distortion_map: coefficients must have 1 or 5 values for 'camera', got 4",
+        lambda x: imgops.optical_distortion_map([0.1] * 4, (4, 3)),
+    ),
+    raw=("cv2.initUndistortRectifyMap", _camera),
+)
+THIN_PLATE_SPLINE_MAP = _spec(
+    "thin_plate_spline_map",
+    lambda x: imgops.thin_plate_spline_map(_POINTS * _scale(x), _MOVED * _scale(x), _size(x)),
+    "`scipy.interpolate.RBFInterpolator`",
+    r"m_p = A p + \sum_i w_i\, |p - t_i|^2 \log |p - t_i|,\quad m_{t_i} = s_i",
+    "test_thin_plate_spline",
+    ErrorInput(
+        ValueError,
+        "thin_plate_spline_map: points must be (..., n, 2) with n of at least 3, got shape (2, 2)",
+        lambda x: imgops.thin_plate_spline_map(ones(2, 2), ones(2, 2), (4, 3)),
+    ),
+)
+POLAR_MAP = _spec(
+    "polar_map",
+    lambda x: imgops.polar_map(_size(x), (x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2] / 2),
+    "`cv2.warpPolar`",
+    r"m = c + \rho\,(\cos\varphi, \sin\varphi),\quad \rho = x\,r/w,\ \varphi = 2\pi y/h",
+    "test_polar",
+    ErrorInput(
+        ValueError,
+        "polar_map: center must have 2 values (x, y), got shape (3,)",
+        lambda x: imgops.polar_map((4, 3), (1.0, 2.0, 3.0), 4.0),
+    ),
+)
+
+SPECS = (FLOW_MAP, ELASTIC_MAP, GRID_DISTORTION_MAP, OPTICAL_DISTORTION_MAP, THIN_PLATE_SPLINE_MAP, POLAR_MAP)

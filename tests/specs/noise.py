@@ -1,0 +1,255 @@
+"""The noise operators: NumPy's formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array
+from tests.specs._maker import Maker
+from tests.specs._spec import (
+    LEVEL,
+    Benchmark,
+    ErrorInput,
+    OpSpec,
+    Plain,
+    Sample,
+    Tolerance,
+    Tolerances,
+    number,
+)
+
+_UNIT, _NORMAL = plain.rand(3, 5, 6), plain.rand(3, 5, 6, low=-1, high=1)
+_EVEN = plain.rand(3, 5, 6, low=0, high=1)
+_CLOSE: Tolerances = {
+    torch.float16: Tolerance(1e-3),
+    torch.bfloat16: Tolerance(8e-3),
+    torch.float32: Tolerance(1e-6),
+    torch.float64: Tolerance(1e-12),
+}
+
+
+def _parts(image: Array, noise: Array, *numbers: float) -> tuple[Any, ...]:
+    """In float64, or for uint8 and float32 in float32, as they are computed; and what white is."""
+    exact = np.float64 if image.dtype == np.float64 else np.float32
+    top = 255 if image.dtype == np.uint8 else 1
+    return image.astype(exact), noise.astype(exact), *map(exact, numbers), exact(top)
+
+
+def _finished(out: Array, image: Array) -> Array:
+    if image.dtype == np.uint8:
+        return np.clip(np.rint(out), 0, 255).astype(np.uint8)
+    return np.clip(out, 0, 1)
+
+
+def salt_reference(image: Array, noise: Array, amount: float, salt: float) -> Array:
+    x, n, a, s, top = _parts(image, noise, amount, salt)
+    return np.where(n < a * (1 - s), 0, np.where(n >= 1 - a * s, top, x)).astype(image.dtype)
+
+
+def shot_reference(image: Array, noise: Array, amount: float) -> Array:
+    x, n, a, top = _parts(image, noise, amount)
+    return _finished(x + np.sqrt(a * x * top) * n, image)
+
+
+def multiplied_reference(image: Array, noise: Array, amount: float) -> Array:
+    x, n, a, _ = _parts(image, noise, amount)
+    return _finished(x * (1 + a * n), image)
+
+
+def iso_reference(image: Array, noise: Array, shift: float, intensity: float) -> Array:
+    """Hue and lightness by OpenCV, in float32."""
+    x, n, _, _, top = _parts(image, noise, shift, intensity)
+    hls = cv2.cvtColor(
+        np.ascontiguousarray((x / top).transpose(1, 2, 0).astype(np.float32)), cv2.COLOR_RGB2HLS
+    )
+    hls[..., 0] += 360 * shift * intensity * n[0]
+    hls[..., 1] += intensity * n[1] * (1 - hls[..., 1])
+    out = cv2.cvtColor(hls, cv2.COLOR_HLS2RGB).transpose(2, 0, 1)
+    return _finished(out * top, image)
+
+
+def _image(m: Maker, channels: int = 3) -> Tensor:
+    return m.image(channels, 6, 7, 0.05, 0.95)
+
+
+def _noise(m: Maker, channels: int = 3, low: float = -1, high: float = 1) -> Tensor:
+    """Of the image's dtype where that is floating."""
+    dtype = m.dtype if m.dtype.is_floating_point else torch.float32
+    return replace(m, dtype=dtype).image(channels, 6, 7, low, high)
+
+
+def _errors(
+    name: str, call: Callable[[Tensor, Tensor], Tensor], *, channels: str = "1 or 3", bad: int = 2
+) -> tuple[ErrorInput, ...]:
+    return (
+        ErrorInput(
+            TypeError,
+            f"{name}: noise must be floating point, got torch.int64",
+            lambda x: call(x, x.long()),
+        ),
+        ErrorInput(
+            ValueError,
+            f"{name}: noise must have {channels} channels, got {bad}",
+            lambda x: call(x, torch.cat([x, x], 1)[:, :bad]),
+        ),
+        ErrorInput(
+            ValueError,
+            f"{name}: noise must have the leading dimensions of image (2,), got ()",
+            lambda x: call(x, x[0]),
+        ),
+    )
+
+
+def _calls(
+    ours: Callable[[Tensor, Tensor], Tensor], theirs: Callable[[Array, Array], Array]
+) -> Callable[[Any], bench.Calls]:
+    """NumPy's formula on the same numbers."""
+
+    def calls(case: Any) -> bench.Calls:
+        x = case.image()
+        noise = torch.empty_like(x, dtype=torch.float32).uniform_(0, 1)
+        arrays, numbers = case.arrays(x), case.arrays(noise)
+        return (
+            lambda: ours(x, noise),
+            lambda: [theirs(a, n) for a, n in zip(arrays, numbers, strict=True)],
+            None,
+            None,
+        )
+
+    return calls
+
+
+def _spec(name: str, samples: tuple[Sample, ...], **facts: Any) -> OpSpec:
+    facts = {
+        "tolerance": _CLOSE,
+        "difference": "uint8 0; floats 1e-6",
+        "reference_name": "NumPy's formula",
+        **facts,
+    }
+    return OpSpec(
+        name,
+        samples=samples,
+        decomposed={},
+        decomposed_difference="0",
+        section="Noise",
+        border="none",
+        **facts,
+    )
+
+
+SALT_AND_PEPPER = _spec(
+    "salt_and_pepper",
+    (
+        Sample("rgb", lambda m: (_image(m), _noise(m, 3, 0, 1), 0.4, 0.3), gradcheck=False),
+        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5), gradcheck=False),
+        Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9)), gradcheck=False),
+    ),
+    errors=_errors("salt_and_pepper", lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
+    reference=salt_reference,
+    tolerance={},
+    difference="0",
+    plain=Plain(
+        lambda x: imgops.salt_and_pepper(x, _EVEN.expand(x.shape), 0.4),
+        lambda x: torch.where(_EVEN < 0.2, 0.0, torch.where(_EVEN >= 0.8, 1.0, x)),
+        (_UNIT,),
+    ),
+    formula=r"y = 0\ \text{where}\ n < a(1-s),\quad 1\ \text{where}\ n \ge 1 - a s,\quad x\ \text{elsewhere}",
+    benchmarks=(
+        Benchmark(
+            "salt and pepper",
+            "NumPy",
+            _calls(
+                lambda x, n: imgops.salt_and_pepper(x, n, 0.1),
+                lambda a, n: np.where(n < 0.05, 0, np.where(n >= 0.95, 255, a)).astype(a.dtype),
+            ),
+        ),
+    ),
+)
+SHOT_NOISE = _spec(
+    "shot_noise",
+    (
+        Sample("rgb", lambda m: (_image(m), _noise(m), 0.01)),
+        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1), 0.0)),
+        Sample("each", lambda m: (_image(m), _noise(m), m.per_sample(0.02, 0.3))),
+    ),
+    errors=_errors("shot_noise", lambda x, n: imgops.shot_noise(x, n, 0.1)),
+    of_number=lambda x, v: imgops.shot_noise(x, x, v),
+    reference=shot_reference,
+    plain=Plain(
+        lambda x, n, a: imgops.shot_noise(x, n, a),
+        lambda x, n, a: (x + (a * x).sqrt() * n).clamp(0, 1),
+        (_UNIT, _NORMAL, number(0.02)),
+    ),
+    formula=r"y = x + \sqrt{a\,x}\; n",
+    benchmarks=(
+        Benchmark(
+            "shot noise",
+            "NumPy",
+            _calls(
+                lambda x, n: imgops.shot_noise(x, n, 0.01),
+                lambda a, n: np.clip(a + np.sqrt(a * np.float32(0.01)) * n, 0, 255).astype(a.dtype),
+            ),
+        ),
+    ),
+)
+MULTIPLICATIVE_NOISE = _spec(
+    "multiplicative_noise",
+    (
+        Sample("rgb", lambda m: (_image(m), _noise(m), 0.2)),
+        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1), 1.3)),
+        Sample("each", lambda m: (_image(m), _noise(m), m.per_sample(0.1, -0.4))),
+    ),
+    errors=_errors("multiplicative_noise", lambda x, n: imgops.multiplicative_noise(x, n, 0.1)),
+    of_number=lambda x, v: imgops.multiplicative_noise(x, x, v),
+    reference=multiplied_reference,
+    plain=Plain(
+        lambda x, n, a: imgops.multiplicative_noise(x, n, a),
+        lambda x, n, a: (x * (1 + a * n)).clamp(0, 1),
+        (_UNIT, _NORMAL, number(0.2)),
+    ),
+    formula=r"y = x\,(1 + a\,n)",
+    benchmarks=(
+        Benchmark(
+            "multiplicative noise",
+            "NumPy",
+            _calls(
+                lambda x, n: imgops.multiplicative_noise(x, n, 0.1),
+                lambda a, n: np.clip(a * (1 + np.float32(0.1) * n), 0, 255).astype(a.dtype),
+            ),
+        ),
+    ),
+)
+ISO_NOISE = _spec(
+    "iso_noise",
+    (
+        Sample("rgb", lambda m: (_image(m), _noise(m, 2), 0.03, 0.4)),
+        Sample("each", lambda m: (_image(m), _noise(m, 2), m.per_sample(0.1, -0.2), m.per_sample(0.3, 0.1))),
+    ),
+    errors=(
+        *_errors("iso_noise", lambda x, n: imgops.iso_noise(x, n), channels="2", bad=1),
+        ErrorInput(
+            ValueError,
+            "iso_noise: image must have 3 channels, got 1",
+            lambda x: imgops.iso_noise(x[:, :1], x[:, :2]),
+        ),
+    ),
+    of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 0.01 * v),
+    reference=iso_reference,
+    tolerance={**LEVEL, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)},
+    smooth_on_gray=False,
+    reference_name="`cv2.cvtColor` and NumPy's formula",
+    difference="1 level; floats 1e-5",
+    formula=r"h' = h + 360\,c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",
+)
+
+SPECS = (SALT_AND_PEPPER, SHOT_NOISE, MULTIPLICATIVE_NOISE, ISO_NOISE)
