@@ -19,7 +19,7 @@ def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) 
 
 def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
     x, top = image.to(working(image)), _top(image)
-    variance = parameter(amount, image) * x * top
+    variance = (parameter(amount, image) * x * top).clamp(min=0)
     # A root has no derivative at 0, where there is no noise.
     there = variance > 0
     deviation = torch.where(there, torch.where(there, variance, 1).sqrt(), 0)

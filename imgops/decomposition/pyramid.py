@@ -31,7 +31,8 @@ def pyr_up_adjoint(image: Tensor) -> Tensor:
 
 
 def _down(x: Tensor, dim: int) -> Tensor:
-    return correlated_along(x, _BINOMIAL, dim, "reflect")[(..., slice(None, None, 2), *_rest(dim))]
+    smooth = correlated_along(x, _BINOMIAL, dim, "reflect")
+    return smooth[..., ::2] if dim == -1 else smooth[..., ::2, :]
 
 
 def _up(x: Tensor, dim: int) -> Tensor:
@@ -40,10 +41,6 @@ def _up(x: Tensor, dim: int) -> Tensor:
     before = x.index_select(dim, folded("reflect", at - 1, size))
     after = x.index_select(dim, folded("edge", at + 1, size))
     return torch.stack([before + 6 * x + after, 4 * (x + after)], x.ndim + dim + 1).flatten(dim - 1, dim)
-
-
-def _rest(dim: int) -> tuple[slice, ...]:
-    return (slice(None),) * (-1 - dim)
 
 
 def _scaled(total: Tensor, scale: int, image: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ refused in the same words, before anything is copied; one on the device is never
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -45,35 +45,43 @@ def finite_bits(bits: Tensor) -> None:
                 _check.fail(ValueError, "posterize", "bits must be finite", value)
 
 
+def _numbers_of(value: Tensor) -> Sequence[float]:
+    return (value.item(),) if value.ndim == 0 else value.detach().flatten().tolist()
+
+
 def no_nan(op: str, name: str, value: Tensor) -> None:
-    for number in value.detach().reshape(-1).tolist():
+    for number in _numbers_of(value):
         if math.isnan(number):
             _check.fail(ValueError, op, f"{name} must be a number", number)
 
 
 def not_negative(op: str, name: str, value: Tensor) -> None:
-    for number in value.detach().reshape(-1).tolist():
+    for number in _numbers_of(value):
         if not number >= 0:
             _check.fail(ValueError, op, f"{name} must not be negative", number)
 
 
 def positive(op: str, name: str, value: Tensor) -> None:
-    for number in value.detach().reshape(-1).tolist():
+    for number in _numbers_of(value):
         if not number > 0:
             _check.fail(ValueError, op, f"{name} must be positive", number)
 
 
 def share(op: str, name: str, value: Tensor) -> None:
-    for number in value.detach().reshape(-1).tolist():
+    for number in _numbers_of(value):
         if not 0 < number <= 1:
             _check.fail(ValueError, op, f"{name} must be in (0, 1]", number)
 
 
 def element(op: str, kernel: Tensor) -> None:
     """A structuring element has pixels."""
-    for one in (kernel != 0).reshape(-1, kernel.shape[-2] * kernel.shape[-1]).any(-1).tolist():
-        if not one:
-            _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")
+    array = kernel.detach().numpy()
+    if array.ndim == 2:
+        empty = not array.any()
+    else:
+        empty = not array.any((-2, -1)).all()
+    if empty:
+        _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")
 
 
 def regions(op: str, box: Tensor, height: int, width: int) -> list[Any]:

@@ -160,13 +160,17 @@ def optical_distortion_map(
         return meshed(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
     if _check.violates(count == 1) and _check.violates(count == 5):
         _check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", _check.number(count))
-    k1, k2, p1, p2, k3 = (v[..., None, None] for v in (values.expand(*values.shape[:-1], 5).unbind(-1)))
-    if count == 1:
-        p1 = p2 = k3 = torch.zeros_like(k1)
-    x, y = pixel_grid(height, width, values).unbind(-3)
-    x, y = (x - (width - 1) / 2) / width, (y - (height - 1) / 2) / height
+    k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
+    # Rows and columns for themselves as long as possible: a map has many pixels.
+    x = (torch.arange(width, dtype=torch.float64, device=values.device) - (width - 1) / 2) / width
+    y = (torch.arange(height, dtype=torch.float64, device=values.device)[:, None] - (height - 1) / 2) / height
     r = x * x + y * y
-    radial = 1 + ((k3 * r + k2) * r + k1) * r
+    if count == 1:
+        radial = (k1 * r + k1) * r + 1
+        return meshed(
+            radial * (x * width) + width / 2, radial * (y * height) + height / 2, height, width, dtype
+        )
+    radial = ((k3 * r + k2) * r + k1) * r + 1
     bent_x = x * radial + 2 * p1 * x * y + p2 * (r + 2 * x * x)
     bent_y = y * radial + p1 * (r + 2 * y * y) + 2 * p2 * x * y
     return meshed(bent_x * width + width / 2, bent_y * height + height / 2, height, width, dtype)

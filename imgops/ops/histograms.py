@@ -95,7 +95,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
         light = _clahe(light, limit, across, down)
     else:
         light = 100 * _clahe(light / 100, limit, across, down)
-    return cvt_color(torch.cat([light, lab[..., 1:, :, :]], -3), "lab2rgb")
+    return cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb")
 
 
 def match_histograms(image: Tensor, reference: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ def flow_map(flow: Tensor) -> Tensor:
     tensor([[1., 2., 3.]])
     """
     displacement("flow_map", "flow", flow)
-    return flow + pixel_grid(*flow.shape[-2:], flow)
+    return flow + pixel_grid(flow.shape[-2], flow.shape[-1], flow)
 
 
 def elastic_map(
@@ -106,7 +106,7 @@ def elastic_map(
     )
     both = deviation[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
-    return smooth * _like(strength, noise) + pixel_grid(*noise.shape[-2:], noise)
+    return smooth * _like(strength, noise) + pixel_grid(noise.shape[-2], noise.shape[-1], noise)
 
 
 def _like(value: Tensor, image: Tensor) -> Tensor:

@@ -194,7 +194,8 @@ def morphology(
         return _hit_or_miss(image, element, border)
     if op in ("open", "tophat"):
         opened = _dilate(_erode(image, element, border), element, border)
-        return opened if op == "open" else image - opened
+        # The strides of a sum are those of its first term; bytes wrap around twice.
+        return opened if op == "open" else opened.neg() + image
     if op in ("close", "blackhat"):
         closed = _erode(_dilate(image, element, border), element, border)
         return closed if op == "close" else closed - image

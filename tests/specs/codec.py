@@ -185,7 +185,8 @@ def jpeg_reference(image: Array, quality: float) -> Array:
 def _file_calls(name: str) -> Any:
     def calls(case: Any) -> bench.Calls:
         x = case.image()
-        frame, ours = photo_pil(x), getattr(imgops, name)
+        ours = getattr(imgops, name)
+        frame = photo_pil(x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8))
 
         def raw() -> Any:
             file = io.BytesIO()

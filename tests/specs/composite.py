@@ -42,7 +42,7 @@ def _over(x: Tensor, y: Tensor) -> Tensor:
 def _alpha_calls(case: Any) -> bench.Calls:
     x = torch.cat([case.image()[..., :3, :, :], case.image(case.size, 1)[..., :1, :, :]], -3)
     x = x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8)
-    x = x.movedim(-3, -1).contiguous().movedim(-1, -3) if case.format == "interleaved" else x.contiguous()
+    x = x.movedim(-3, -1).contiguous().movedim(-1, -3) if case.layout == "interleaved" else x.contiguous()
     y = x.flip(-1).clone(memory_format=torch.preserve_format)
     four = [v.reshape(-1, *v.shape[-3:]) for v in (x, y)]
     pairs = [[Image.fromarray(i.permute(1, 2, 0).contiguous().numpy()) for i in v] for v in four]

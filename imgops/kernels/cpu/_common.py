@@ -33,10 +33,12 @@ def number_per_image(value: Tensor, image: Tensor) -> list[float]:
 def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     """A parameter of ``core`` dimensions for each image of the batch; one where all share it."""
     value = value.detach()
-    lead = value.shape[: value.ndim - core]
-    if lead.numel() != 1:
-        value = value.expand(*image.shape[:-3], *value.shape[value.ndim - core :])
-    return value.reshape(-1, *value.shape[value.ndim - core :]).contiguous().numpy()
+    if value.ndim == core:
+        return value.contiguous().numpy()[None]
+    own = value.shape[value.ndim - core :]
+    if value.shape[: value.ndim - core].numel() != 1:
+        value = value.expand(*image.shape[:-3], *own)
+    return value.reshape(-1, *own).contiguous().numpy()
 
 
 def run_decomposition(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Any) -> None:

@@ -32,8 +32,8 @@ INTERPOLATIONS = {
 
 _MOST_CHANNELS = 4
 
-#: ``work(frame, i)`` of the i-th image gives its result
-FrameWork = Callable[[np.ndarray, int], np.ndarray]
+#: ``work(frame, i, target)`` of the i-th image: into ``target``, or where that is None into a new array
+FrameWork = Callable[[np.ndarray, int, "np.ndarray | None"], np.ndarray]
 #: ``work(sources, targets, image, repeat)``: the planes or frames, and how many in turn belong to one image
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
 
@@ -88,7 +88,7 @@ def filtered(
 
 
 def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: FrameWork) -> bool:
-    """``work(frame, i)`` of the HWC frame of each image; False where its type is none of ``types``.
+    """``work(frame, i, target)`` of the HWC frame of each image; False where its type is none of ``types``.
 
     For functions that look at whole pixels. A planar image is merged and the result split, as the users of
     OpenCV do it.
@@ -113,15 +113,14 @@ def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
             frames = [np.ascontiguousarray(cv2.merge(list(planes))) for planes in grouped]
         if _layout.writes_interleaved(out):
             for i, (frame, target) in enumerate(zip(frames, _layout.frames(out), strict=True)):
-                np.copyto(target, work(frame, i).reshape(target.shape))
+                work(frame, i, target)
         else:
             targets = _layout.array(out).reshape(-1, *out.shape[-3:])
             for i, (frame, planes) in enumerate(zip(frames, targets, strict=True)):
-                made = work(frame, i)
                 if len(planes) == 1:
-                    np.copyto(planes[0], made.reshape(planes.shape[1:]))
+                    work(frame, i, planes[0])
                 else:
-                    cv2.split(made, list(planes))
+                    cv2.split(work(frame, i, None), list(planes))
     return True
 
 
@@ -129,7 +128,7 @@ def on_planes_with(
     out: Tensor,
     image: Tensor,
     types: Collection[torch.dtype],
-    work: Callable[..., None],
+    work: Callable[..., Any],
     *parameters: tuple[Tensor, int],
 ) -> bool:
     """``work(source, target, *parameters)`` of every plane or frame, with the parameters of its image.

@@ -15,7 +15,11 @@ from imgops.kernels.cpu._common import run_decomposition
 
 def cvt_color(out: Tensor, image: Tensor, code: str) -> None:
     flag = getattr(cv2, CODES[code])
-    if _opencv.on_frames(out, image, (torch.uint8, torch.float32), lambda a, _: cv2.cvtColor(a, flag)):
+
+    def convert(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+        return cv2.cvtColor(frame, flag, target)
+
+    if _opencv.on_frames(out, image, (torch.uint8, torch.float32), convert):
         return
     for i in np.ndindex(*image.shape[:-3]):  # vectors end elsewhere in a batch, and powers with them
         run_decomposition(out[i], formula.cvt_color, image[i], code)

@@ -20,9 +20,23 @@ def alpha_composite(out: Tensor, image: Tensor, over: Tensor) -> None:
         return
     if image.numel() == 0:
         return
+    image, over = in_format_of(image, out), in_format_of(over, out)
+    interleaved = _layout.writes_interleaved(out)
+    below, above, target = (_layout.array(x) for x in (image, over, out))
     for i in np.ndindex(*image.shape[:-3]):
-        pair = [Image.fromarray(x[i].detach().permute(1, 2, 0).contiguous().numpy()) for x in (image, over)]
-        out[i].copy_(torch.from_numpy(np.array(Image.alpha_composite(*pair))).permute(2, 0, 1))
+        pair = [_rgba(x[i], interleaved) for x in (below, above)]
+        made = np.asarray(Image.alpha_composite(*pair))
+        if interleaved:
+            np.copyto(target[i], made.transpose(2, 0, 1))
+        else:
+            cv2.split(made, list(target[i]))
+
+
+def _rgba(image: np.ndarray, interleaved: bool) -> Image.Image:
+    """Over the same memory where its channels lie side by side."""
+    _, height, width = image.shape
+    frame = image.transpose(1, 2, 0) if interleaved else cv2.merge(list(image))
+    return Image.frombuffer("RGBA", (width, height), frame, "raw", "RGBA", 0, 1)
 
 
 def add_weighted(

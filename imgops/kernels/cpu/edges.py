@@ -57,7 +57,7 @@ def _differentiate(
 def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> None:
     lows, highs = number_per_image(low, image), number_per_image(high, image)
 
-    def work(frame: np.ndarray, i: int) -> np.ndarray:
-        return cv2.Canny(frame, lows[i], highs[i], apertureSize=aperture, L2gradient=l2_gradient)
+    def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+        return cv2.Canny(frame, lows[i], highs[i], target, aperture, l2_gradient)
 
     _opencv.on_frames(out, image, (torch.uint8,), work)

@@ -42,10 +42,11 @@ def hit_or_miss(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None
 def _morph(out: Tensor, image: Tensor, kernel: Tensor, border: str, call: Callable[..., Any]) -> None:
     around = margins(*kernel.shape[-2:])
 
-    def work(source: np.ndarray, target: np.ndarray, element: np.ndarray) -> None:
+    def work(source: np.ndarray, target: np.ndarray, values: np.ndarray) -> None:
+        element = values if values.dtype == np.uint8 else np.not_equal(values, 0).view(np.uint8)
         _opencv.filtered(
             lambda a, b, flag: call(a, element, dst=b, borderType=flag), source, target, border, around
         )
 
     types = (torch.uint8, torch.float32, torch.float64)
-    _opencv.on_planes_with(out, image, types, work, (kernel.ne(0).to(torch.uint8), 2))
+    _opencv.on_planes_with(out, image, types, work, (kernel, 2))

@@ -1,24 +1,124 @@
-"""CPU kernels of the noise operators: ATen, which computes them as NumPy does."""
+"""CPU kernels of the noise operators: NumPy, step by step in the same memory; half precision by ATen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
 from torch import Tensor
 
+from imgops import _layout
 from imgops.decomposition import noise as formula
-from imgops.kernels.cpu._common import run_decomposition
+from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu._common import HALF, array_per_image, in_format_of, run_decomposition
 
 
 def salt_and_pepper(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> None:
-    run_decomposition(out, formula.salt_and_pepper, image, noise, amount, salt)
+    if image.dtype in HALF or noise.dtype in HALF:
+        run_decomposition(out, formula.salt_and_pepper, image, noise, amount, salt)
+        return
+    target, source, numbers = (_layout.array(x.detach()) for x in (out, image, noise))
+    exact = _exact(image)
+    numbers = numbers.astype(exact, copy=False)
+    share, white = _each(amount, image, exact), _each(salt, image, exact)
+    np.copyto(target, source)
+    np.copyto(target, 255 if image.dtype == torch.uint8 else 1, where=numbers >= 1 - share * white)
+    np.copyto(target, 0, where=numbers < share * (1 - white))
 
 
 def shot_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> None:
-    run_decomposition(out, formula.shot_noise, image, noise, amount)
+    def work(x: np.ndarray, numbers: np.ndarray, made: np.ndarray, share: Any, top: Any) -> None:
+        np.multiply(share, x, out=made)
+        if top != 1:
+            made *= top
+        np.maximum(made, 0, out=made)
+        np.sqrt(made, out=made)
+        made *= numbers
+        made += x
 
-
-def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> None:
-    run_decomposition(out, formula.iso_noise, image, noise, color_shift, intensity)
+    if not _computed(out, image, noise, amount, work):
+        run_decomposition(out, formula.shot_noise, image, noise, amount)
 
 
 def multiplicative_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> None:
-    run_decomposition(out, formula.multiplicative_noise, image, noise, amount)
+    def work(x: np.ndarray, numbers: np.ndarray, made: np.ndarray, share: Any, top: Any) -> None:
+        np.multiply(share, numbers, out=made)
+        made += 1
+        made *= x
+
+    if not _computed(out, image, noise, amount, work):
+        run_decomposition(out, formula.multiplicative_noise, image, noise, amount)
+
+
+def _computed(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
+    """``work(image, noise, made, amount, white)`` of each image in its precision, then clamped."""
+    if image.dtype in HALF or noise.dtype in HALF:
+        return False
+    source, target = _layout.array(in_format_of(image, out)), _layout.array(out)
+    numbers, exact = _layout.array(noise.detach()), _exact(image)
+    shares = np.broadcast_to(_each(amount, image, exact), (*image.shape[:-3], 1, 1, 1))
+    levels = image.dtype == torch.uint8
+    top = exact(255 if levels else 1)
+    for i in np.ndindex(*image.shape[:-3]):
+        own = np.broadcast_to(numbers[i], source[i].shape)
+        for block in _blocks(out):
+            x, values = (a[block].astype(exact, copy=False) for a in (source[i], own))
+            made = np.empty_like(x) if levels else target[i][block]
+            work(x, values, made, shares[i], top)
+            if levels:
+                np.rint(made, out=made)
+            np.clip(made, 0, top, out=made)
+            if levels:
+                np.copyto(target[i][block], made, casting="unsafe")
+    return True
+
+
+#: How many values are computed at a time: what stays in a cache.
+_BLOCK = 1 << 15
+
+
+def _blocks(image: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Some rows of one channel, or of all of them where they lie side by side."""
+    channels, height, width = image.shape[-3:]
+    each = channels if _layout.writes_interleaved(image) else 1
+    rows = max(_BLOCK // max(width * each, 1), 1)
+    for channel in range(0, channels, each):
+        for row in range(0, height, rows):
+            yield slice(channel, channel + each), slice(row, row + rows)
+
+
+def _exact(image: Tensor) -> Any:
+    return np.float64 if image.dtype == torch.float64 else np.float32
+
+
+def _each(value: Tensor, image: Tensor, exact: Any) -> np.ndarray:
+    """A parameter as it broadcasts over images."""
+    return value.detach().numpy().astype(exact)[..., None, None, None]
+
+
+def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> None:
+    shifts, strengths = (array_per_image(v.float(), image, 0) for v in (color_shift, intensity))
+    numbers = noise.detach().float().numpy().reshape(-1, *noise.shape[-3:])
+    levels = image.dtype == torch.uint8
+
+    def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+        of_hue, of_light = numbers[i]
+        strength = strengths[i % len(strengths)]
+        real = frame.astype(np.float32) / np.float32(255) if levels else frame
+        hue, light, share = cv2.split(cv2.cvtColor(real, cv2.COLOR_RGB2HLS))
+        hue += np.float32(360) * shifts[i % len(shifts)] * strength * of_hue
+        light += strength * of_light * (1 - light)
+        made = cv2.cvtColor(cv2.merge([hue, light, share]), cv2.COLOR_HLS2RGB)
+        if levels:
+            made *= 255
+            np.rint(made, out=made)
+        made = np.clip(made, 0, 255 if levels else 1).astype(frame.dtype, copy=False)
+        if target is not None:
+            np.copyto(target, made)
+        return made
+
+    if not _opencv.on_frames(out, image, (torch.uint8, torch.float32), work):
+        run_decomposition(out, formula.iso_noise, image, noise, color_shift, intensity)

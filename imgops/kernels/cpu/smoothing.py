@@ -34,8 +34,8 @@ def bilateral_filter(
     colors, spaces = number_per_image(sigma_color, image), number_per_image(sigma_space, image)
     reach = formula.reach(diameter)
 
-    def work(frame: np.ndarray, i: int) -> np.ndarray:
-        made = np.empty_like(frame)
+    def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+        made = np.empty_like(frame) if target is None else target
         _opencv.filtered(
             lambda a, b, flag: cv2.bilateralFilter(a, diameter, colors[i], spaces[i], b, flag),
             frame,
