@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor
 from tests.specs import SPECS
 from tests.specs._spec import Benchmark
 
-COLUMNS = ("imgops", "raw", "torchvision", "kornia")
+COLUMNS = ("imgops", "raw", "torchvision", "kornia", "scikit-image")
 BENCHMARKS: dict[str, Benchmark] = {b.name: b for spec in SPECS.values() for b in spec.benchmarks}
 #: Timed in every size and batch; the others on one image of 512 x 512.
 EVERY_SIZE = [name for name, b in BENCHMARKS.items() if b.every_size]
@@ -68,4 +69,5 @@ class Case:
 
     def columns(self) -> dict[str, Callable[[], Any] | None]:
         """A call without arguments for each column; None where the peer has no such operator."""
-        return dict(zip(COLUMNS, BENCHMARKS[self.operator].calls(self), strict=True))
+        calls = BENCHMARKS[self.operator].calls(self)
+        return dict(zip_longest(COLUMNS, calls))

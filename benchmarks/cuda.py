@@ -202,6 +202,28 @@ def _blur(x: Tensor) -> Calls:
     return found | ({"kornia": kornia} if kornia else {})
 
 
+def _beside_kornia(
+    ours: Callable[[Tensor], Any], theirs: Callable[[Any, Tensor], Any]
+) -> Callable[[Tensor], Calls]:
+    def calls(x: Tensor) -> Calls:
+        kornia = _kornia(theirs)
+        return {"imgops": ours} | ({"kornia": kornia} if kornia else {})
+
+    return calls
+
+
+def _levels(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8)
+
+
+_ERODE = _beside_kornia(
+    lambda x: imgops.erode(x, 5),
+    lambda k, x: k.morphology.erosion(x, torch.ones(5, 5, device=x.device), engine="convolution"),
+)
+_HSV = _beside_kornia(lambda x: imgops.cvt_color(x, "rgb2hsv"), lambda k, x: k.color.rgb_to_hsv(x))
+_CLAHE = _beside_kornia(lambda x: imgops.clahe(x, 2.0), lambda k, x: k.enhance.equalize_clahe(x, 2.0))
+_CANNY = _beside_kornia(lambda x: imgops.canny(_levels(x), 60, 120), lambda k, x: k.filters.canny(x)[1])
+
 ROWS = (
     Row("crop", 0.8, _crop, 9 / 16),
     Row("pad reflect", 0.8, _pad),
@@ -218,6 +240,10 @@ ROWS = (
     Row("affine nearest, each", 0.5, _affine("nearest")),
     Row("affine bilinear, each", 0.5, _affine("bilinear")),
     Row("gaussian blur, each", 0.0, _blur),
+    Row("erode 5 x 5", 0.0, _ERODE, differentiable=False),
+    Row("rgb2hsv", 0.0, _HSV, differentiable=False),
+    Row("clahe", 0.0, _CLAHE, differentiable=False),
+    Row("canny", 0.0, _CANNY, differentiable=False),
 )
 
 

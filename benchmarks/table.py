@@ -20,7 +20,7 @@ from benchmarks.cases import BENCHMARKS, COLUMNS, Case
 #: A ratio below this is a loss; nearer to 1 the noise of a shared machine decides.
 EVEN = 0.95
 
-_PACKAGES = ("imgops", "torch", "torchvision", "pillow", "opencv-python", "numpy", "kornia")
+_PACKAGES = ("imgops", "torch", "torchvision", "pillow", "opencv-python", "numpy", "kornia", "scikit-image")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,15 @@ KNOWN = {
     ): "leaves values beyond 1 as they are; ours are clamped to [0, 1], one more pass",
     ("matrix", "raw", True): "an HWC frame; planes are merged and split around it",
     ("matrix", "raw", False): "an HWC frame; planes go through another pass",
+    **{
+        (name, "raw", uint8): "an HWC frame; planes are merged and split around it"
+        for name in ("rgb2hsv", "rgb2lab", "hls2rgb", "canny", "bilateral")
+        for uint8 in (True, False)
+    },
+    ("clahe of RGB", "raw", True): "three operators, and L taken out of LAB and put back",
+    ("unsharp", "raw", True): "PIL's image is made of the tensor in the call",
+    ("alpha", "raw", True): "PIL's images are made of the tensors in the call",
+    ("optical_distortion_map", "raw", True): "PyTorch's own operators, with a gradient; a graph fuses them",
     ("blur", "raw", False): "arrays that are reused; OpenCV works plane by plane either way",
 }
 
@@ -180,14 +189,14 @@ def write(rows: list[Row], path: Path) -> str:
 
 def _header() -> list[str]:
     return [
-        "| dtype | layout | size | batch | imgops, us | raw | torchvision | kornia | where imgops loses, why |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| dtype | layout | size | batch | imgops, us | raw | torchvision | kornia | scikit-image | where imgops loses, why |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
 
 
 def _line(row: Row, reason: str) -> str:
     case, cells = row.case, []
-    for peer in ("raw", "torchvision", "kornia"):
+    for peer in COLUMNS[1:]:
         ratio = row.ratio(peer)
         text = "–" if ratio is None else f"{ratio:.2f}"
         cells.append(f"**{text}**" if ratio is not None and ratio < EVEN else text)

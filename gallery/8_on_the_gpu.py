@@ -81,7 +81,7 @@ for ax in axes:
 # %%
 # A box, an order and a matrix for each image
 # -------------------------------------------
-# Parameters may be on the CPU: they travel in one copy, which nobody waits for. Or on the device: then they are never
+# Parameters may be on the CPU: they go over in one asynchronous copy. Or on the device: then they are never
 # read by the host, and a CUDA graph can be captured. One kernel serves all the images of the batch.
 
 batch = image.expand(4, -1, -1, -1)

@@ -240,6 +240,14 @@ def test_what_goes_through_the_host() -> None:
     assert sampled == {name for name, row in of_transforms.items() if not route.stays_on_device(row)}
 
 
+def test_what_has_no_gradient_says_why() -> None:
+    """And refuses: a test in test_user_operator.py shows it for images that could have one."""
+    refusing = {name for name, row in operators().items() if row.no_gradient}
+    assert refusing == {
+        *("canny", "adaptive_threshold", "hit_or_miss", "distance_transform", "component_labels")
+    }
+
+
 def test_a_name_is_registered_once() -> None:
     def _crop(image: torch.Tensor) -> torch.Tensor: ...
 

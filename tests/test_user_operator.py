@@ -323,3 +323,45 @@ def test_randomness_under_vmap() -> None:
     torch.manual_seed(3)
     assert bits_equal(first[0], noise(x[0])) and bits_equal(noise(x[0]), noise(x[0])) is False
     assert torch.Tag.nondeterministic_seeded in torch.ops.usertest.noise.default.tags
+
+
+# An operator without a useful gradient: it says so, and refuses to be recorded.
+
+
+def binary_fake(image: Tensor) -> Tensor:
+    return torch.empty_like(image)
+
+
+def binary_kernel(out: Tensor, image: Tensor) -> None:
+    out.copy_(image > 0.5)
+
+
+@imgops.operator(
+    "usertest::binary",
+    kernel=binary_kernel,
+    fake=binary_fake,
+    decomposition=lambda image: (image > 0.5).to(image.dtype),
+    no_gradient="a pixel is 0 or 1",
+)
+def binary(image: Tensor) -> Tensor: ...
+
+
+def test_no_gradient_refuses_in_every_mode() -> None:
+    x = torch.tensor([0.2, 0.7])
+    assert binary(x).tolist() == [0, 1]
+    leaf, message = (
+        x.clone().requires_grad_(),
+        r"binary: no argument must require a gradient.*a pixel is 0 or 1",
+    )
+    with torch.no_grad():
+        assert binary(leaf).tolist() == [0, 1]
+    calls = (
+        lambda: binary(leaf),
+        lambda: torch.func.grad(lambda x: binary(x).sum())(x),
+        lambda: torch.func.jvp(binary, (x,), (x,)),
+    )
+    for call in calls:
+        with pytest.raises(NotImplementedError, match=message):
+            call()
+    with pytest.raises(Exception, match=message):
+        torch.compile(binary, fullgraph=True, backend="aot_eager")(leaf)

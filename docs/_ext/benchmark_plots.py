@@ -79,7 +79,15 @@ def _operators(axes: Axes, results: Path) -> None:
     for heading, cells in table:
         if heading not in names or cells[0] not in markers or len(cells) != len(head):
             continue
-        for peer, color in (("raw", "#8b949e"), ("torchvision", PEERS[0]), ("kornia", PEERS[1])):
+        peers = (
+            ("raw", "#8b949e"),
+            ("torchvision", PEERS[0]),
+            ("kornia", PEERS[1]),
+            ("scikit-image", PEERS[2]),
+        )
+        for peer, color in peers:
+            if peer not in head:
+                continue
             ratio = number(cells[head.index(peer)])
             if ratio is None:
                 continue

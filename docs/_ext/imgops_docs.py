@@ -34,19 +34,8 @@ SOURCES = [str(p) for p in (*Path(__file__).parent.glob("*.py"), ROOT / "README.
 
 #: The sections of the API: those of the specs, and what is no operator.
 SECTIONS = (
-    *(
-        "Movement",
-        "Resizing",
-        "Warps",
-        "Maps",
-        "Color",
-        "Levels",
-        "Histograms",
-        "Filters",
-        "Edges",
-        "Morphology",
-    ),
-    *("Regions", "Noise", "Mixing", "Into existing memory", "Files"),
+    *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms"),
+    *("Filters", "Edges", "Morphology", "Regions", "Noise", "Mixing", "Into existing memory", "Files"),
 )
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
@@ -104,14 +93,13 @@ class Facts(Parsed):
         spec = SPECS.get(name)
         if spec is None:
             return []
-        facts = [("Reference", "PyTorch's own operators"), ("Tolerance", "0"), ("dtypes", "all")]
-        gradient, batching = "PyTorch's own", "yes"
+        facts = [
+            ("Reference", _double(spec.reference_name) or "PyTorch's own operators"),
+            ("Tolerance", spec.difference),
+            ("dtypes", spec.dtype_names),
+        ]
+        gradient, batching = "that of the operators that it is made of", "yes"
         if spec.is_operator:
-            facts = [
-                ("Reference", _double(spec.reference_name)),
-                ("Tolerance", spec.difference),
-                ("dtypes", spec.dtype_names),
-            ]
             gradient = _double(operator_table.gradient(spec))
             batching = "yes" if spec.row.vmap else "none"
         facts += [
@@ -131,6 +119,7 @@ def _box(facts: list[tuple[str, str]], *above: str) -> list[str]:
 _GRADIENTS = {
     "straight through": "that of the identity, for the true one is 0 almost everywhere",
     "derived": "of the formula, derived; inside an operator (beyond the first order reverse mode only)",
+    "none": "none: asking for one raises ``NotImplementedError``",
     "–": "none: the data are files",
 }
 

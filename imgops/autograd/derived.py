@@ -132,7 +132,7 @@ class Derived:
     def _recorded(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
         """The decomposition of leaves of its own, for a kernel."""
         leaves = [inputs[i].detach().requires_grad_() for i in wanted]
-        device = inputs[0].device  # to which a parameter goes without anybody waiting for it
+        device = inputs[0].device  # to which a parameter is copied asynchronously
         plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]
         return self.decomposition(*_replaced(plain, wanted, leaves)), leaves
 

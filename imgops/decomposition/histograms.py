@@ -90,9 +90,9 @@ def _between(size: Any, extended: Any, tiles: int, like: Tensor) -> tuple[Tensor
 
 def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     wide = torch.float64
-    source, wanted = image.flatten(-2).to(wide), reference.flatten(-2).to(wide).sort(-1).values
-    ordered = source.detach().sort(-1).values
-    share = torch.searchsorted(ordered, source.detach(), right=True).to(wide) / source.shape[-1]
+    source, wanted = image.flatten(-2).to(wide), reference.flatten(-2).to(wide).sort(-1).values.contiguous()
+    values = source.detach().contiguous()
+    share = torch.searchsorted(values.sort(-1).values, values, right=True).to(wide) / source.shape[-1]
     known = wanted.detach()
     shares = torch.searchsorted(known, known, right=True).to(wide) / wanted.shape[-1]
     after = torch.searchsorted(shares, share).clamp(max=wanted.shape[-1] - 1)

@@ -33,7 +33,10 @@ def _largest(image: Tensor, member: Tensor, border: str) -> Tensor:
     rows, columns = member.shape[-2:]
     height, width = image.shape[-2:]
     least = 0 if image.dtype == torch.uint8 else -torch.inf
-    wide = widened(image, margins(rows, columns), border, least)
+    # OpenCV's border is the least finite value, which half precision does not have.
+    finite = image.dtype in (torch.float32, torch.float64)
+    outside = torch.finfo(image.dtype).min if finite else least
+    wide = widened(image, margins(rows, columns), border, outside)
     member = member.to(image.device)[..., None, None, None]
     found = torch.full_like(image, least)
     for y in range(rows):

@@ -114,9 +114,9 @@ def add_weighted(
 
     Notes
     -----
-    Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped), float32 and float64. Half precision is
-    computed in float32 and rounded once. On a device within 1 level. The gradient, for both images and every
-    weight, is derived from the formula. Under autocast the dtype stays.
+    Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped) and float32, float64 within 1e-12. Half
+    precision is computed in float32 and rounded once. On a device within 1 level. The gradient, for both
+    images and every weight, is derived from the formula. Under autocast the dtype stays.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import morphology as cpu
 
 __all__ = ["dilate", "erode", "morphology"]
@@ -19,6 +20,7 @@ __all__ = ["dilate", "erode", "morphology"]
 @operator(
     "imgops::erode",
     kernel=cpu.erode,
+    cuda=cuda.kernel("morphology.erode"),
     fake=fake.erode,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -30,6 +32,7 @@ def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 @operator(
     "imgops::dilate",
     kernel=cpu.dilate,
+    cuda=cuda.kernel("morphology.dilate"),
     fake=fake.dilate,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -72,7 +75,7 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "co
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel`` is not made of real numbers.
+        If the dtype is neither uint8 nor floating point, or ``kernel`` is complex.
     ValueError
         If ``kernel`` is even, does not fit or has no pixels, or ``border`` is unknown.
 
@@ -109,7 +112,7 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "c
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel`` is not made of real numbers.
+        If the dtype is neither uint8 nor floating point, or ``kernel`` is complex.
     ValueError
         If ``kernel`` is even, does not fit or has no pixels, or ``border`` is unknown.
 
@@ -132,7 +135,7 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "c
 def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
     """A structuring element as a tensor."""
     if isinstance(kernel, Tensor):
-        return kernel
+        return kernel.to(torch.uint8) if kernel.dtype == torch.bool else kernel
     sides = (kernel, kernel) if isinstance(kernel, (int, torch.SymInt)) else kernel
     height, width = _check.integers(op, "kernel", sides, ("height", "width"))
     for side in (height, width):

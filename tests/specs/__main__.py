@@ -19,6 +19,8 @@ HEAD = (
 
 def gradient(spec: OpSpec) -> str:
     row = spec.row
+    if row.no_gradient:
+        return "none"
     if isinstance(row.autograd, Gradient):
         if spec.straight_through:
             return "straight through"

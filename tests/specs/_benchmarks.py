@@ -7,6 +7,7 @@ PIL's users have them. Every call ends with its output in memory of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import cv2
@@ -158,11 +159,12 @@ def filters(
     ours: Callable[[Tensor], Tensor],
     raw: Callable[[Any], Any],
     kornia: Callable[[Any, Tensor], Any] | None = None,
+    skimage: Callable[[Any], Any] | None = None,
     *,
     frames: bool = False,
     levels: bool = False,
 ) -> Callable[[Any], Calls]:
-    """imgops' call and OpenCV's of each array; ``kornia(module, image)`` gets the package.
+    """imgops' call and OpenCV's of each array; ``kornia(module, image)`` gets the package, ``skimage(array)`` an array.
 
     ``frames``: OpenCV needs whole pixels, so planes are merged, outside of the timed region. ``levels``: only uint8.
     """
@@ -179,12 +181,17 @@ def filters(
             import kornia as package
 
             theirs = of_floats(x, lambda y: kornia(package, y))
-        return lambda: ours(x), lambda: [raw(a) for a in arrays], None, theirs
+        scikit = None if skimage is None else lambda: [skimage(a) for a in arrays]
+        return lambda: ours(x), lambda: [raw(a) for a in arrays], None, theirs, scikit
 
     return calls
 
 
-def gray(ours: Callable[[Tensor], Any], raw: Callable[[Any], Any]) -> Callable[[Any], Calls]:
+def gray(
+    ours: Callable[[Tensor], Any],
+    raw: Callable[[Any], Any],
+    skimage: Callable[[Any], Any] | None = None,
+) -> Callable[[Any], Calls]:
     """Calls of one channel of uint8."""
 
     def calls(case: Any) -> Calls:
@@ -192,6 +199,22 @@ def gray(ours: Callable[[Tensor], Any], raw: Callable[[Any], Any]) -> Callable[[
         x = x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8)
         plane = x[..., :1, :, :].contiguous()
         arrays = list(plane.reshape(-1, *plane.shape[-2:]).numpy())
-        return lambda: ours(plane), lambda: [raw(a) for a in arrays], None, None
+        scikit = None if skimage is None else lambda: [skimage(a) for a in arrays]
+        return lambda: ours(plane), lambda: [raw(a) for a in arrays], None, None, scikit
 
     return calls
+
+
+def planes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of scikit-image for gray images, channel by channel."""
+    return lambda a: [function(p) for p in (a[None] if a.ndim == 2 else a.transpose(2, 0, 1))]
+
+
+def scikit(name: str, *args: Any, **options: Any) -> Callable[[Any], Any]:
+    """A function of scikit-image, ``module.function``, of an array; imported where it is called."""
+
+    def call(array: Any) -> Any:
+        module, _, function = name.rpartition(".")
+        return getattr(import_module(f"skimage.{module}"), function)(array, *args, **options)
+
+    return call

@@ -136,7 +136,10 @@ class Plain:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A row of the benchmark: ``calls(case)`` gives imgops' call, the raw library's, torchvision's and kornia's."""
+    """A row of the benchmark.
+
+    ``calls(case)`` gives imgops' call, the raw library's, torchvision's, kornia's and scikit-image's, as far as there are.
+    """
 
     name: str
     #: What the raw call is.

@@ -241,6 +241,7 @@ CVT_COLOR = OpSpec(
                 lambda x, c=code: imgops.cvt_color(x, c),
                 lambda a, c=code: cv2.cvtColor(a, getattr(cv2, CODES[c])),
                 lambda kornia, y, t=theirs: getattr(kornia.color, t)(y),
+                None if code == "hls2rgb" else bench.scikit(f"color.{code}"),
                 frames=True,
             ),
         )

@@ -54,12 +54,13 @@ def _correlated(x: Tensor, kernel: list[list[float]]) -> Tensor:
 
 
 def _calls(
-    ours: Callable[[Tensor], Tensor], raw: Callable[..., Any], theirs: str, **options: Any
+    ours: Callable[[Tensor], Tensor], raw: Callable[..., Any], theirs: str, scikit: str, **options: Any
 ) -> Callable[[Any], bench.Calls]:
     return bench.filters(
         ours,
         lambda a: raw(a, _DEPTHS[a.dtype]),
         lambda kornia, y: getattr(kornia.filters, theirs)(y, **options).flatten(1, -3)[:, :3],
+        bench.planes(bench.scikit(f"filters.{scikit}")),
     )
 
 
@@ -132,7 +133,12 @@ SOBEL = OpSpec(
         Benchmark(
             "sobel",
             "cv2.Sobel, 3 x 3",
-            _calls(lambda x: imgops.sobel(x, 1, 0), lambda a, d: cv2.Sobel(a, d, 1, 0), "spatial_gradient"),
+            _calls(
+                lambda x: imgops.sobel(x, 1, 0),
+                lambda a, d: cv2.Sobel(a, d, 1, 0),
+                "spatial_gradient",
+                "sobel_v",
+            ),
         ),
     ),
 )
@@ -172,7 +178,12 @@ SCHARR = OpSpec(
         Benchmark(
             "scharr",
             "cv2.Scharr",
-            _calls(lambda x: imgops.scharr(x, 1, 0), lambda a, d: cv2.Scharr(a, d, 1, 0), "spatial_gradient"),
+            _calls(
+                lambda x: imgops.scharr(x, 1, 0),
+                lambda a, d: cv2.Scharr(a, d, 1, 0),
+                "spatial_gradient",
+                "scharr_v",
+            ),
         ),
     ),
 )
@@ -217,6 +228,7 @@ LAPLACIAN = OpSpec(
                 lambda x: imgops.laplacian(x, 3),
                 lambda a, d: cv2.Laplacian(a, d, ksize=3),
                 "laplacian",
+                "laplace",
                 kernel_size=3,
             ),
         ),
@@ -295,6 +307,7 @@ CANNY = OpSpec(
                 lambda x: imgops.canny(x, 60, 120),
                 lambda a: cv2.Canny(a, 60, 120),
                 lambda kornia, y: kornia.filters.canny(y)[1],
+                lambda a: bench.scikit("feature.canny")(a[..., 0]),
                 frames=True,
                 levels=True,
             ),

@@ -103,6 +103,7 @@ def _calls(name: str, raw: Callable[..., Any]) -> Callable[[Any], bench.Calls]:
         opens if name == "morphology" else lambda x: getattr(imgops, name)(x, 5),
         lambda a: raw(a, np.ones((5, 5), np.uint8)),
         lambda kornia, y: getattr(kornia.morphology, theirs)(y, torch.ones(5, 5), engine="convolution"),
+        bench.planes(bench.scikit(f"morphology.{theirs}", np.ones((5, 5), np.uint8))),
     )
 
 

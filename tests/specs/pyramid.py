@@ -97,7 +97,12 @@ def _public(
                 name,
                 f"cv2.{raw.__name__}",
                 bench.filters(
-                    call, raw, lambda kornia, y: getattr(kornia.geometry.transform, name.replace("_", ""))(y)
+                    call,
+                    raw,
+                    lambda kornia, y: getattr(kornia.geometry.transform, name.replace("_", ""))(y),
+                    bench.planes(
+                        bench.scikit(f"transform.pyramid_{'reduce' if name == 'pyr_down' else 'expand'}")
+                    ),
                 ),
             ),
         ),

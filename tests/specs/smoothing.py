@@ -313,11 +313,13 @@ def _unsharp_calls(case: Any) -> bench.Calls:
     from kornia import filters
 
     x, mask = case.image(), ImageFilter.UnsharpMask(2, 150, 3)
+    arrays, scikit = case.arrays(x), bench.scikit("filters.unsharp_mask", 2, 1.5)
     return (
         lambda: imgops.unsharp_mask(x),
         case.by_pil(x, lambda p: p.filter(mask)),
         None,
         bench.of_floats(x, lambda y: filters.unsharp_mask(y, (13, 13), (2.0, 2.0))),
+        lambda: [scikit(a) for a in arrays],
     )
 
 

@@ -126,6 +126,7 @@ THRESHOLD = OpSpec(
             bench.gray(
                 lambda x: imgops.threshold(x, kind="otsu"),
                 lambda a: cv2.threshold(a, 0, 255, cv2.THRESH_OTSU)[1],
+                lambda a: a > bench.scikit("filters.threshold_otsu")(a),
             ),
         ),
     ),
@@ -201,6 +202,7 @@ ADAPTIVE_THRESHOLD = OpSpec(
             bench.gray(
                 lambda x: imgops.adaptive_threshold(x),
                 lambda a: cv2.adaptiveThreshold(a, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY, 11, 2),
+                lambda a: a > bench.scikit("filters.threshold_local", 11, "mean", 2)(a),
             ),
         ),
     ),

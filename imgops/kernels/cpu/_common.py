@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,11 @@ def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     return value.reshape(-1, *own).contiguous().numpy()
 
 
-def run_decomposition(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Any) -> None:
+def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
     """The decomposition as the kernel."""
     with _torch_private.default_dispatch_state(), torch.no_grad():
-        out.copy_(function(image.detach(), *parameters))
+        out.copy_(function(*detached(args)))
+
+
+def detached(args: Iterable[Any]) -> list[Any]:
+    return [a.detach() if isinstance(a, Tensor) else a for a in args]

@@ -17,8 +17,21 @@ def distance_transform(out: Tensor, image: Tensor, mask_size: int, distance: str
 
     def work(source: np.ndarray, target: np.ndarray) -> None:
         cv2.distanceTransform(source, flag, mask_size, dst=target)
+        if distance == "l2" and mask_size == 0:
+            _settle(target)
 
     _opencv.on_planes_with(out, _bytes(image), (torch.uint8,), _opencv.each_channel(work))
+
+
+#: Up to this distance its square is a whole number that single precision still tells from the next one.
+_SURE = 1000
+
+
+def _settle(distances: np.ndarray) -> None:
+    """The root of a whole number, rounded correctly: OpenCV's last bit depends on where its memory lies."""
+    sure = distances < _SURE
+    squares = np.rint(np.square(distances, dtype=np.float64, where=sure, out=np.zeros(distances.shape)))
+    np.copyto(distances, np.sqrt(squares), casting="same_kind", where=sure)
 
 
 def component_labels(out: Tensor, image: Tensor, connectivity: int) -> None:

@@ -1,4 +1,4 @@
-"""Parameters on their way to the device: one copy, from pinned memory, that nobody waits for."""
+"""Parameters on their way to the device: one asynchronous copy from pinned memory."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from imgops import _torch_private
 from imgops._rows import Contract, Function, Operator
 from imgops.kernels import _values
+from imgops.kernels.cpu._common import detached, run_decomposition
 from imgops.kernels.cuda import _parameters, host
 
 
@@ -49,13 +50,13 @@ def kernel_of(row: Operator) -> Function:
         inputs = args[1:] if row.contract is Contract.FUNCTIONAL else args
         if check is not None:
             check(*inputs)
-        chosen = _only.get()
-        if own is not None and first.is_cuda and not chosen:
+        restricted = _only.get()
+        if own is not None and first.is_cuda and not restricted:
             made = own(*args)
             if made is not NotImplemented:
                 return made
         kind = first.device.type, _image(inputs).dtype
-        if aten is not None and kind not in lacking and chosen != "host":
+        if aten is not None and kind not in lacking and restricted != "host":
             try:
                 return aten(*_parameters.on_device(first.device, args))
             except TypeError:  # how mps refuses float64
@@ -79,25 +80,16 @@ def _by_aten(row: Operator) -> Function | None:
     """The operator as ATen computes it; of one that mutates, the functional operators that its gradient has."""
     if row.contract is Contract.FUNCTIONAL and row.decomposition is not None:
         decomposition = row.decomposition
-
-        def fill(out: Tensor, *args: Any) -> None:
-            with _torch_private.default_dispatch_state(), torch.no_grad():
-                out.copy_(decomposition(*_detached(args)))
-
-        return fill
+        return lambda out, *args: run_decomposition(out, decomposition, *args)
     if row.contract.mutates and row.autograd is not None:
         recorded: Any = row.autograd
 
         def change(*args: Any) -> None:
             with _torch_private.default_dispatch_state(), torch.no_grad():
-                recorded(*_detached(args))
+                recorded(*detached(args))
 
         return change
     return None
-
-
-def _detached(args: Any) -> list[Any]:
-    return [a.detach() if isinstance(a, Tensor) else a for a in args]
 
 
 def _through_host(row: Operator) -> Function:

@@ -1,0 +1,80 @@
+"""CUDA kernels of erosion and dilation: an element for each image, in one pass over its members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from imgops.kernels.cuda._common import PIXELS, batch, folded, grid_of, offset, per_image, tile_of, written
+from imgops.kernels.cuda._launch import launch
+
+
+def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
+    return _extreme(out, image, kernel, border, largest=False)
+
+
+def dilate(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
+    return _extreme(out, image, kernel, border, largest=True)
+
+
+def _extreme(out: Tensor, image: Tensor, kernel: Tensor, border: str, largest: bool) -> Any:
+    if image.dtype not in PIXELS:
+        return NotImplemented
+    source, target = batch(image), written(out)
+    members, step = per_image(kernel, image, 2, torch.float32)
+    constants, programs = grid_of(target, 2048)
+    sizes = *target.shape, *target.stride(), *source.stride()
+    where = target, source, members, step, *kernel.shape[-2:]
+    launch(_extreme_kernel, programs, *where, *sizes, BORDER=border, LARGEST=largest, **constants)
+    return None
+
+
+@triton.jit
+def _extreme_kernel(
+    out, image, members, member_n, tall, wide, images, channels, height, width,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
+    BORDER: tl.constexpr, LARGEST: tl.constexpr,
+    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """With a constant border what lies outside is, as in OpenCV, the value that never wins."""
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    n, c, y, x, inside = tile_of(
+        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    )
+    if LEVELS:
+        found = tl.full((ROWS, COLUMNS), 0 if LARGEST else 255, tl.int32)
+        beyond = found
+    else:
+        found = tl.full((ROWS, COLUMNS), float("-inf") if LARGEST else float("inf"), tl.float32)
+        beyond = tl.full(
+            (ROWS, COLUMNS), -3.4028234663852886e38 if LARGEST else 3.4028234663852886e38, tl.float32
+        )
+    own = members + n * member_n
+    for i in range(tall):
+        at_y = y + (i - tall // 2)
+        row_there = inside
+        if BORDER == "constant":
+            row_there = inside & (at_y >= 0) & (at_y < height)
+        else:
+            at_y = folded(at_y, height, BORDER)
+        for j in range(wide):
+            at_x = x + (j - wide // 2)
+            there = row_there
+            if BORDER == "constant":
+                there = row_there & (at_x >= 0) & (at_x < width)
+            else:
+                at_x = folded(at_x, width, BORDER)
+            member = tl.load(own + (i * wide + j), mask=n < images, other=0) != 0
+            at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
+            pixel = tl.load(at, mask=there & member, other=0).to(found.dtype)
+            pixel = tl.where(there, pixel, beyond)
+            if LARGEST:
+                found = tl.where(member, tl.maximum(found, pixel), found)
+            else:
+                found = tl.where(member, tl.minimum(found, pixel), found)
+    at = out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
+    tl.store(at, found.to(out.dtype.element_ty), mask=inside)
