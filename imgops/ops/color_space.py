@@ -66,7 +66,7 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     >>> import torch, imgops
     >>> orange = torch.tensor([1.0, 0.5, 0.0]).reshape(3, 1, 1)
     >>> imgops.cvt_color(orange, "rgb2hsv").flatten()
-    tensor([30.,  1.,  1.])
+    tensor([30.0000,  1.0000,  1.0000])
     """
     _check.tensor("cvt_color", "image", image)
     return _cvt_color(image, code)

@@ -147,12 +147,12 @@ def _swaps(source: str, target: str) -> bool:
 _RANGES = {"hsv": (0.0, 1.0), "lab": (5, 60), "luv": (15, 60)}
 
 
-def _image(m: Maker, source: str) -> Tensor:
+def space_image(m: Maker, source: str) -> Tensor:
     low, high = _RANGES.get(source, (0.05, 0.95))
     return m.image(CHANNELS[source], 5, 6, low, high)
 
 
-def _tolerances(code: str) -> Tolerances:
+def tolerances(code: str) -> Tolerances:
     """Of ATen's arithmetic: OpenCV interpolates LAB and LUV from coarse tables, and rounds them in its own ways."""
     if code.endswith("2lab"):
         apart: float = 0.5
@@ -172,20 +172,42 @@ def _tolerances(code: str) -> Tolerances:
     return {**floats, torch.float64: Tolerance(1e-12), torch.uint8: levels}
 
 
+#: One of each kind; tests/test_color_space.py has every code.
+_KINDS = (
+    *(
+        "rgb2gray",
+        "rgb2hsv",
+        "bgr2hsv_full",
+        "rgb2hls",
+        "rgb2lab",
+        "bgr2luv",
+        "rgb2ycrcb",
+        "rgb2yuv",
+        "rgb2xyz",
+    ),
+    *(
+        "hsv2rgb",
+        "hls2bgr",
+        "lab2rgb",
+        "luv2rgb",
+        "ycrcb2rgb",
+        "xyz2rgb",
+        "rgb2bgr",
+        "gray2bgra",
+        "bgra2rgba",
+    ),
+)
+
+
 def _samples() -> tuple[Sample, ...]:
-    made = []
-    for code in CODES:
-        source, _, target = code.partition("2")
-        if (
-            "bgr" in code
-            and source not in ("hsv", "rgb", "bgr", "gray", "rgba", "bgra")
-            and "rgb" not in code
-        ):
-            continue  # one space from BGR is enough
-        if code.startswith("bgr2") and target not in ("rgb", "hls", "gray", "bgra", "rgba"):
-            continue
-        made.append(Sample(code, lambda m, c=code, s=source: (_image(m, s), c), decomposed=_tolerances(code)))
-    return tuple(made)
+    return tuple(
+        Sample(
+            code,
+            lambda m, c=code: (space_image(m, c.partition("2")[0]), c),
+            decomposed=tolerances(code),
+        )
+        for code in _KINDS
+    )
 
 
 def _plain_gray(x: Tensor) -> Tensor:

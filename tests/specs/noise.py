@@ -234,6 +234,25 @@ MULTIPLICATIVE_NOISE = _spec(
 )
 
 
+def _iso_plain(x: Tensor, noise: Tensor, shift: Tensor) -> Tensor:
+    """By the six sectors of hue: a color is full for two of them around its own, and falls off in the next."""
+    high, low = x.amax(-3), x.amin(-3)
+    r, g, b = x.unbind(-3)
+    apart, total = high - low, high + low
+    sector = torch.where(
+        high == r, (g - b) / apart, torch.where(high == g, 2 + (b - r) / apart, 4 + (r - g) / apart)
+    )
+    share = apart / torch.where(total < 1, total, 2 - total)
+    of_hue, of_light = noise.unbind(-3)
+    sector = sector + 6 * shift * 0.4 * of_hue
+    light = total / 2 + 0.4 * of_light * (1 - total / 2)
+    top = torch.where(light <= 0.5, light * (1 + share), light + share - light * share)
+    ramps = []
+    for start in (0, 2, 4):
+        ramps.append((2 - ((sector - start + 3) % 6 - 3).abs()).clamp(0, 1))
+    return torch.stack([2 * light - top + (2 * top - 2 * light) * ramp for ramp in ramps], -3).clamp(0, 1)
+
+
 def _iso_calls(case: Any) -> bench.Calls:
     x = case.image()
     noise = torch.empty_like(x[..., :2, :, :], dtype=torch.float32).normal_()
@@ -265,6 +284,9 @@ ISO_NOISE = _spec(
     tolerance={**_CLOSE, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)},
     decomposed=LEVEL,
     smooth_on_gray=False,
+    plain=Plain(
+        lambda x, n, c: imgops.iso_noise(x, n, c, 0.4), _iso_plain, (_UNIT, _NORMAL[:2] * 0.3, number(0.03))
+    ),
     reference_name="`cv2.cvtColor` and NumPy's formula",
     difference="uint8 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",

@@ -111,13 +111,18 @@ def _public(
 
 
 def _of_adjoint(
-    name: str, raw: Callable[[Array], Array], samples: tuple[Sample, ...], error: ErrorInput
+    name: str,
+    raw: Callable[[Array], Array],
+    samples: tuple[Sample, ...],
+    error: ErrorInput,
+    plain: Plain,
 ) -> OpSpec:
     return OpSpec(
         f"{name}_adjoint",
         samples=samples,
         errors=(error,),
         reference=_adjoint(raw),
+        plain=plain,
         dtypes=_FLOATS,
         tolerance={
             torch.float16: Tolerance(2e-3),
@@ -164,6 +169,11 @@ PYR_DOWN_ADJOINT = _of_adjoint(
         "pyr_down_adjoint: height and width must be those of an image whose half is as large as this one, got (5, 6)",
         lambda x: _ops.pyr_down_adjoint(x, 5, 6),
     ),
+    Plain(
+        lambda y: _ops.pyr_down_adjoint(y, 5, 6),
+        lambda y: plain.pulled(_smaller, plain.zeros(3, 5, 6), y),
+        (plain.rand(3, 3, 3),),
+    ),
 )
 PYR_UP_ADJOINT = _of_adjoint(
     "pyr_up",
@@ -176,6 +186,11 @@ PYR_UP_ADJOINT = _of_adjoint(
         ValueError,
         "pyr_up_adjoint: height and width must be even, got (5, 6)",
         lambda x: _ops.pyr_up_adjoint(x),
+    ),
+    Plain(
+        lambda y: _ops.pyr_up_adjoint(y),
+        lambda y: plain.pulled(_larger, plain.zeros(3, 4, 5), y),
+        (plain.rand(3, 8, 10),),
     ),
 )
 
