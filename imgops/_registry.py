@@ -44,6 +44,7 @@ def operator(
     autocast: Function | None = None,
     decomposition: Function | None = None,
     adjoint: str | None = None,
+    values: Function | None = None,
     no_gradient: str = "",
 ) -> Callable[[Function], Function]:
     """Make a PyTorch operator of a kernel: decorate its typed signature.
@@ -94,6 +95,9 @@ def operator(
         ``decomposition(*args)``: the same result, made of core ATen operators.
     adjoint : str, optional
         The name of the operator that is this one's transpose in its image, if it is linear.
+    values : callable, optional
+        ``values(*args)`` reads parameters that are on the CPU and raises where one is wrong. It runs after
+        ``fake`` and before any kernel, on every device.
     no_gradient : str, optional
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
@@ -152,6 +156,7 @@ def operator(
             autocast=autocast,
             decomposition=decomposition,
             adjoint=adjoint,
+            values=values,
             no_gradient=no_gradient,
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:

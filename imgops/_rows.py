@@ -64,6 +64,8 @@ class Operator:
     autocast: Function | None = None
     decomposition: Function | None = None
     adjoint: str | None = None
+    #: Reads the parameters that are on the CPU, and refuses wrong values.
+    values: Function | None = None
     #: Why it has no useful gradient; asking for one is refused.
     no_gradient: str = ""
     overload: Any = None

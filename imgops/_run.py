@@ -23,6 +23,7 @@ Prepare = Callable[[Sequence[Any]], Any]
 
 def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Sequence[Any]], Any]:
     """The fake, then the kernel: the same on every device, around the dispatcher and behind it."""
+    kernel = _behind_values(row.values, kernel, row.contract is Contract.FUNCTIONAL)
     if row.contract is Contract.FUNCTIONAL:
 
         def fill(args: Sequence[Any]) -> Any:
@@ -38,6 +39,18 @@ def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Seque
         return returned(row, args) if row.contract.mutates else made
 
     return compute
+
+
+def _behind_values(values: Function | None, kernel: Function, has_out: bool) -> Function:
+    """The kernel, once the values of its parameters are found right."""
+    if values is None:
+        return kernel
+
+    def checked(*args: Any) -> Any:
+        values(*args[1:] if has_out else args)
+        return kernel(*args)
+
+    return checked
 
 
 def returned(row: Operator, args: Sequence[Any]) -> Any:

@@ -64,11 +64,9 @@ def test_no_half_result_in_a_batch() -> None:
     """The second box of a batch is wrong: nothing was written when the first one's turn came."""
     x = torch.ones(2, 1, 4, 4)
     boxes = torch.tensor([[0.0, 0, 4, 4], [0, 0, 9, 4]], dtype=torch.float64)
-    from imgops.kernels.cpu import resize as kernel
-
     out = torch.full((2, 1, 2, 2), -1.0)
-    with pytest.raises(ValueError):
-        kernel.resize(out, x, boxes, 2, 2, "bilinear", True)
+    with pytest.raises(ValueError, match="resize_out: box must satisfy"):
+        imgops.resize_out(x, (2, 2), box=boxes, out=out)
     assert (out == -1).all()
 
 

@@ -1,7 +1,7 @@
-"""What the values of a parameter must be.
+"""What the values of a parameter must be: the functions that rows name as ``values``.
 
-The CPU kernels read parameters and refuse wrong ones. A parameter on the CPU of an image on another device is
-refused in the same words, before anything is copied; one on the device is never read: kernels clamp it.
+A parameter on the CPU is read before any kernel runs, whatever the device of the image; one on the device is
+never read: kernels clamp it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,10 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops._rows import Function, Operator
+from imgops._rows import Function
 
 
-def of(row: Operator) -> Function | None:
-    """``check(*args)`` of an operator whose parameters' values are limited, else None."""
-    return _CHECKS.get(row.qualified)
-
-
-def finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:
+def _finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:
     """OpenCV knows no integer for what is not finite."""
     if fill.dtype.is_floating_point and not (
         dtype.is_floating_point or dtype.is_complex or dtype == torch.bool
@@ -32,13 +27,7 @@ def finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:
                 _check.fail(ValueError, op, f"fill must be finite for {dtype}", value)
 
 
-def sigma(value: Tensor) -> None:
-    for pair in value.detach().reshape(-1, 2).tolist():
-        if not (pair[0] >= 0 and pair[1] >= 0):
-            _check.fail(ValueError, "gaussian_blur", "sigma must not be negative", tuple(pair))
-
-
-def finite_bits(bits: Tensor) -> None:
+def _finite_bits(bits: Tensor) -> None:
     if bits.dtype.is_floating_point:
         for value in bits.flatten().tolist():
             if not math.isfinite(value):
@@ -73,66 +62,11 @@ def share(op: str, name: str, value: Tensor) -> None:
             _check.fail(ValueError, op, f"{name} must be in (0, 1]", number)
 
 
-def element(op: str, kernel: Tensor) -> None:
-    """A structuring element has pixels."""
-    array = kernel.detach().numpy()
-    if array.ndim == 2:
-        empty = not array.any()
-    else:
-        empty = not array.any((-2, -1)).all()
-    if empty:
-        _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")
-
-
-def regions(op: str, box: Tensor, height: int, width: int) -> list[Any]:
-    found = box.detach().reshape(-1, 4).tolist()
-    for region in found:
-        _check.region(op, region, height, width)
-    return found
-
-
 def _on_host(value: Tensor | None) -> bool:
     return value is not None and value.device.type == "cpu"
 
 
-def _resize(op: str) -> Function:
-    def check(image: Tensor, box: Tensor | None, height: int, width: int, *rest: Any) -> None:
-        if _on_host(box):
-            size = (height, width) if op == "resize_adjoint" else image.shape[-2:]
-            regions(op, box, *size)  # type: ignore[arg-type]
-
-    return check
-
-
-def _resized_crop(op: str) -> Function:
-    def check(image: Tensor, boxes: Tensor, height: int, width: int, *rest: Any) -> None:
-        if _on_host(boxes):
-            size = (height, width) if op == "resized_crop_adjoint" else image.shape[-2:]
-            _check.boxes(op, boxes.reshape(-1, 4).tolist(), *size)
-
-    return check
-
-
-def _fill(op: str, at: int) -> Function:
-    def check(image: Tensor, *args: Any) -> None:
-        fill, mode = args[at], args[-1]
-        if _on_host(fill) and (mode == "constant" or op != "pad"):
-            finite_fill(op, fill, image.dtype)
-
-    return check
-
-
-def _gaussian_blur(image: Tensor, value: Tensor, *rest: Any) -> None:
-    if _on_host(value):
-        sigma(value)
-
-
-def _posterize(image: Tensor, bits: Tensor) -> None:
-    if _on_host(bits):
-        finite_bits(bits)
-
-
-def _numbers(op: str, **checks: Callable[[str, str, Tensor], None]) -> Function:
+def numbers(op: str, **checks: Callable[[str, str, Tensor], None]) -> Function:
     """``checks``: what each parameter, in the order of the signature behind the image, must be."""
 
     def check(image: Tensor, *args: Any) -> None:
@@ -143,30 +77,61 @@ def _numbers(op: str, **checks: Callable[[str, str, Tensor], None]) -> Function:
     return check
 
 
-def _element(op: str) -> Function:
+def element(op: str) -> Function:
+    """A structuring element has pixels."""
+
     def check(image: Tensor, kernel: Tensor, border: str) -> None:
-        if _on_host(kernel):
-            element(op, kernel)
+        if not _on_host(kernel):
+            return
+        array = kernel.detach().numpy()
+        empty = not array.any() if array.ndim == 2 else not array.any((-2, -1)).all()
+        if empty:
+            _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")
 
     return check
 
 
-_CHECKS: dict[str, Function] = {
-    **{f"imgops::{op}": _resize(op) for op in ("resize", "resize_adjoint", "resize_out")},
-    **{f"imgops::{op}": _resized_crop(op) for op in ("resized_crop", "resized_crop_adjoint")},
-    **{
-        f"imgops::{op}": _fill(op, at) for op, at in (("pad", 0), ("warp_affine", 1), ("warp_perspective", 1))
-    },
-    "imgops::remap": _fill("remap", 1),
-    "imgops::gaussian_blur": _gaussian_blur,
-    "imgops::posterize": _posterize,
-    "imgops::bilateral_filter": _numbers("bilateral_filter", sigma_color=positive, sigma_space=positive),
-    "imgops::unsharp_mask": _numbers("unsharp_mask", radius=not_negative, percent=no_nan, threshold=no_nan),
-    "imgops::threshold": _numbers("threshold", value=no_nan, maximum=no_nan),
-    "imgops::adaptive_threshold": _numbers("adaptive_threshold", maximum=no_nan, c=no_nan),
-    "imgops::clahe": _numbers("clahe", clip_limit=no_nan),
-    "imgops::downscale": _numbers("downscale", factor=share),
-    "imgops::erode": _element("erode"),
-    "imgops::dilate": _element("dilate"),
-    "imgops::hit_or_miss": _element("morphology"),
-}
+def region(op: str) -> Function:
+    """A box inside of the image that is read; of an adjoint, of the one that is made."""
+
+    def check(image: Tensor, box: Tensor | None, height: int, width: int, *rest: Any) -> None:
+        if _on_host(box):
+            size = (height, width) if op == "resize_adjoint" else image.shape[-2:]
+            for each in box.detach().reshape(-1, 4).tolist():  # type: ignore[union-attr]
+                _check.region(op, each, *size)
+
+    return check
+
+
+def boxes(op: str) -> Function:
+    """Boxes of whole pixels, likewise."""
+
+    def check(image: Tensor, boxes: Tensor, height: int, width: int, *rest: Any) -> None:
+        if _on_host(boxes):
+            size = (height, width) if op == "resized_crop_adjoint" else image.shape[-2:]
+            _check.boxes(op, boxes.reshape(-1, 4).tolist(), *size)
+
+    return check
+
+
+def fill(op: str, at: int) -> Function:
+    """A fill that integers can hold; ``at``: its place behind the image."""
+
+    def check(image: Tensor, *args: Any) -> None:
+        value, mode = args[at], args[-1]
+        if _on_host(value) and (mode == "constant" or op != "pad"):
+            _finite_fill(op, value, image.dtype)
+
+    return check
+
+
+def sigma(image: Tensor, sigma: Tensor, *rest: Any) -> None:
+    if _on_host(sigma):
+        for pair in sigma.detach().reshape(-1, 2).tolist():
+            if not (pair[0] >= 0 and pair[1] >= 0):
+                _check.fail(ValueError, "gaussian_blur", "sigma must not be negative", tuple(pair))
+
+
+def bits(image: Tensor, bits: Tensor) -> None:
+    if _on_host(bits):
+        _finite_bits(bits)

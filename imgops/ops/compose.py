@@ -16,7 +16,7 @@ from imgops.autograd import compose as autograd
 from imgops.config import Crop, Pad, Paste
 from imgops.decomposition import compose as decomposition
 from imgops.fake import compose as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import compose as cpu
 
 __all__ = ["crop", "pad", "paste"]
@@ -61,6 +61,7 @@ def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.pad,
     adjoint="pad_adjoint",
+    values=_values.fill("pad", 0),
 )
 def _pad(
     image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str

@@ -10,7 +10,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import filter as cpu
 
 __all__ = ["adjust_sharpness", "filter2d", "gaussian_blur", "median_blur"]
@@ -24,6 +24,7 @@ __all__ = ["adjust_sharpness", "filter2d", "gaussian_blur", "median_blur"]
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.gaussian_blur,
+    values=_values.sigma,
 )
 def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
 

@@ -12,6 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
+from imgops.kernels import _values
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
 
@@ -25,6 +26,7 @@ __all__ = ["contain", "cover", "downscale", "fit"]
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.downscale,
+    values=_values.numbers("downscale", factor=_values.share),
 )
 def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
 

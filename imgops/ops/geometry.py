@@ -13,7 +13,7 @@ from imgops._rows import Gradient
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops.compose import fill_tensor
 
@@ -31,6 +31,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
     autocast=autocast.float32,
     decomposition=decomposition.warp_affine,
     adjoint="remap_adjoint",
+    values=_values.fill("warp_affine", 1),
 )
 def _warp_affine(
     image: Tensor,
@@ -54,6 +55,7 @@ def _warp_affine(
     autocast=autocast.float32,
     decomposition=decomposition.warp_perspective,
     adjoint="remap_adjoint",
+    values=_values.fill("warp_perspective", 1),
 )
 def _warp_perspective(
     image: Tensor,
@@ -77,6 +79,7 @@ def _warp_perspective(
     autocast=autocast.float32,
     decomposition=decomposition.remap,
     adjoint="remap_adjoint",
+    values=_values.fill("remap", 1),
 )
 def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor: ...
 

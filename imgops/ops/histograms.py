@@ -11,6 +11,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
+from imgops.kernels import _values
 from imgops.kernels.cpu import histograms as cpu
 from imgops.ops.color_space import cvt_color
 
@@ -24,6 +25,7 @@ __all__ = ["clahe", "match_histograms"]
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.clahe,
+    values=_values.numbers("clahe", clip_limit=_values.no_nan),
 )
 def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor: ...
 

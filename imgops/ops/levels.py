@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import levels as cpu
 
 __all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posterize", "solarize"]
@@ -34,6 +34,7 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.posterize,
+    values=_values.bits,
 )
 def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 

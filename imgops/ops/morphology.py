@@ -11,7 +11,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import morphology as cpu
 
 __all__ = ["dilate", "erode", "morphology"]
@@ -25,6 +25,7 @@ __all__ = ["dilate", "erode", "morphology"]
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.erode,
+    values=_values.element("erode"),
 )
 def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 
@@ -37,6 +38,7 @@ def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.dilate,
+    values=_values.element("dilate"),
 )
 def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 
@@ -49,6 +51,7 @@ def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.hit_or_miss,
     no_gradient="a pixel is 255 where the pattern fits, else 0",
+    values=_values.element("morphology"),
 )
 def _hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 

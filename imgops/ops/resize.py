@@ -15,7 +15,7 @@ from imgops.autograd import resize as autograd
 from imgops.config import Resize
 from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import resize as cpu
 
 __all__ = ["resize", "resize_out", "resized_crop"]
@@ -32,6 +32,7 @@ __all__ = ["resize", "resize_out", "resized_crop"]
     autocast=autocast.float32,
     decomposition=decomposition.resize,
     adjoint="resize_adjoint",
+    values=_values.region("resize"),
 )
 def _resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
@@ -49,6 +50,7 @@ def _resize(
     autocast=autocast.float32,
     decomposition=decomposition.resize_adjoint,
     adjoint="resize",
+    values=_values.region("resize_adjoint"),
 )
 def _resize_adjoint(
     grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
@@ -66,6 +68,7 @@ def _resize_adjoint(
     autocast=autocast.float32,
     decomposition=decomposition.resized_crop,
     adjoint="resized_crop_adjoint",
+    values=_values.boxes("resized_crop"),
 )
 def _resized_crop(
     image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
@@ -85,6 +88,7 @@ def _resized_crop(
     autocast=autocast.float32,
     decomposition=decomposition.resized_crop_adjoint,
     adjoint="resized_crop",
+    values=_values.boxes("resized_crop_adjoint"),
 )
 def _resized_crop_adjoint(
     grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
@@ -98,6 +102,7 @@ def _resized_crop_adjoint(
     fake=fake.resize_out,
     mutates=["out"],
     autograd=autograd.resize_out,
+    values=_values.region("resize_out"),
 )
 def _resize_out(
     image: Tensor,

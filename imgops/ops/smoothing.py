@@ -12,6 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import smoothing as decomposition
 from imgops.fake import smoothing as fake
+from imgops.kernels import _values
 from imgops.kernels.cpu import smoothing as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
@@ -37,6 +38,7 @@ def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str)
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.bilateral_filter,
+    values=_values.numbers("bilateral_filter", sigma_color=_values.positive, sigma_space=_values.positive),
 )
 def _bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
@@ -50,6 +52,9 @@ def _bilateral_filter(
     vmap=vmap.leading(3, 0, 0, 0),
     sharding=sharding.leading(3, 0, 0, 0),
     decomposition=decomposition.unsharp_mask,
+    values=_values.numbers(
+        "unsharp_mask", radius=_values.not_negative, percent=_values.no_nan, threshold=_values.no_nan
+    ),
 )
 def _unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor: ...
 

@@ -53,15 +53,14 @@ def cuda_kernel(name: str) -> Callable[..., Tensor]:
     kernel, fake = row.cuda, row.fake
 
     def run(*args: Any) -> Tensor:
-        from imgops.kernels import _values, cuda
+        from imgops.kernels import cuda
 
         if not cuda.runs_on(torch.device("cpu")):
             must = "Triton must be imported with TRITON_INTERPRET=1"
             raise RuntimeError(f"cuda_kernel: {must}, got Triton without it, or none")
-        check = _values.of(row)
         made = fake(*args)
-        if check is not None:
-            check(*args)
+        if row.values is not None:
+            row.values(*args)
         done = kernel(made, *args) if row.contract is Contract.FUNCTIONAL else kernel(*args)
         if done is NotImplemented:
             raise NotImplementedError(f"cuda_kernel: {name} leaves these arguments to its decomposition")

@@ -18,7 +18,6 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition._borders import folded
 from imgops.decomposition._saturate import saturated
-from imgops.kernels import _values
 from imgops.kernels.cpu import _pil
 from imgops.kernels.cpu._opencv import BORDERS
 
@@ -151,7 +150,7 @@ def pad(
 ) -> None:
     interleaved = _layout.writes_interleaved(out)
     channels = out.shape[-3]
-    values = None if fill is None or mode != "constant" else saturate("pad", fill, image.dtype)
+    values = None if fill is None or mode != "constant" else saturated(fill.detach(), image.dtype)
     scalars: list[Scalar] | None = [_ZERO]
     if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
         scalars = None
@@ -221,12 +220,6 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
     target[..., top : top + height, :left] = value
     target[..., top : top + height, left + width :] = value
     _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
-
-
-def saturate(op: str, fill: Tensor, dtype: torch.dtype) -> Tensor:
-    """``fill`` in another dtype as OpenCV casts it, which knows no integer for what is not finite."""
-    _values.finite_fill(op, fill, dtype)
-    return saturated(fill.detach(), dtype)
 
 
 def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from imgops.decomposition import filter as formula
 from imgops.decomposition._borders import margins
-from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv, _pil, native
 from imgops.kernels.cpu._common import (
     HALF,
@@ -33,7 +32,6 @@ _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
-    _values.sigma(sigma)
     levels = image.dtype == torch.uint8
 
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:

@@ -7,13 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._opencv import INTERPOLATIONS
 
 
 def downscale(out: Tensor, image: Tensor, factor: Tensor, down: str, up: str) -> None:
-    _values.share("downscale", "factor", factor)
     first, second = INTERPOLATIONS[down], INTERPOLATIONS[up]
 
     def work(source: np.ndarray, target: np.ndarray, share: float) -> None:

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import geometry as formula
+from imgops.decomposition._saturate import saturated
 from imgops.kernels.cpu import _far, _opencv, native
 from imgops.kernels.cpu._common import HALF, array_per_image, run_decomposition
-from imgops.kernels.cpu.compose import saturate
 
 _LONGEST = 32766
 #: Single precision has each whole number below.
@@ -105,7 +105,7 @@ def _directly(
     if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
         return False
     target, source = out.numpy(), image.detach().numpy()
-    colors = [0.0 if fill is None else float(saturate("warp_affine", fill, torch.uint8).item())] * 3
+    colors = [0.0 if fill is None else float(saturated(fill.detach(), torch.uint8).item())] * 3
     return native.warp(target, source, _far.inverse_of(matrix.detach().double().numpy()), colors)
 
 
@@ -185,7 +185,7 @@ def _by_opencv(
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
         samples = array_per_image(where, image, 3 if op == "remap" else 2)
-        colors = _colors(op, fill, image, repeat == 1 and sources.ndim == 4)
+        colors = _colors(fill, image, repeat == 1 and sources.ndim == 4)
         together = interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4)
         together = together and repeat * max(sources[0].size, targets[0].size) <= _SMALL
         by_native = (
@@ -256,7 +256,7 @@ def _by_index(
     index = _layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
     source = _layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
     moved = np.empty((*source.shape[:2], index.shape[1]), source.dtype)
-    fills = None if fill is None else _fill_of_planes(op, fill, image).reshape(-1, image.shape[-3])
+    fills = None if fill is None else _fill_of_planes(fill, image).reshape(-1, image.shape[-3])
     for i in range(len(source)):
         at = index[i % len(index)]
         np.take(source[i], at.clip(0), axis=1, out=moved[i])
@@ -266,18 +266,18 @@ def _by_index(
     return True
 
 
-def _fill_of_planes(op: str, fill: Tensor, image: Tensor) -> np.ndarray:
+def _fill_of_planes(fill: Tensor, image: Tensor) -> np.ndarray:
     """The fill in the image's type, for each channel; for each image too where they differ."""
-    values = saturate(op, fill, image.dtype)
+    values = saturated(fill.detach(), image.dtype)
     lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
     return _layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
 
-def _colors(op: str, fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:
+def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:
     """The fill of each plane or frame; fewer where they repeat."""
     if fill is None:
         return [(0.0,) * 4]
-    values = saturate(op, fill, image.dtype).double()
+    values = saturated(fill.detach(), image.dtype).double()
     if values.ndim == 0:
         return [(values.item(),) * 4]
     channels = image.shape[-3]

@@ -9,13 +9,11 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import histograms as formula
-from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._common import HALF, run_decomposition
 
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
-    _values.no_nan("clahe", "clip_limit", clip_limit)
 
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
         if source.dtype != np.uint8:  # 16 bits, whose arrays are of bits

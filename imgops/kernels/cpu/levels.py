@@ -16,7 +16,6 @@ from torch import Tensor
 
 from imgops import _layout, _torch_private
 from imgops.decomposition import levels as formula
-from imgops.kernels import _values
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
 
@@ -46,7 +45,6 @@ def _posterized(image: Image.Image, bits: float) -> Image.Image:
 
 @_pil.like(_posterized, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
-    _values.finite_bits(bits)
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return

@@ -11,22 +11,18 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import margins
-from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv
 
 
 def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    _values.element("erode", kernel)
     _morph(out, image, kernel, border, cv2.erode)
 
 
 def dilate(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    _values.element("dilate", kernel)
     _morph(out, image, kernel, border, cv2.dilate)
 
 
 def hit_or_miss(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    _values.element("morphology", kernel)
 
     pattern, around = kernel.sign().to(torch.int32), margins(*kernel.shape[-2:])
 

@@ -24,8 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout
-from imgops.kernels import _values
+from imgops import _layout
 from imgops.kernels.cpu import _resample, _tables, _threads
 from imgops.kernels.cpu._common import HALF
 from imgops.kernels.cpu._opencv import INTERPOLATIONS
@@ -45,12 +44,12 @@ def resize(
     if out.numel() == 0:
         return
     if interpolation == "nearest":
-        _each_region("resize", out, image, box, image, partial(_nearest, antialias=antialias))
+        _each_region(out, image, box, image, partial(_nearest, antialias=antialias))
     elif image.dtype in HALF:
         _in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
         work = partial(_antialiased, interpolation=interpolation)
-        _each_region("resize", out, image, box, image, work)
+        _each_region(out, image, box, image, work)
     elif image.dtype == torch.float64:
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
         _resample.apply(out, image.detach(), tables)
@@ -102,7 +101,7 @@ def resize_adjoint(
         transposed = rows and rows.transpose(height), columns and columns.transpose(width)
         _resample.apply(target, source, transposed)
 
-    _each_region("resize_adjoint", out, grad, box, out, one)
+    _each_region(out, grad, box, out, one)
 
 
 def resized_crop(
@@ -118,7 +117,7 @@ def resized_crop(
         else:
             resize(target, part, None, height, width, interpolation, antialias)
 
-    _each_crop("resized_crop", out, image, boxes, image, one)
+    _each_crop(out, image, boxes, one)
 
 
 def resized_crop_adjoint(
@@ -131,21 +130,18 @@ def resized_crop_adjoint(
         target.zero_()
         target[..., top:bottom, left:right] = part
 
-    _each_crop("resized_crop_adjoint", out, grad, boxes, out, one)
+    _each_crop(out, grad, boxes, one)
 
 
 def _each_crop(
-    op: str,
     out: Tensor,
     image: Tensor,
     boxes: Tensor,
-    wide: Tensor,
     work: Callable[[Tensor, Tensor, Sequence[int]], None],
 ) -> None:
-    """Call ``work(out, image, box)`` for each box; ``wide`` is the image that they lie in."""
+    """Call ``work(out, image, box)`` for each box."""
     out, image, batch = out.detach(), image.detach(), image.shape[:-3]
     every = boxes.reshape(-1, 4).tolist()
-    _check.boxes(op, every, *wide.shape[-2:])
     if out.numel() == 0:
         return
     if len(every) == 1:
@@ -172,7 +168,6 @@ def _in_single(
 
 
 def _each_region(
-    op: str,
     out: Tensor,
     image: Tensor,
     box: Tensor | None,
@@ -181,7 +176,7 @@ def _each_region(
 ) -> None:
     """Call ``work(out, image, region)``: at once when the samples share a box, else one by one.
 
-    ``wide`` is the image that boxes lie in. All of them are checked before the first pixel is written.
+    ``wide`` is the image that boxes lie in.
     """
     height, width = wide.shape[-2:]
     out, image = out.detach(), image.detach()
@@ -189,7 +184,7 @@ def _each_region(
         work(out, image, (0.0, 0.0, float(width), float(height)))
         return
     batch = image.shape[:-3]
-    regions = _values.regions(op, box, height, width)
+    regions = box.detach().reshape(-1, 4).tolist()
     if len(regions) == 1:
         work(out, image, tuple(regions[0]))
         return

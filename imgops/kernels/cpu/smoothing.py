@@ -10,7 +10,6 @@ from torch import Tensor
 
 from imgops.decomposition import smoothing as formula
 from imgops.decomposition._borders import margins
-from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv, _pil
 from imgops.kernels.cpu._common import number_per_image, run_decomposition
 
@@ -29,8 +28,6 @@ def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, 
 def bilateral_filter(
     out: Tensor, image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
 ) -> None:
-    _values.positive("bilateral_filter", "sigma_color", sigma_color)
-    _values.positive("bilateral_filter", "sigma_space", sigma_space)
     colors, spaces = number_per_image(sigma_color, image), number_per_image(sigma_space, image)
     reach = formula.reach(diameter)
 
@@ -50,9 +47,6 @@ def bilateral_filter(
 
 
 def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> None:
-    _values.not_negative("unsharp_mask", "radius", radius)
-    _values.no_nan("unsharp_mask", "percent", percent)
-    _values.no_nan("unsharp_mask", "threshold", threshold)
     if image.dtype == torch.uint8:
         _pil.run(_sharpened, out, image, radius, percent, threshold)
     else:

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops.kernels import _values
 from imgops.kernels.cpu import _opencv
 
 _KINDS = {
@@ -23,8 +22,6 @@ _METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_
 
 
 def threshold(out: Tensor, image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> None:
-    _values.no_nan("threshold", "value", value)
-    _values.no_nan("threshold", "maximum", maximum)
     flag, by_histogram = _KINDS[kind], kind in ("otsu", "triangle")
 
     def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
@@ -38,8 +35,6 @@ def threshold(out: Tensor, image: Tensor, value: Tensor, maximum: Tensor, kind: 
 def adaptive_threshold(
     out: Tensor, image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
 ) -> None:
-    _values.no_nan("adaptive_threshold", "maximum", maximum)
-    _values.no_nan("adaptive_threshold", "c", c)
 
     flags = _METHODS[method], _KINDS[kind]
 

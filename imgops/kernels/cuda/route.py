@@ -16,7 +16,6 @@ from torch import Tensor
 
 from imgops import _torch_private
 from imgops._rows import Contract, Function, Operator
-from imgops.kernels import _values
 from imgops.kernels.cpu._common import detached, run_decomposition
 from imgops.kernels.cuda import _parameters, host
 
@@ -42,14 +41,12 @@ def only(kind: str) -> Iterator[None]:
 
 def kernel_of(row: Operator) -> Function:
     """``kernel(out, *args)`` of any device, or ``kernel(*args)``, as the operator's contract has it."""
-    check, own, aten, through_host = _values.of(row), row.cuda, _by_aten(row), _through_host(row)
+    own, aten, through_host = row.cuda, _by_aten(row), _through_host(row)
     lacking: set[tuple[str, torch.dtype]] = set()  # devices without a type that ATen's way needs
 
     def run(*args: Any) -> Any:
         first = args[0]
         inputs = args[1:] if row.contract is Contract.FUNCTIONAL else args
-        if check is not None:
-            check(*inputs)
         restricted = _only.get()
         if own is not None and first.is_cuda and not restricted:
             made = own(*args)
