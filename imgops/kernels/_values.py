@@ -56,6 +56,12 @@ def positive(op: str, name: str, value: Tensor) -> None:
             _check.fail(ValueError, op, f"{name} must be positive", number)
 
 
+def unit(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not 0 <= number <= 1:
+            _check.fail(ValueError, op, f"{name} must be in [0, 1]", number)
+
+
 def share(op: str, name: str, value: Tensor) -> None:
     for number in _numbers_of(value):
         if not 0 < number <= 1:
@@ -67,10 +73,11 @@ def _on_host(value: Tensor | None) -> bool:
 
 
 def numbers(op: str, **checks: Callable[[str, str, Tensor], None]) -> Function:
-    """``checks``: what each parameter, in the order of the signature behind the image, must be."""
+    """``checks``: what each parameter must be; they are the last tensors of the operator, in this order."""
 
-    def check(image: Tensor, *args: Any) -> None:
-        for (name, one), value in zip(checks.items(), args, strict=False):
+    def check(*args: Any) -> None:
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        for (name, one), value in zip(checks.items(), tensors[-len(checks) :], strict=True):
             if _on_host(value):
                 one(op, name, value)
 

@@ -8,6 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import composite as decomposition
 from imgops.fake import composite as fake
+from imgops.kernels import _values
 from imgops.kernels.cpu import composite as cpu
 from imgops.ops.compose import paste
 
@@ -32,6 +33,7 @@ def _alpha_composite(image: Tensor, over: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0, 0),
     decomposition=decomposition.add_weighted,
+    values=_values.numbers("add_weighted", alpha=_values.no_nan, beta=_values.no_nan, gamma=_values.no_nan),
 )
 def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
 
@@ -110,7 +112,7 @@ def add_weighted(
     TypeError
         If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
     ValueError
-        If the shapes differ, or a parameter does not fit.
+        If the shapes differ, or a parameter does not fit or is NaN.
 
     Notes
     -----

@@ -8,6 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
+from imgops.kernels import _values
 from imgops.kernels.cpu import edges as cpu
 
 __all__ = ["canny", "laplacian", "scharr", "sobel"]
@@ -54,6 +55,7 @@ def _laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor: ...
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.canny,
     no_gradient="a pixel is 255 on an edge, else 0",
+    values=_values.numbers("canny", low=_values.no_nan, high=_values.no_nan),
 )
 def _canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor: ...
 
@@ -219,7 +221,7 @@ def canny(
     TypeError
         If the dtype is not uint8, or a threshold is not made of numbers.
     ValueError
-        If the channels are not 1 or 3, or an argument is out of its range.
+        If the channels are not 1 or 3, a threshold is NaN, or an argument is out of its range.
     NotImplementedError
         If a threshold requires a gradient: there is none.
 

@@ -8,6 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
+from imgops.kernels import _values
 from imgops.kernels.cpu import noise as cpu
 
 __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
@@ -20,6 +21,7 @@ __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.salt_and_pepper,
+    values=_values.numbers("salt_and_pepper", amount=_values.unit, salt=_values.unit),
 )
 def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor: ...
 
@@ -31,6 +33,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
+    values=_values.numbers("shot_noise", amount=_values.not_negative),
 )
 def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -42,6 +45,7 @@ def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.iso_noise,
+    values=_values.numbers("iso_noise", color_shift=_values.no_nan, intensity=_values.no_nan),
 )
 def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
 
@@ -53,6 +57,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.multiplicative_noise,
+    values=_values.numbers("multiplicative_noise", amount=_values.no_nan),
 )
 def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -85,7 +90,7 @@ def salt_and_pepper(
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or a parameter does not fit.
+        If ``noise`` does not fit, or a parameter does not or is out of range.
 
     Notes
     -----
@@ -130,7 +135,7 @@ def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or ``amount`` does not fit.
+        If ``noise`` or ``amount`` does not fit, or ``amount`` is negative or NaN.
 
     Notes
     -----
@@ -180,7 +185,7 @@ def iso_noise(
     TypeError
         If a dtype is none of those.
     ValueError
-        If the channels are not 3, or ``noise`` or a parameter does not fit.
+        If the channels are not 3, or ``noise`` or a parameter does not fit or is NaN.
 
     Notes
     -----
@@ -226,7 +231,7 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or ``amount`` does not fit.
+        If ``noise`` or ``amount`` does not fit, or ``amount`` is NaN.
 
     Notes
     -----

@@ -134,6 +134,12 @@ ADD_WEIGHTED = OpSpec(
             lambda x: imgops.add_weighted(x, 1, x[..., 1:], 1),
         ),
         ErrorInput(
+            ValueError,
+            "add_weighted: gamma must be a number, got nan",
+            lambda x: imgops.add_weighted(x, 1, x, 1, float("nan")),
+            reads_values=True,
+        ),
+        ErrorInput(
             TypeError,
             "add_weighted: beta must be a number, a sequence of numbers or a Tensor, got str",
             lambda x: imgops.add_weighted(x, 1, x, "x"),  # type: ignore[arg-type]

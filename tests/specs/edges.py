@@ -274,6 +274,13 @@ CANNY = OpSpec(
         ),
         ErrorInput(
             ValueError,
+            "canny: high must be a number, got nan",
+            lambda x: imgops.canny(x, 1, float("nan")),
+            dtype=torch.uint8,
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
             "canny: aperture must be one of 3, 5, 7, got 4",
             lambda x: imgops.canny(x, 1, 2, 4),
             dtype=torch.uint8,

@@ -154,7 +154,15 @@ SALT_AND_PEPPER = _spec(
         Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5), gradcheck=False),
         Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9)), gradcheck=False),
     ),
-    errors=_errors("salt_and_pepper", lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
+    errors=(
+        *_errors("salt_and_pepper", lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
+        ErrorInput(
+            ValueError,
+            "salt_and_pepper: amount must be in [0, 1], got 1.5",
+            lambda x: imgops.salt_and_pepper(x, x, 1.5),
+            reads_values=True,
+        ),
+    ),
     reference=salt_reference,
     tolerance={},
     difference="0",
@@ -182,7 +190,15 @@ SHOT_NOISE = _spec(
         Sample("shared", lambda m: (_image(m, 5), _noise(m, 1), 0.0)),
         Sample("each", lambda m: (_image(m), _noise(m), m.per_sample(0.02, 0.3))),
     ),
-    errors=_errors("shot_noise", lambda x, n: imgops.shot_noise(x, n, 0.1)),
+    errors=(
+        *_errors("shot_noise", lambda x, n: imgops.shot_noise(x, n, 0.1)),
+        ErrorInput(
+            ValueError,
+            "shot_noise: amount must not be negative, got -0.5",
+            lambda x: imgops.shot_noise(x, x, -0.5),
+            reads_values=True,
+        ),
+    ),
     of_number=lambda x, v: imgops.shot_noise(x, x, v),
     reference=shot_reference,
     # PyTorch's root is not rounded correctly.
