@@ -98,7 +98,7 @@ class Facts(Parsed):
             ("Tolerance", spec.difference),
             ("dtypes", spec.dtype_names),
         ]
-        gradient, batching = "that of the operators that it is made of", "yes"
+        gradient, batching = spec.gradient or "that of the operators that it is made of", "yes"
         if spec.is_operator:
             gradient = _double(operator_table.gradient(spec))
             batching = "yes" if spec.row.vmap else "none"

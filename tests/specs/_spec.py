@@ -187,6 +187,8 @@ class OpSpec:
     formula: str = ""
     border: str = ""
     transforms: tuple[str, ...] = ()
+    #: Of a function that is no operator, where it is another than that of what it is made of.
+    gradient: str = ""
     photo: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Any]] | None = None
 
     benchmarks: tuple[Benchmark, ...] = ()

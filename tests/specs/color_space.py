@@ -249,7 +249,7 @@ CVT_COLOR = OpSpec(
     reference_name="`cv2.cvtColor`",
     decomposed_difference="most 0; HLS, LAB, LUV 1–2 levels; floats 1e-5, to LAB 0.5",
     section="Color",
-    formula=r"y = M x\ \text{(XYZ, YCrCb, YUV)},\quad \text{hue from}\ \max - \min\ \text{(HSV, HLS)},\quad f(x)^{1/3}\ \text{(LAB, LUV)}",
+    formula=r"y = M x\ \text{(XYZ, YCrCb, YUV)};\quad \text{CIE's (LAB, LUV)};\quad \text{a hexagon (HSV, HLS)}",
     border="none",
     photo=(
         lambda x: imgops.cvt_color(x, "rgb2lab"),

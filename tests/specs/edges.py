@@ -300,7 +300,7 @@ CANNY = OpSpec(
     dtype_names="uint8",
     decomposed_difference="0",
     section="Edges",
-    formula=r"y = 255\ \text{where}\ |\nabla x|\ \text{is largest across the edge and connected to}\ > t_{high}",
+    formula=r"y = 255\ \text{on the ridges of}\ |\nabla x|\ \text{that lead to}\ t_{high}",
     border="edge (BORDER_REPLICATE)",
     photo=(
         lambda x: imgops.canny(x, 60, 120),

@@ -159,6 +159,7 @@ CONNECTED_COMPONENTS = OpSpec(
     reference_name="`cv2.connectedComponentsWithStats`",
     dtype_names="uint8, bool → int32",
     section="Regions",
+    gradient="none: labels have no derivative",
     formula=r"y_p = y_q\ \text{for neighbors}\ p, q\ \text{with}\ x_p, x_q \ne 0",
     border="none: what is outside is 0",
     photo=(
