@@ -83,6 +83,7 @@ KNOWN = {
         for uint8 in (True, False)
     },
     ("clahe of RGB", "raw", True): "three operators, and L taken out of LAB and put back",
+    ("unsharp", "kornia", True): "another Gaussian; PIL's are three passes of whole numbers along each axis",
     ("unsharp", "raw", True): "PIL's image is made of the tensor in the call",
     ("alpha", "raw", True): "PIL's images are made of the tensors in the call",
     ("optical_distortion_map", "raw", True): "PyTorch's own operators, with a gradient; a graph fuses them",

@@ -193,7 +193,8 @@ def _file_calls(name: str) -> Any:
             frame.save(file, name.upper(), quality=50)
             return np.array(Image.open(file))
 
-        return lambda: ours(x, 50), raw, (lambda: tv.jpeg(x, 50)) if name == "jpeg" else None, None
+        theirs = lambda: tv.jpeg(x, 50)
+        return lambda: ours(x, 50), raw, theirs if name == "jpeg" and x.dtype == torch.uint8 else None, None
 
     return calls
 

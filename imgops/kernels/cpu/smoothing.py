@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import cv2
 import numpy as np
 import torch
@@ -49,8 +51,34 @@ def bilateral_filter(
 def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8:
         _pil.run(_sharpened, out, image, radius, percent, threshold)
-    else:
-        run_decomposition(out, formula.unsharp_mask, image, radius, percent, threshold)
+        return
+
+    def work(source: np.ndarray, target: np.ndarray, radius: float, percent: float, threshold: float) -> None:
+        taps, blurred = _box(float(radius)), source
+        for _ in range(_PASSES):
+            blurred = cv2.sepFilter2D(blurred, -1, taps, taps, borderType=cv2.BORDER_REPLICATE)
+        np.subtract(source, blurred.reshape(source.shape), out=target)
+        low = np.abs(target) * 255 <= threshold
+        target *= percent / 100
+        np.copyto(target, 0, where=low)
+        target += source
+        np.clip(target, 0, 1, out=target)
+
+    parameters = (radius, 0), (percent, 0), (threshold, 0)
+    _opencv.on_planes_with(out, image, (torch.float32, torch.float64), work, *parameters)
+
+
+#: How many boxes PIL's Gaussian is made of.
+_PASSES = 3
+
+
+def _box(radius: float) -> np.ndarray:
+    """The weights of a box of fractional width: three of them have the deviation ``radius``."""
+    variance = radius * radius / _PASSES
+    whole = int((sqrt(12 * variance + 1) - 1) / 2)
+    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (6 * (variance - (whole + 1) ** 2))
+    taps = np.array([part, *[1.0] * (2 * whole + 1), part])
+    return taps / taps.sum()
 
 
 def _sharpened(image: Image.Image, radius: float, percent: float, threshold: float) -> Image.Image:
