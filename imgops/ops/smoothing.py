@@ -234,9 +234,9 @@ def motion_blur(
     angle : float or Tensor
         The direction of the line in degrees, counterclockwise from the x axis.
     direction : float or Tensor
-        In [-1, 1]: how the weight is distributed along the line: 0 evenly, 1 falling from its start to its end,
-        -1 the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls
-        without a recompile, and can require a gradient.
+        In [-1, 1]: how the weight is distributed along the line: 0 evenly, 1 falling from its start to its
+        end, -1 the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between
+        calls without a recompile, and can require a gradient.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
