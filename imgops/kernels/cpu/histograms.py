@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import histograms as formula
-from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu import _opencv, _threads
 from imgops.kernels.cpu._common import HALF, run_decomposition
 
 
@@ -33,8 +33,14 @@ def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
         return
     match = _match_levels if image.dtype == torch.uint8 else _match_values
     source, wanted, target = (_layout.array(x.detach()) for x in (image, reference, out))
-    for i in np.ndindex(*image.shape[:-2]):
-        target[i] = match(source[i], wanted[i])
+    places = list(np.ndindex(*image.shape[:-2]))
+
+    def some(start: int, stop: int) -> None:
+        for i in places[start:stop]:
+            target[i] = match(source[i], wanted[i])
+
+    if places:
+        _threads.split(len(places), image.numel(), some)
 
 
 def _match_levels(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:

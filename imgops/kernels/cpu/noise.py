@@ -12,7 +12,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import noise as formula
-from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu import _opencv, _threads
 from imgops.kernels.cpu._common import HALF, array_per_image, in_format_of, run_decomposition
 
 
@@ -62,17 +62,23 @@ def _computed(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: C
     shares = np.broadcast_to(_each(amount, image, exact), (*image.shape[:-3], 1, 1, 1))
     levels = image.dtype == torch.uint8
     top = exact(255 if levels else 1)
-    for i in np.ndindex(*image.shape[:-3]):
-        own = np.broadcast_to(numbers[i], source[i].shape)
-        for block in _blocks(out):
-            x, values = (a[block].astype(exact, copy=False) for a in (source[i], own))
-            made = np.empty_like(x) if levels else target[i][block]
-            work(x, values, made, shares[i], top)
-            if levels:
-                np.rint(made, out=made)
-            np.clip(made, 0, top, out=made)
-            if levels:
-                np.copyto(target[i][block], made, casting="unsafe")
+    places = list(np.ndindex(*image.shape[:-3]))
+
+    def some(start: int, stop: int) -> None:
+        for i in places[start:stop]:
+            own = np.broadcast_to(numbers[i], source[i].shape)
+            for block in _blocks(out):
+                x, values = (a[block].astype(exact, copy=False) for a in (source[i], own))
+                made = np.empty_like(x) if levels else target[i][block]
+                work(x, values, made, shares[i], top)
+                if levels:
+                    np.rint(made, out=made)
+                np.clip(made, 0, top, out=made)
+                if levels:
+                    np.copyto(target[i][block], made, casting="unsafe")
+
+    if places:
+        _threads.split(len(places), image.numel(), some)
     return True
 
 
