@@ -113,7 +113,7 @@ def _operators(axes: Axes, results: Path) -> None:
     order = sorted(range(len(labels)), key=lambda i: labels[i], reverse=True)
     axes.xaxis.set_major_formatter("{x:g}")
     chosen = [handles[i] for i in order], [labels[i] for i in order]
-    axes.legend(*chosen, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3)
+    axes.legend(*chosen, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=4)
 
 
 def draw(results: Path, folder: Path) -> None:
@@ -124,7 +124,7 @@ def draw(results: Path, folder: Path) -> None:
         with plt.rc_context(style):
             for name, plot, size in (
                 ("pipelines", _pipelines, (9, 5.4)),
-                ("operators", _operators, (9, 10.5)),
+                ("operators", _operators, (9, 15)),
             ):
                 figure, axes = plt.subplots(figsize=size)
                 axes.set_facecolor("none")
