@@ -256,6 +256,25 @@ def pixels(op: str, name: str, height: int, width: int) -> None:
         fail(ValueError, op, f"{name} must span fewer than 2**31 pixels", got)
 
 
+def not_empty(op: str, name: str, image: Tensor) -> None:
+    if violates(image.shape[-2] * image.shape[-1] > 0):
+        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {shape(image)}")
+
+
+def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
+    """``size`` as (height, width), both at least 1."""
+    height, width = integers(op, "size", size, ("height", "width"))
+    if violates(height >= 1) or violates(width >= 1):
+        fail(ValueError, op, "size must be positive", numbers(height, width))
+    return height, width
+
+
+def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...]:
+    """Two ints, or one for both."""
+    one = isinstance(value, (int, torch.SymInt))
+    return integers(op, name, (value, value) if one else value, names)
+
+
 def region(op: str, box: Sequence[float], height: int, width: int) -> None:
     """PIL's rules for a box of real numbers; a NaN breaks them."""
     left, top, right, bottom = box

@@ -15,6 +15,7 @@ from torch import Tensor
 import imgops
 from tests.specs import SPECS, Sample
 from tests.specs._maker import FORMATS, Maker
+from tests.specs.histograms import clahe_of_color
 
 SAMPLES = [
     sample for spec in SPECS.values() if not spec.is_operator for sample in spec.samples if not sample.edge
@@ -81,20 +82,12 @@ def test_one_graph(sample: Sample, dynamic: bool) -> None:
 COLOR = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, 20, 24), dtype=np.uint8))
 
 
-def clahe_of_color(frame: np.ndarray, limit: float) -> np.ndarray:
-    """As OpenCV's users write it."""
-    lab = cv2.cvtColor(frame, cv2.COLOR_RGB2Lab)
-    light, a, b = cv2.split(lab)
-    light = cv2.createCLAHE(limit, (3, 2)).apply(light)
-    return cv2.cvtColor(cv2.merge([light, a, b]), cv2.COLOR_Lab2RGB)
-
-
 @pytest.mark.parametrize("format", ["planar", "interleaved"])
 def test_clahe_of_color(format: str) -> None:
     image = COLOR if format == "planar" else COLOR.movedim(0, -1).contiguous().movedim(-1, 0)
     frame = np.ascontiguousarray(COLOR.permute(1, 2, 0).numpy())
     found = imgops.clahe(image, 2.5, (3, 2))
-    assert np.array_equal(found.permute(1, 2, 0).numpy(), clahe_of_color(frame, 2.5))
+    assert np.array_equal(found.permute(1, 2, 0).numpy(), clahe_of_color(frame, 2.5, (3, 2)))
     check_format(found, image)
     real = imgops.clahe(image / 255, 2.5, (3, 2))
     assert real.dtype == torch.float32 and (real * 255 - found).abs().mean() < 2

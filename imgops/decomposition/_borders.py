@@ -46,10 +46,10 @@ def correlated_along(image: Tensor, taps: Sequence[float], dim: int, border: str
     before, after = len(taps) // 2, len(taps) - 1 - len(taps) // 2
     around = (before, after, 0, 0) if dim == -2 else (0, 0, before, after)
     wide, size = widened(image, around, border), image.shape[dim]
-    return sum_of(tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
+    return _sum_of(tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
 
 
-def sum_of(terms: Iterable[Tensor]) -> Tensor:
+def _sum_of(terms: Iterable[Tensor]) -> Tensor:
     first, *rest = terms
     for term in rest:
         first = first + term

@@ -15,7 +15,7 @@ from torch import Tensor
 _NEIGHBORS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 
 
-def halvings(n: Any) -> int:
+def _halvings(n: Any) -> int:
     """How often ``n`` things can be halved; of a symbolic number what an image can have at most."""
     return max(n - 1, 1).bit_length() if type(n) is int else 31
 
@@ -38,7 +38,7 @@ def components(mask: Tensor, connectivity: int) -> Tensor:
         joined = flat.gather(1, one) & flat.gather(1, other)
         pairs.append((one, other, joined))
     root = own
-    rounds = halvings(count)
+    rounds = _halvings(count)
     for _ in range(rounds):
         nearest = torch.full_like(own, count)
         for one, other, joined in pairs:

@@ -99,7 +99,7 @@ def opencv_nearest(size: int, out: int, device: torch.device) -> Tensor:
 def opencv(name: str, size: int, out: int, shrinks: bool, device: torch.device) -> Tensor:
     """OpenCV's weights ``(out, size)``; ``shrinks``: both axes do, which decides what "area" means."""
     if name == "area" and shrinks:
-        return _opencv_area(size, scalar(size, device) / scalar(out, device), count(out, device))
+        return opencv_area(size, scalar(size, device) / scalar(out, device), count(out, device))
     left, fraction = opencv_position(name, size, out, device)
     return dense(left, OPENCV_TAPS[name](fraction), size)
 
@@ -129,11 +129,16 @@ def neighbor(left: Tensor, k: int, taps: int, size: int) -> Tensor:
     return (left + (k + 1 - taps // 2)).clamp(min=0).clamp(max=size - 1)
 
 
-def opencv_cut(name: str, size: int, low: Tensor, high: Tensor, out: int) -> Tensor:
-    """OpenCV's weights ``(..., out, size)`` of a crop ``[low, high)``; nothing outside of it is seen."""
+def opencv_cut(
+    name: str, size: int, low: Tensor, high: Tensor, out: int, outputs: Tensor | None = None
+) -> Tensor:
+    """OpenCV's weights ``(..., out, size)`` of a crop ``[low, high)``; nothing outside of it is seen.
+
+    ``outputs``: how many of the rows are used, where a tensor says so.
+    """
     device = low.device
     column, extent = count(size, device) - low, high - low
-    scale = 1 / (scalar(out, device) / extent)
+    scale = 1 / ((scalar(out, device) if outputs is None else outputs) / extent)
     x = count(out, device)[:, None]
     if name == "nearest":
         return (torch.minimum(torch.floor(x * scale), extent - 1) == column).double()
@@ -147,11 +152,11 @@ def opencv_cut(name: str, size: int, low: Tensor, high: Tensor, out: int) -> Ten
     return weight
 
 
-def _opencv_area(size: int, scale: Tensor, x: Tensor) -> Tensor:
-    first, last, head, tail, cell = area_cells(size, scale, x)
+def opencv_area(size: int, scale: Tensor, x: Tensor) -> Tensor:
+    first, last, head, tail, cell = (v[..., None] for v in area_cells(size, scale, x))
     column = count(size, x.device)
-    inside = (column >= first[:, None]) & (column < last[:, None])
+    inside = (column >= first) & (column < last)
     weight = inside.double()
-    weight = weight + torch.where(column == first[:, None] - 1, head[:, None], 0.0)
-    weight = weight + torch.where(column == last[:, None], tail[:, None], 0.0)
-    return weight / cell[:, None]
+    weight = weight + torch.where(column == first - 1, head, 0.0)
+    weight = weight + torch.where(column == last, tail, 0.0)
+    return weight / cell

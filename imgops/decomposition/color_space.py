@@ -45,8 +45,6 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
         color = color * 3
     alpha = color[3] if len(color) == 4 else torch.full_like(color[0], 255 if levels else 1)
     swapped = source.startswith("bgr") != target.startswith("bgr")
-    if source in _FROM or source == "gray":
-        swapped = target.startswith("bgr")
     color = color[2::-1] if swapped else color[:3]
     if target in _TO:
         color = _TO[target](color, levels)

@@ -17,11 +17,11 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Ten
 
 
 def _sobel(image: Tensor, dx: int, dy: int, size: int, border: str) -> Tensor:
-    across = correlated_along(image, taps(dx, size), -1, border)
-    return correlated_along(across, taps(dy, size), -2, border)
+    across = correlated_along(image, _taps(dx, size), -1, border)
+    return correlated_along(across, _taps(dy, size), -2, border)
 
 
-def taps(order: int, size: int) -> tuple[float, ...]:
+def _taps(order: int, size: int) -> tuple[float, ...]:
     """The kernel along one axis: a binomial one, differentiated ``order`` times."""
     size = 3 if size == 1 and order > 0 else size
     values = [1.0]

@@ -16,8 +16,8 @@ NO_BLUR = 0.02
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
     across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
     down = gaussian(sigma[..., 1], kernel_height, image)[..., :, None]
-    out = correlated(image.to(working(image)), across, "reflect")
-    return rounded(correlated(out, down, "reflect"), image)
+    out = _correlated(image.to(working(image)), across, "reflect")
+    return rounded(_correlated(out, down, "reflect"), image)
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
@@ -43,14 +43,14 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     x = image.to(working(image))
-    return rounded(correlated(x, kernel.to(image.device, x.dtype), border), image)
+    return rounded(_correlated(x, kernel.to(image.device, x.dtype), border), image)
 
 
-def correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     """Every channel of an image with its kernel ``(..., h, w)``, whose middle is at ``h // 2, w // 2``."""
     dtype = of_sums(image.dtype, image.device)
     if dtype != image.dtype:
-        return correlated(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
+        return _correlated(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
     rows, columns = kernel.shape[-2:]
     wide = widened(image, margins(rows, columns), border)
     planes = image.shape[:-2].numel()

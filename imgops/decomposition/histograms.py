@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import folded
+from imgops.decomposition._borders import widened
 from imgops.decomposition._histograms import counts_of
 from imgops.decomposition._real import finished, working
 
@@ -51,9 +51,7 @@ def _extended(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any,
 
 def _tiles(x: Tensor, width: Any, height: Any, tiles_x: int, tiles_y: int) -> Tensor:
     """``(..., tiles, pixels)``; what an image lacks is reflected."""
-    row, column = (torch.arange(size, device=x.device) for size in (height, width))
-    x = x.index_select(-2, folded("reflect", row, x.shape[-2]))
-    x = x.index_select(-1, folded("reflect", column, x.shape[-1]))
+    x = widened(x, (0, height - x.shape[-2], 0, width - x.shape[-1]), "reflect")
     x = x.unflatten(-1, (tiles_x, width // tiles_x)).unflatten(-3, (tiles_y, height // tiles_y))
     return x.transpose(-3, -2).flatten(-2).flatten(-3, -2)
 

@@ -52,20 +52,21 @@ def _exponent(sigma: Tensor) -> Tensor:
 
 
 #: The fraction bits of PIL's weights of a box, and how many boxes make its Gaussian.
-_BITS, _PASSES = 24, 3
+_BITS, PASSES = 24, 3
 
 
 def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor:
     levels = image.dtype == torch.uint8
     x = image.to(torch.float64 if levels else of_sums(working(image), image.device))
-    extent = _box_extent(radius.to(image.device, torch.float64), levels)[..., None, None]
+    whole, part = box(radius.to(image.device, torch.float64), levels)
+    extent = (whole + part)[..., None, None]
     percent, threshold = (v.to(x)[..., None, None, None] for v in (percent, threshold))
     across = _box_matrix(extent, image.shape[-1], levels).to(x.dtype)[..., None, :, :]
     down = _box_matrix(extent, image.shape[-2], levels).to(x.dtype)[..., None, :, :]
     blurred = x
-    for _ in range(_PASSES):
+    for _ in range(PASSES):
         blurred = _pass(blurred @ across.mT, levels)
-    for _ in range(_PASSES):
+    for _ in range(PASSES):
         blurred = _pass(down @ blurred, levels)
     apart = x - blurred
     if levels:
@@ -80,19 +81,22 @@ def _pass(sums: Tensor, levels: bool) -> Tensor:
     return ((sums + 2.0 ** (_BITS - 1)) / 2.0**_BITS).floor() if levels else sums
 
 
-def _box_extent(radius: Tensor, levels: bool) -> Tensor:
-    """The radius of the boxes that together have the deviation ``radius``; PIL computes it in float32."""
+def box(radius: Tensor, levels: bool) -> tuple[Tensor, Tensor]:
+    """How far a box reaches, three of which have the deviation ``radius``: pixels, and a part of the next.
+
+    PIL computes it in float32.
+    """
     if levels:
         single = radius.float()
-        variance = single * single / _PASSES
+        variance = single * single / PASSES
         length = torch.sqrt(12.0 * variance.double() + 1.0).float()
         whole = ((length.double() - 1.0) / 2.0).floor().float()
     else:
-        variance = radius * radius / _PASSES
+        variance = radius * radius / PASSES
         length = torch.sqrt(12.0 * variance + 1.0)
         whole = ((length - 1.0) / 2.0).floor()
     part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance)
-    return whole + part / (6 * (variance - (whole + 1) * (whole + 1)))
+    return whole, part / (6 * (variance - (whole + 1) * (whole + 1)))
 
 
 def _box_matrix(extent: Tensor, size: Any, levels: bool) -> Tensor:

@@ -73,7 +73,7 @@ def adaptive_threshold(
         total = correlated_along(correlated_along(x, taps, -1, "edge"), taps, -2, "edge")
         mean = (total.double() / (block_size * block_size)).round().float()
     else:
-        weights = gaussian_taps(block_size)
+        weights = _gaussian_taps(block_size)
         mean = correlated_along(correlated_along(x, weights, -1, "edge"), weights, -2, "edge").round()
     top = parameter(maximum, image).round().clamp(0, 255)
     less = parameter(c.double().ceil() if kind == "binary" else c.double().floor(), image)
@@ -90,7 +90,7 @@ _SHORT = {
 }
 
 
-def gaussian_taps(size: int) -> tuple[float, ...]:
+def _gaussian_taps(size: int) -> tuple[float, ...]:
     """``cv2.getGaussianKernel`` of a size alone."""
     if size in _SHORT:
         return tuple(v / 256 for v in _SHORT[size])

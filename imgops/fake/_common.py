@@ -35,3 +35,19 @@ def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
     if not _check.broadcasts(fill.shape, image.shape[:-2]):
         must = f"fill must be one value or one for each of {_check.number(image.shape[-3])} channels"
         fail(ValueError, op, must, f"shape {_check.shape(fill)}")
+
+
+def check_twin(op: str, name: str, other: Tensor, image: Tensor) -> None:
+    """Another image with the dtype, device and shape of the first."""
+    _check.image(op, name, other)
+    _check.like(op, name, other, "image", image)
+    if other.shape != image.shape:
+        must = f"{name} must have the shape of image {_check.shape(image)}"
+        fail(ValueError, op, must, _check.shape(other))
+
+
+def check_window(op: str, kernel: Tensor, image: Tensor) -> None:
+    """``kernel`` is ``(h, w)``, or one per sample, and not empty."""
+    if kernel.ndim < 2 or _check.violates(kernel.shape[-1] * kernel.shape[-2] > 0):
+        fail(ValueError, op, "kernel must be (h, w) or (..., h, w)", f"shape {_check.shape(kernel)}")
+    _check.per_sample_parameter(op, "kernel", kernel, image, *kernel.shape[-2:])

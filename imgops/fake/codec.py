@@ -44,8 +44,7 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
             _check.number(image.shape[0]),
         )
     height, width = image.shape[-2:]
-    if violates(height >= 1) or violates(width >= 1):
-        fail(ValueError, op, "image must have at least one pixel", f"shape {_check.shape(image)}")
+    _check.not_empty(op, "image", image)
     if violates(height <= most) or violates(width <= most):
         fail(
             ValueError,

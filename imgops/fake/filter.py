@@ -6,7 +6,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
-from imgops.fake._common import BORDERS, image_like
+from imgops.fake._common import BORDERS, check_window, image_like
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
@@ -30,9 +30,7 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     out = image_like("filter2d", image)
     _check.choice("filter2d", "border", border, BORDERS)
-    if kernel.ndim < 2 or violates(kernel.shape[-1] * kernel.shape[-2] > 0):
-        fail(ValueError, "filter2d", "kernel must be (h, w) or (..., h, w)", f"shape {_check.shape(kernel)}")
-    _check.per_sample_parameter("filter2d", "kernel", kernel, image, *kernel.shape[-2:])
+    check_window("filter2d", kernel, image)
     return out
 
 

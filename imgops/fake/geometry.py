@@ -89,8 +89,7 @@ def _sampled(op: str, name: str, image: Tensor, fill: Tensor | None, interpolati
         _check.levels_or_floats(op, image)
     elif image.dtype.itemsize > 8:
         fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
-    if violates(image.shape[-2] * image.shape[-1] > 0):
-        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {_check.shape(image)}")
+    _check.not_empty(op, name, image)
     _check.pixels(op, name, *image.shape[-2:])
     if fill is not None:
         check_fill(op, image, fill)

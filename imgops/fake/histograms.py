@@ -21,7 +21,7 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     if image.shape[-3] != 1:
         wanted = "1 channel" if image.dtype == torch.uint16 else "1 or 3 channels"
         fail(ValueError, op, f"image must have {wanted}", _check.number(image.shape[-3]))
-    _not_empty(op, "image", image)
+    _check.not_empty(op, "image", image)
     _check.per_sample_parameter(op, "clip_limit", clip_limit, image)
     if violates(tiles_x >= 1) or violates(tiles_y >= 1):
         fail(ValueError, op, "tiles must be positive", _check.numbers(tiles_x, tiles_y))
@@ -35,12 +35,6 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     _check.like(op, "reference", reference, "image", image)
     _check.batch(op, "reference", reference, "image", image)
     same_channels(op, "reference", reference, "image", image)
-    _not_empty(op, "image", image)
-    _not_empty(op, "reference", reference)
+    _check.not_empty(op, "image", image)
+    _check.not_empty(op, "reference", reference)
     return out
-
-
-def _not_empty(op: str, name: str, image: Tensor) -> None:
-    height, width = image.shape[-2:]
-    if violates(height >= 1) or violates(width >= 1):
-        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {_check.shape(image)}")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake._common import image_like, same_channels
+from imgops.fake._common import check_twin, image_like, same_channels
 
 
 def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
@@ -28,14 +28,6 @@ def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
 
 def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
     out = image_like("blend", image)
-    _check.image("blend", "other", other)
-    _check.like("blend", "other", other, "image", image)
-    if other.shape != image.shape:
-        fail(
-            ValueError,
-            "blend",
-            f"other must have the shape of image {_check.shape(image)}",
-            _check.shape(other),
-        )
+    check_twin("blend", "other", other, image)
     _check.per_sample_parameter("blend", "weight", weight, image)
     return out

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops._check import fail, violates
-from imgops.fake._common import BORDERS, image_like
+from imgops._check import fail
+from imgops.fake._common import BORDERS, check_window, image_like
 
 
 def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
@@ -27,7 +27,5 @@ def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
 def _checked(op: str, image: Tensor, kernel: Tensor, border: str) -> Tensor:
     out = image_like(op, image)
     _check.choice(op, "border", border, BORDERS)
-    if kernel.ndim < 2 or violates(kernel.shape[-1] * kernel.shape[-2] > 0):
-        fail(ValueError, op, "kernel must be (h, w) or (..., h, w)", f"shape {_check.shape(kernel)}")
-    _check.per_sample_parameter(op, "kernel", kernel, image, *kernel.shape[-2:])
+    check_window(op, kernel, image)
     return out

@@ -106,9 +106,7 @@ def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
         fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
     _check.pixels(op, "size", height, width)
     _check.pixels(op, name, *image.shape[-2:])
-    if violates(image.shape[-2] * image.shape[-1] > 0):
-        must = f"{name} must have at least one pixel"
-        fail(ValueError, op, must, f"shape {_check.shape(image)}")
+    _check.not_empty(op, name, image)
 
 
 def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:

@@ -72,12 +72,11 @@ def _on_host(value: Tensor | None) -> bool:
     return value is not None and value.device.type == "cpu"
 
 
-def numbers(op: str, **checks: Callable[[str, str, Tensor], None]) -> Function:
-    """``checks``: what each parameter must be; they are the last tensors of the operator, in this order."""
+def numbers(op: str, images: int = 1, **checks: Callable[[str, str, Tensor], None]) -> Function:
+    """``checks``: what each parameter must be, in the order in which they stand behind the images."""
 
     def check(*args: Any) -> None:
-        tensors = [a for a in args if isinstance(a, Tensor)]
-        for (name, one), value in zip(checks.items(), tensors[-len(checks) :], strict=True):
+        for (name, one), value in zip(checks.items(), args[images:], strict=False):
             if _on_host(value):
                 one(op, name, value)
 

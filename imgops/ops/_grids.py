@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -16,13 +14,6 @@ def displacement(op: str, name: str, value: Tensor) -> None:
         _check.fail(TypeError, op, f"{name} must be float32 or float64", value.dtype)
     if _check.violates(value.shape[-3] == 2):
         _check.fail(ValueError, op, f"{name} must have 2 channels (x, y)", _check.number(value.shape[-3]))
-
-
-def checked_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
-    height, width = _check.integers(op, "size", size, ("height", "width"))
-    if _check.violates(height >= 1) or _check.violates(width >= 1):
-        _check.fail(ValueError, op, "size must be positive", _check.numbers(height, width))
-    return height, width
 
 
 def pixel_grid(height: int, width: int, like: Tensor) -> Tensor:

@@ -33,7 +33,9 @@ def _alpha_composite(image: Tensor, over: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0, 0),
     decomposition=decomposition.add_weighted,
-    values=_values.numbers("add_weighted", alpha=_values.no_nan, beta=_values.no_nan, gamma=_values.no_nan),
+    values=_values.numbers(
+        "add_weighted", 2, alpha=_values.no_nan, beta=_values.no_nan, gamma=_values.no_nan
+    ),
 )
 def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops.ops._grids import checked_size, meshed, pixel_grid
+from imgops.ops._grids import meshed, pixel_grid
 
 __all__ = ["grid_distortion_map", "optical_distortion_map", "thin_plate_spline_map"]
 
@@ -62,7 +62,7 @@ def grid_distortion_map(
     tensor([[0.0000, 0.7500, 1.5000, 1.5000, 3.7500, 6.0000]])
     """
     op = "grid_distortion_map"
-    height, width = checked_size(op, size)
+    height, width = _check.positive_size(op, size)
     axes = []
     for name, steps, extent in (("steps_x", steps_x, width), ("steps_y", steps_y, height)):
         values = _check.real(op, name, steps)
@@ -145,7 +145,7 @@ def optical_distortion_map(
     tensor([[-1.0000,  0.8529,  2.0000,  3.1471]])
     """
     op = "optical_distortion_map"
-    height, width = checked_size(op, size)
+    height, width = _check.positive_size(op, size)
     _check.choice(op, "model", model, ("camera", "fisheye"))
     values = _check.real(op, "coefficients", coefficients).to(device).double()
     values = values[..., None] if values.ndim == 0 else values
@@ -220,7 +220,7 @@ def thin_plate_spline_map(
     tensor([[-1.,  0.,  1.]])
     """
     op = "thin_plate_spline_map"
-    height, width = checked_size(op, size)
+    height, width = _check.positive_size(op, size)
     for name, value in (("points", points), ("targets", targets)):
         _check.tensor(op, name, value)
         _check.floating(op, name, value)

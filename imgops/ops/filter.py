@@ -108,8 +108,7 @@ def gaussian_blur(
     tensor([[[0.0000, 0.2390, 0.5220, 0.2390, 0.0000]]])
     """
     _check.tensor("gaussian_blur", "image", image)
-    sizes = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
-    width, height = _check.integers("gaussian_blur", "kernel_size", sizes, ("width", "height"))
+    width, height = _check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
     if sigma is None:
         sigma = (0.15 * width + 0.35, 0.15 * height + 0.35)
     deviation = _check.real("gaussian_blur", "sigma", sigma)

@@ -221,10 +221,6 @@ def _rounded(value: Any) -> Any:
 
 def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
     _check.image(op, "image", image)
-    rows, columns = _check.integers(op, "size", size, ("height", "width"))
-    if _check.violates(rows >= 1) or _check.violates(columns >= 1):
-        _check.fail(ValueError, op, "size must be positive", _check.numbers(rows, columns))
-    height, width = image.shape[-2:]
-    if _check.violates(height >= 1) or _check.violates(width >= 1):
-        _check.fail(ValueError, op, "image must have at least one pixel", f"shape {_check.shape(image)}")
-    return height, width, rows, columns
+    rows, columns = _check.positive_size(op, size)
+    _check.not_empty(op, "image", image)
+    return *image.shape[-2:], rows, columns

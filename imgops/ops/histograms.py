@@ -87,8 +87,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     """
     _check.tensor("clahe", "image", image)
     limit = _check.real("clahe", "clip_limit", clip_limit)
-    sizes = (tiles, tiles) if isinstance(tiles, (int, torch.SymInt)) else tiles
-    across, down = _check.integers("clahe", "tiles", sizes, ("x", "y"))
+    across, down = _check.pair("clahe", "tiles", tiles, ("x", "y"))
     if image.ndim < 3 or image.shape[-3] != 3:
         return _clahe(image, limit, across, down)
     lab = cvt_color(image, "rgb2lab")

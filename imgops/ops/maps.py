@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops.ops._grids import checked_size, displacement, meshed, pixel_grid
+from imgops.ops._grids import displacement, meshed, pixel_grid
 from imgops.ops.filter import gaussian_blur
 
 __all__ = ["elastic_map", "flow_map", "polar_map"]
@@ -171,7 +171,7 @@ def polar_map(
             [5., 7.]])
     """
     op = "polar_map"
-    height, width = checked_size(op, size)
+    height, width = _check.positive_size(op, size)
     middle = _check.real(op, "center", center).to(device).double()
     if middle.ndim < 1 or _check.violates(middle.shape[-1] == 2):
         _check.fail(ValueError, op, "center must have 2 values (x, y)", f"shape {_check.shape(middle)}")
@@ -183,7 +183,7 @@ def polar_map(
         radius = torch.exp(x * (most.log() / width)) - 1 if log else x * (most / width)
         angle = y * (turn / height)
         return meshed(radius * angle.cos() + cx, radius * angle.sin() + cy, height, width, dtype)
-    rows, columns = (height, width) if source_size is None else checked_size(op, source_size)
+    rows, columns = (height, width) if source_size is None else _check.positive_size(op, source_size)
     x, y = x - cx, y - cy
     square = x * x + y * y
     there = square > 0

@@ -139,8 +139,7 @@ def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
     """A structuring element as a tensor."""
     if isinstance(kernel, Tensor):
         return kernel.to(torch.uint8) if kernel.dtype == torch.bool else kernel
-    sides = (kernel, kernel) if isinstance(kernel, (int, torch.SymInt)) else kernel
-    height, width = _check.integers(op, "kernel", sides, ("height", "width"))
+    height, width = _check.pair(op, "kernel", kernel, ("height", "width"))
     for side in (height, width):
         if _check.violates(side >= 1) or _check.violates(side % 2 == 1):
             got = _check.numbers(height, width)

@@ -21,7 +21,7 @@ __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.salt_and_pepper,
-    values=_values.numbers("salt_and_pepper", amount=_values.unit, salt=_values.unit),
+    values=_values.numbers("salt_and_pepper", 2, amount=_values.unit, salt=_values.unit),
 )
 def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor: ...
 
@@ -33,7 +33,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
-    values=_values.numbers("shot_noise", amount=_values.not_negative),
+    values=_values.numbers("shot_noise", 2, amount=_values.not_negative),
 )
 def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -45,7 +45,7 @@ def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.iso_noise,
-    values=_values.numbers("iso_noise", color_shift=_values.no_nan, intensity=_values.no_nan),
+    values=_values.numbers("iso_noise", 2, color_shift=_values.no_nan, intensity=_values.no_nan),
 )
 def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
 
@@ -57,7 +57,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.multiplicative_noise,
-    values=_values.numbers("multiplicative_noise", amount=_values.no_nan),
+    values=_values.numbers("multiplicative_noise", 2, amount=_values.no_nan),
 )
 def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 

@@ -98,8 +98,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "ref
     tensor([[[2., 3., 3., 4.]]])
     """
     _check.tensor("box_blur", "image", image)
-    sizes = (kernel_size, kernel_size) if isinstance(kernel_size, (int, torch.SymInt)) else kernel_size
-    width, height = _check.integers("box_blur", "kernel_size", sizes, ("width", "height"))
+    width, height = _check.pair("box_blur", "kernel_size", kernel_size, ("width", "height"))
     return _box_blur(image, width, height, border)
 
 

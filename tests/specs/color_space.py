@@ -129,18 +129,10 @@ def cvt_reference(image: Array, code: str) -> Array:
     source, target = (n.removesuffix("_full") for n in code.split("2"))
     alpha = frame[..., 3:] if source.endswith("a") else np.ones_like(frame[..., :1])
     rgb = _FROM[source](frame) if source in _FROM else frame[..., :3]
-    rgb = (
-        rgb[..., ::-1]
-        if source.startswith("bgr") != target.startswith("bgr") and _swaps(source, target)
-        else rgb
-    )
+    rgb = rgb[..., ::-1] if source.startswith("bgr") != target.startswith("bgr") else rgb
     out = _TO[target](rgb) if target in _TO else rgb
     out = np.concatenate([out, alpha], -1) if target.endswith("a") else out
     return out.transpose(2, 0, 1)
-
-
-def _swaps(source: str, target: str) -> bool:
-    return source.startswith("bgr") or target.startswith("bgr")
 
 
 #: Where the values of a space lie.

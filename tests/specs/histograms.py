@@ -141,7 +141,7 @@ CLAHE = OpSpec(
     border="reflect without the border pixel, where a side is no multiple of its tiles",
     photo=(
         lambda x: imgops.clahe(x, 3.0),
-        lambda x: chw(_of_color(photo_frame(x), 3.0)),
+        lambda x: chw(clahe_of_color(photo_frame(x), 3.0)),
     ),
     benchmarks=(
         Benchmark(
@@ -158,7 +158,7 @@ CLAHE = OpSpec(
             "cv2.createCLAHE of L (uint8)",
             bench.filters(
                 lambda x: imgops.clahe(x, 2.0),
-                lambda a: _of_color(a, 2.0),
+                lambda a: clahe_of_color(a, 2.0),
                 lambda kornia, y: kornia.enhance.equalize_clahe(y, 2.0, (8, 8)),
                 bench.scikit("exposure.equalize_adapthist"),
                 frames=True,
@@ -169,7 +169,7 @@ CLAHE = OpSpec(
 )
 
 
-def _of_color(frame: Array, limit: float, tiles: tuple[int, int] = (8, 8)) -> Array:
+def clahe_of_color(frame: Array, limit: float, tiles: tuple[int, int] = (8, 8)) -> Array:
     """CLAHE of a color image as OpenCV's users write it."""
     lab = cv2.cvtColor(frame, cv2.COLOR_RGB2Lab)
     light, a, b = cv2.split(lab)

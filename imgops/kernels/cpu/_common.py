@@ -41,6 +41,13 @@ def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     return value.reshape(-1, *own).contiguous().numpy()
 
 
+def in_single(kernel: Callable[..., Any], out: Tensor, *args: Any) -> None:
+    """Half precision: what ``kernel(out, *args)`` gives in float32, rounded once."""
+    single = torch.empty_like(out, dtype=torch.float32)
+    kernel(single, *(a.detach().float() if isinstance(a, Tensor) and a.dtype in HALF else a for a in args))
+    out.copy_(single)
+
+
 def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
     """The decomposition as the kernel."""
     with _torch_private.default_dispatch_state(), torch.no_grad():

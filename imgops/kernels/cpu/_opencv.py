@@ -12,7 +12,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._common import HALF, array_per_image
+from imgops.kernels.cpu._common import HALF, array_per_image, in_single
 
 #: torchvision's names of OpenCV's borders.
 BORDERS = {
@@ -30,6 +30,9 @@ INTERPOLATIONS = {
     "lanczos": cv2.INTER_LANCZOS4,
 }
 
+#: What most of its filters take.
+TYPES = (torch.uint8, torch.float32, torch.float64)
+
 _MOST_CHANNELS = 4
 
 #: ``work(frame, i, target)`` of the i-th image: into ``target``, or where that is None into a new array
@@ -46,9 +49,7 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     if out.numel() == 0:
         return True
     if image.dtype in HALF and torch.float32 in types:
-        single = torch.empty_like(out, dtype=torch.float32)
-        on_planes(single, image.detach().float(), types, work)
-        out.copy_(single)
+        in_single(on_planes, out, image, types, work)
         return True
     if image.dtype not in types:
         return False
@@ -65,24 +66,27 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     return True
 
 
-#: ``call(source, target, border)`` filters into ``target``, or where that is None into a new array.
-Filter = Callable[[np.ndarray, "np.ndarray | None", int], np.ndarray]
+#: ``call(source, target, border, ...)`` filters into ``target``, or where that is None into a new array.
+Filter = Callable[..., np.ndarray]
+#: How far a filter looks up, down, left and right.
+Around = tuple[int, int, int, int]
+
+
+def with_border(call: Filter, border: str, around: Around) -> Callable[..., None]:
+    """``work(source, target, *parameters)`` of a filter with one of our borders."""
+    return lambda source, target, *parameters: filtered(call, source, target, border, around, *parameters)
 
 
 def filtered(
-    call: Filter, source: np.ndarray, target: np.ndarray, border: str, around: tuple[int, int, int, int]
+    call: Filter, source: np.ndarray, target: np.ndarray, border: str, around: Around, *parameters: Any
 ) -> None:
-    """A filter with one of our borders; "wrap", which OpenCV's filters do not know, is written out first.
-
-    ``around``: how far the filter looks up, down, left and right.
-    """
+    """A filter with one of our borders; "wrap", which OpenCV's filters do not know, is written out first."""
     if border != "wrap":
-        call(source, target, BORDERS[border])
+        call(source, target, BORDERS[border], *parameters)
         return
     top, bottom, left, right = around
-    whole = call(
-        cv2.copyMakeBorder(source, top, bottom, left, right, cv2.BORDER_WRAP), None, cv2.BORDER_CONSTANT
-    )
+    wide = cv2.copyMakeBorder(source, top, bottom, left, right, cv2.BORDER_WRAP)
+    whole = call(wide, None, cv2.BORDER_CONSTANT, *parameters)
     height, width = source.shape[:2]
     np.copyto(target, whole[top : top + height, left : left + width])
 
@@ -95,22 +99,19 @@ def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     """
     if out.numel() == 0:
         return True
-    image = image.detach()
     if image.dtype in HALF and torch.float32 in types:
-        single = torch.empty_like(out, dtype=torch.float32)
-        on_frames(single, image.float(), types, work)
-        out.copy_(single)
+        in_single(on_frames, out, image, types, work)
         return True
     if image.dtype not in types:
         return False
     interleaved = _layout.is_interleaved(image)
-    source = _layout.in_format(image, interleaved)
+    source = _layout.in_format(image.detach(), interleaved)
     with _threads.opencv:
         if interleaved:
             frames = list(_layout.frames(source))
         else:
             grouped = _layout.array(source).reshape(-1, *source.shape[-3:])
-            frames = [np.ascontiguousarray(cv2.merge(list(planes))) for planes in grouped]
+            frames = [cv2.merge(list(planes)) for planes in grouped]
         if _layout.writes_interleaved(out):
             for i, (frame, target) in enumerate(zip(frames, _layout.frames(out), strict=True)):
                 work(frame, i, target)

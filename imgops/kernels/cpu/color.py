@@ -24,6 +24,7 @@ from imgops.kernels.cpu._common import (
     HALF,
     array_per_image,
     in_format_of,
+    in_single,
     number_per_image,
     run_decomposition,
 )
@@ -157,9 +158,7 @@ _STEPS = {name: _step(name) for name in formula.STEPS}
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> None:
     """The steps that were chosen: the first reads the image, the others what is there already."""
     if image.dtype in HALF:  # rounded once, at the end
-        single = torch.empty_like(out, dtype=torch.float32)
-        color_sequence(single, image.detach().float(), order, amounts, names)
-        out.copy_(single)
+        in_single(color_sequence, out, image, order, amounts, names)
         return
     image, each, batch = in_format_of(image, out), names.split(","), image.shape[:-3]
     if order.numel() == order.shape[-1] and amounts.numel() == len(each):  # one sequence for all

@@ -11,12 +11,12 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import composite as formula
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._common import HALF, in_format_of, number_per_image, run_decomposition
+from imgops.kernels.cpu._common import HALF, in_format_of, in_single, number_per_image, run_decomposition
 
 
 def alpha_composite(out: Tensor, image: Tensor, over: Tensor) -> None:
     if image.dtype != torch.uint8:
-        run_decomposition(out, formula.alpha_composite, image, over.detach())
+        run_decomposition(out, formula.alpha_composite, image, over)
         return
     if image.numel() == 0:
         return
@@ -45,9 +45,7 @@ def add_weighted(
     if image.numel() == 0:
         return
     if image.dtype in HALF:
-        single = torch.empty_like(out, dtype=torch.float32)
-        add_weighted(single, image.float(), other.float(), alpha, beta, gamma)
-        out.copy_(single)
+        in_single(add_weighted, out, image, other, alpha, beta, gamma)
         return
     interleaved = _layout.writes_interleaved(out)
     weights = zip(*(number_per_image(v, image) for v in (alpha, beta, gamma)), strict=True)

@@ -45,13 +45,11 @@ def laplacian(out: Tensor, image: Tensor, kernel_size: int, border: str) -> None
 def _differentiate(
     out: Tensor, image: Tensor, border: str, reach: int, call: Callable[..., np.ndarray]
 ) -> None:
-    def work(source: np.ndarray, target: np.ndarray) -> None:
-        depth = _DEPTHS[source.dtype]
-        _opencv.filtered(
-            lambda a, b, flag: call(a, depth, b, flag), source, target, border, (reach, reach, reach, reach)
-        )
+    def differentiated(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
+        return call(a, _DEPTHS[a.dtype], b, flag)
 
-    _opencv.on_planes_with(out, image, (torch.uint8, torch.float32, torch.float64), work)
+    work = _opencv.with_border(differentiated, border, (reach, reach, reach, reach))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
 def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> None:

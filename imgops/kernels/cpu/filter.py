@@ -45,7 +45,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
             cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
     if not _opencv.on_planes_with(out, image, _TYPES, blur, (sigma, 1)):
-        run_decomposition(out, formula.gaussian_blur, image, sigma.detach(), kernel_width, kernel_height)
+        run_decomposition(out, formula.gaussian_blur, image, sigma, kernel_width, kernel_height)
 
 
 def _window(size: int, sigma: float, levels: bool) -> int:
@@ -123,15 +123,12 @@ def _cuts_windows() -> bool:
 def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
     types = (torch.uint8, torch.float32) if kernel_size <= 5 else (torch.uint8,)
 
-    def blur(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
-        for source, target in zip(sources, targets, strict=True):
-            if source.ndim == 3 and source.shape[2] == 2:  # OpenCV takes 1, 3 or 4 channels
-                for channel, values in enumerate(cv2.split(source)):
-                    target[..., channel] = cv2.medianBlur(values, kernel_size)
-            else:
-                cv2.medianBlur(source, kernel_size, target)
+    def blur(source: np.ndarray, target: np.ndarray) -> None:
+        cv2.medianBlur(source, kernel_size, target)
 
-    if _opencv.on_planes(out, image, types, blur):
+    # OpenCV takes 1, 3 or 4 channels.
+    work = _opencv.each_channel(blur) if image.shape[-3] == 2 else blur
+    if _opencv.on_planes_with(out, image, types, work):
         return
     single = image.detach().float() if image.dtype in HALF else image.detach()
     found = torch.empty(image.shape, dtype=single.dtype)
@@ -151,19 +148,12 @@ def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    around = margins(*kernel.shape[-2:])
+    def correlate(a: np.ndarray, b: np.ndarray | None, flag: int, weights: np.ndarray) -> np.ndarray:
+        return cv2.filter2D(a, -1, weights, dst=b, borderType=flag)
 
-    def correlate(source: np.ndarray, target: np.ndarray, weights: np.ndarray) -> None:
-        _opencv.filtered(
-            lambda a, b, flag: cv2.filter2D(a, -1, weights, dst=b, borderType=flag),
-            source,
-            target,
-            border,
-            around,
-        )
-
-    if not _opencv.on_planes_with(out, image, _TYPES, correlate, (kernel, 2)):
-        run_decomposition(out, formula.filter2d, image, kernel.detach(), border)
+    work = _opencv.with_border(correlate, border, margins(*kernel.shape[-2:]))
+    if not _opencv.on_planes_with(out, image, _TYPES, work, (kernel, 2)):
+        run_decomposition(out, formula.filter2d, image, kernel, border)
 
 
 #: The outermost pixels, which PIL leaves alone.

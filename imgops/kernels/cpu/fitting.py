@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import torch
 from torch import Tensor
 
 from imgops.kernels.cpu import _opencv
@@ -19,5 +18,4 @@ def downscale(out: Tensor, image: Tensor, factor: Tensor, down: str, up: str) ->
         small = max(round(width * float(share)), 1), max(round(height * float(share)), 1)
         cv2.resize(cv2.resize(source, small, interpolation=first), (width, height), target, 0, 0, second)
 
-    types = (torch.uint8, torch.float32, torch.float64)
-    _opencv.on_planes_with(out, image, types, work, (factor, 0))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, work, (factor, 0))

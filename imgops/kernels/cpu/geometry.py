@@ -291,7 +291,7 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
 ) -> None:
-    run_decomposition(out, formula.remap_adjoint, grad, map.detach(), height, width, interpolation, border)
+    run_decomposition(out, formula.remap_adjoint, grad, map, height, width, interpolation, border)
 
 
 def remap_grad_map(
@@ -304,4 +304,4 @@ def remap_grad_map(
     border: str,
 ) -> None:
     how = None if fill is None else fill.detach(), interpolation, border
-    run_decomposition(out, formula.remap_grad_map, grad, image.detach(), map.detach(), *how)
+    run_decomposition(out, formula.remap_grad_map, grad, image, map, *how)

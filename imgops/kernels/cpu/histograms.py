@@ -10,11 +10,10 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import histograms as formula
 from imgops.kernels.cpu import _opencv, _threads
-from imgops.kernels.cpu._common import HALF, run_decomposition
+from imgops.kernels.cpu._common import HALF, in_single, run_decomposition
 
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
-
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
         if source.dtype != np.uint8:  # 16 bits, whose arrays are of bits
             source, target = source.view(np.uint16), target.view(np.uint16)
@@ -27,9 +26,7 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
 
 def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
     if image.dtype in HALF:
-        single = torch.empty_like(out, dtype=torch.float32)
-        match_histograms(single, image.float(), reference.float())
-        out.copy_(single)
+        in_single(match_histograms, out, image, reference)
         return
     match = _match_levels if image.dtype == torch.uint8 else _match_values
     source, wanted, target = (_layout.array(x.detach()) for x in (image, reference, out))

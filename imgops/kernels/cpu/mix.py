@@ -40,7 +40,7 @@ def _put(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
 @_pil.like(Image.blend, (_pil.OTHER, 0.37), (_pil.OTHER, 1.6))
 def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> None:
     if not native.has_passes(image) or image.numel() == 0:
-        run_decomposition(out, formula.blend, image, other.detach(), weight)
+        run_decomposition(out, formula.blend, image, other, weight)
         return
     start, end = in_format_of(image, out), in_format_of(other, out)
     native.point("images", out, end, number_per_image(weight, image), other=start)

@@ -23,26 +23,17 @@ def dilate(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
 
 
 def hit_or_miss(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
+    def fitted(a: np.ndarray, b: np.ndarray | None, flag: int, pattern: np.ndarray) -> np.ndarray:
+        return cv2.morphologyEx(a, cv2.MORPH_HITMISS, pattern, b, borderType=flag)
 
-    pattern, around = kernel.sign().to(torch.int32), margins(*kernel.shape[-2:])
-
-    def work(source: np.ndarray, target: np.ndarray, element: np.ndarray) -> None:
-        def call(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
-            return cv2.morphologyEx(a, cv2.MORPH_HITMISS, element, b, borderType=flag)
-
-        _opencv.filtered(call, source, target, border, around)
-
-    _opencv.on_planes_with(out, image, (torch.uint8,), _opencv.each_channel(work), (pattern, 2))
+    work = _opencv.each_channel(_opencv.with_border(fitted, border, margins(*kernel.shape[-2:])))
+    _opencv.on_planes_with(out, image, (torch.uint8,), work, (kernel.sign().to(torch.int32), 2))
 
 
 def _morph(out: Tensor, image: Tensor, kernel: Tensor, border: str, call: Callable[..., Any]) -> None:
-    around = margins(*kernel.shape[-2:])
-
-    def work(source: np.ndarray, target: np.ndarray, values: np.ndarray) -> None:
+    def morphed(a: np.ndarray, b: np.ndarray | None, flag: int, values: np.ndarray) -> np.ndarray:
         element = values if values.dtype == np.uint8 else np.not_equal(values, 0).view(np.uint8)
-        _opencv.filtered(
-            lambda a, b, flag: call(a, element, dst=b, borderType=flag), source, target, border, around
-        )
+        return call(a, element, dst=b, borderType=flag)
 
-    types = (torch.uint8, torch.float32, torch.float64)
-    _opencv.on_planes_with(out, image, types, work, (kernel, 2))
+    work = _opencv.with_border(morphed, border, margins(*kernel.shape[-2:]))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, work, (kernel, 2))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import cv2
-import torch
 from torch import Tensor
 
 from imgops.decomposition import pyramid as formula
 from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._common import run_decomposition
 
-_TYPES = (torch.uint8, torch.float32, torch.float64)
-
 
 def pyr_down(out: Tensor, image: Tensor) -> None:
-    _opencv.on_planes_with(out, image, _TYPES, lambda source, target: cv2.pyrDown(source, target))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, cv2.pyrDown)
 
 
 def pyr_down_adjoint(out: Tensor, image: Tensor, height: int, width: int) -> None:
@@ -22,7 +19,7 @@ def pyr_down_adjoint(out: Tensor, image: Tensor, height: int, width: int) -> Non
 
 
 def pyr_up(out: Tensor, image: Tensor) -> None:
-    _opencv.on_planes_with(out, image, _TYPES, lambda source, target: cv2.pyrUp(source, target))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, cv2.pyrUp)
 
 
 def pyr_up_adjoint(out: Tensor, image: Tensor) -> None:

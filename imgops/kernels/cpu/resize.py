@@ -26,7 +26,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _resample, _tables, _threads
-from imgops.kernels.cpu._common import HALF
+from imgops.kernels.cpu._common import HALF, in_single
 from imgops.kernels.cpu._opencv import INTERPOLATIONS
 
 Region = tuple[float, float, float, float]
@@ -46,7 +46,7 @@ def resize(
     if interpolation == "nearest":
         _each_region(out, image, box, image, partial(_nearest, antialias=antialias))
     elif image.dtype in HALF:
-        _in_single(resize, out, image, box, height, width, interpolation, antialias)
+        in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
         work = partial(_antialiased, interpolation=interpolation)
         _each_region(out, image, box, image, work)
@@ -84,7 +84,7 @@ def resize_adjoint(
     if out.numel() == 0:
         return
     if grad.dtype in HALF:
-        _in_single(resize_adjoint, out, grad, box, height, width, interpolation, antialias)
+        in_single(resize_adjoint, out, grad, box, height, width, interpolation, antialias)
         return
     size = tuple(grad.shape[-2:])
 
@@ -150,21 +150,6 @@ def _each_crop(
     each = boxes.expand(*batch, 4).reshape(-1, 4).tolist()
     for index, box in zip(np.ndindex(*batch), each, strict=True):
         work(out[index], image[index], box)
-
-
-def _in_single(
-    kernel: Callable[..., None],
-    out: Tensor,
-    image: Tensor,
-    box: Tensor | None,
-    height: int,
-    width: int,
-    *rest: Any,
-) -> None:
-    """Half precision: the float32 result, rounded once."""
-    single = _layout.empty(image, height, width).float()
-    kernel(single, image.detach().float(), box, height, width, *rest)
-    out.copy_(single)
 
 
 def _each_region(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 import cv2
 import numpy as np
 import torch
@@ -17,14 +15,11 @@ from imgops.kernels.cpu._common import number_per_image, run_decomposition
 
 
 def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, border: str) -> None:
-    size, around = (kernel_width, kernel_height), margins(kernel_height, kernel_width)
+    def blur(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
+        return cv2.blur(a, (kernel_width, kernel_height), b, borderType=flag)
 
-    def work(source: np.ndarray, target: np.ndarray) -> None:
-        _opencv.filtered(
-            lambda a, b, flag: cv2.blur(a, size, b, borderType=flag), source, target, border, around
-        )
-
-    _opencv.on_planes_with(out, image, (torch.uint8, torch.float32, torch.float64), work)
+    work = _opencv.with_border(blur, border, margins(kernel_height, kernel_width))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
 def bilateral_filter(
@@ -54,8 +49,8 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
         return
 
     def work(source: np.ndarray, target: np.ndarray, radius: float, percent: float, threshold: float) -> None:
-        taps, blurred = _box(float(radius)), source
-        for _ in range(_PASSES):
+        taps, blurred = _box(radius), source
+        for _ in range(formula.PASSES):
             blurred = cv2.sepFilter2D(blurred, -1, taps, taps, borderType=cv2.BORDER_REPLICATE)
         np.subtract(source, blurred.reshape(source.shape), out=target)
         low = np.abs(target) * 255 <= threshold
@@ -68,16 +63,10 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
     _opencv.on_planes_with(out, image, (torch.float32, torch.float64), work, *parameters)
 
 
-#: How many boxes PIL's Gaussian is made of.
-_PASSES = 3
-
-
 def _box(radius: float) -> np.ndarray:
     """The weights of a box of fractional width: three of them have the deviation ``radius``."""
-    variance = radius * radius / _PASSES
-    whole = int((sqrt(12 * variance + 1) - 1) / 2)
-    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (6 * (variance - (whole + 1) ** 2))
-    taps = np.array([part, *[1.0] * (2 * whole + 1), part])
+    whole, part = (v.item() for v in formula.box(torch.tensor(radius, dtype=torch.float64), False))
+    taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
     return taps / taps.sum()
 
 

@@ -27,15 +27,13 @@ def threshold(out: Tensor, image: Tensor, value: Tensor, maximum: Tensor, kind: 
     def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
         cv2.threshold(source, limit, top, flag, dst=target)
 
-    types = (torch.uint8, torch.float32, torch.float64)
     apart = _opencv.each_channel(work) if by_histogram else work
-    _opencv.on_planes_with(out, image, types, apart, (value, 0), (maximum, 0))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, apart, (value, 0), (maximum, 0))
 
 
 def adaptive_threshold(
     out: Tensor, image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
 ) -> None:
-
     flags = _METHODS[method], _KINDS[kind]
 
     def work(source: np.ndarray, target: np.ndarray, top: float, less: float) -> None:

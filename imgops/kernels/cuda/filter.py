@@ -25,6 +25,7 @@ from imgops.kernels.cuda._common import (
     written,
 )
 from imgops.kernels.cuda._launch import blocks, launch, tile
+from imgops.kernels.cuda._sampling import shown
 from imgops.kernels.cuda._statistics import Gate
 
 _ROWS = 16
@@ -185,19 +186,10 @@ def _filter_kernel(
     total = tl.full((ROWS, COLUMNS), 0, tl.float32)
     own = weights + n * weight_n
     for i in range(tall):
-        at_y = y + (i - tall // 2)
-        has_row = inside
-        if BORDER == "constant":
-            has_row = inside & (at_y >= 0) & (at_y < height)
-        else:
-            at_y = folded(at_y, height, BORDER)
+        at_y, has_row = shown(y + (i - tall // 2), height, BORDER)
         for j in range(wide):
-            at_x = x + (j - wide // 2)
-            use = has_row
-            if BORDER == "constant":
-                use = has_row & (at_x >= 0) & (at_x < width)
-            else:
-                at_x = folded(at_x, width, BORDER)
+            at_x, has_column = shown(x + (j - wide // 2), width, BORDER)
+            use = inside & has_row & has_column
             at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
             pixel = tl.load(at, mask=use, other=0).to(tl.float32)
             share = tl.load(own + (i * wide + j), mask=n < images, other=0)

@@ -9,8 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import PIXELS, batch, folded, grid_of, offset, per_image, tile_of, written
+from imgops.kernels.cuda._common import PIXELS, batch, grid_of, offset, per_image, tile_of, written
 from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._sampling import shown
 
 
 def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
@@ -55,19 +56,10 @@ def _extreme_kernel(
         )
     own = members + n * member_n
     for i in range(tall):
-        at_y = y + (i - tall // 2)
-        row_there = inside
-        if BORDER == "constant":
-            row_there = inside & (at_y >= 0) & (at_y < height)
-        else:
-            at_y = folded(at_y, height, BORDER)
+        at_y, has_row = shown(y + (i - tall // 2), height, BORDER)
         for j in range(wide):
-            at_x = x + (j - wide // 2)
-            there = row_there
-            if BORDER == "constant":
-                there = row_there & (at_x >= 0) & (at_x < width)
-            else:
-                at_x = folded(at_x, width, BORDER)
+            at_x, has_column = shown(x + (j - wide // 2), width, BORDER)
+            there = inside & has_row & has_column
             member = tl.load(own + (i * wide + j), mask=n < images, other=0) != 0
             at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
             pixel = tl.load(at, mask=there & member, other=0).to(found.dtype)

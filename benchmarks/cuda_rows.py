@@ -1,0 +1,224 @@
+"""What ``python -m benchmarks.cuda`` times: for each row the calls of imgops, torchvision, kornia and CV-CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode, v2
+
+import imgops
+from benchmarks.pipelines import MEAN, STD
+from imgops import transforms as ours
+
+F = v2.functional
+Calls = dict[str, Callable[[Tensor], Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operator: ``calls(image)`` gives each column's call; ``goal`` is a share of the copy's bandwidth."""
+
+    name: str
+    goal: float
+    calls: Callable[[Tensor], Calls]
+    #: Pixels of the result for each pixel of the image.
+    result: float = 1.0
+    differentiable: bool = True
+
+
+def _per_sample(image: Tensor, low: float, high: float) -> Tensor:
+    return torch.linspace(low, high, image.shape[0], dtype=torch.float64)
+
+
+def _boxes(image: Tensor) -> Tensor:
+    height, width = image.shape[-2:]
+    shift = torch.arange(image.shape[0]) % max(width // 8, 1)
+    sides = (shift, shift, shift + width * 3 // 4, shift + height * 3 // 4)
+    return torch.stack(torch.broadcast_tensors(*sides), -1)
+
+
+def _turns(image: Tensor) -> Tensor:
+    angle = _per_sample(image, -0.4, 0.4)
+    middle = (image.shape[-1] - 1) / 2
+    cos, sin = angle.cos(), angle.sin()
+    rows = (cos, -sin, middle - cos * middle + sin * middle, sin, cos, middle - sin * middle - cos * middle)
+    return torch.stack(rows, -1).unflatten(-1, (2, 3))
+
+
+def _kornia(call: Callable[[Any, Tensor], Any]) -> Calls:
+    """kornia's column, if it is installed: of floats; of uint8 with the conversion that it needs."""
+    if find_spec("kornia") is None:
+        return {}
+    import kornia
+
+    return {"kornia": lambda x: call(kornia, x if x.is_floating_point() else x.float() / 255)}
+
+
+def _crop(x: Tensor) -> Calls:
+    h, w = (side * 3 // 4 for side in x.shape[-2:])
+    box = (5, 7, 5 + w, 7 + h)
+    return {"imgops": lambda x: imgops.crop(x, box), "torchvision": lambda x: F.crop(x, 7, 5, h, w).clone()}
+
+
+def _pad(x: Tensor) -> Calls:
+    return {
+        "imgops": lambda x: imgops.pad(x, 16, "reflect"),
+        "torchvision": lambda x: F.pad(x, [16] * 4, padding_mode="reflect"),
+    }
+
+
+def _paste(x: Tensor) -> Calls:
+    patch = x[..., : x.shape[-2] // 2, : x.shape[-1] // 2].contiguous()
+    mask = torch.full_like(patch[..., :1, :, :], 100 if x.dtype == torch.uint8 else 0.4)
+    return {"imgops": lambda x: imgops.paste(x, patch, (9, 11), mask)}
+
+
+def _erase(x: Tensor) -> Calls:
+    boxes, h = _boxes(x), x.shape[-1] // 2
+    zero = torch.zeros((), dtype=x.dtype, device=x.device)
+    return {
+        "imgops": lambda x: imgops.erase(x, boxes),
+        "torchvision": lambda x: F.erase(x, 9, 11, h, h, zero),
+    }
+
+
+def _resize(name: str, antialias: bool) -> Callable[[Tensor], Calls]:
+    def calls(x: Tensor) -> Calls:
+        size = [s * 7 // 16 for s in x.shape[-2:]]
+        mode = InterpolationMode(name)
+        found: Calls = {
+            "imgops": lambda x: imgops.resize(x, size, name, antialias=antialias),
+            "torchvision": lambda x: F.resize(x, size, mode, antialias=antialias),
+        }
+        found |= _kornia(lambda k, x: k.geometry.resize(x, tuple(size), name, antialias=antialias))
+        if find_spec("cvcuda") is not None and not antialias and x.is_cuda:
+            import cvcuda
+
+            frames = cvcuda.as_tensor(x.movedim(1, -1).contiguous(), "NHWC")
+            shape = (x.shape[0], *size, x.shape[1])
+            found["CV-CUDA"] = lambda x: cvcuda.resize(frames, shape, cvcuda.Interp.LINEAR)
+        return found
+
+    return calls
+
+
+def _resized_crop(x: Tensor) -> Calls:
+    size, boxes = [s * 7 // 16 for s in x.shape[-2:]], _boxes(x)
+    h, w = (s * 3 // 4 for s in x.shape[-2:])
+    return {
+        "imgops": lambda x: imgops.resized_crop(x, boxes, size),
+        "torchvision": lambda x: F.resized_crop(x, 3, 5, h, w, size, antialias=True),
+    }
+
+
+def _jitter(x: Tensor) -> Calls:
+    order = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]])[torch.arange(x.shape[0]) % 2]
+    amounts = torch.stack(
+        [_per_sample(x, 0.7, 1.3), *[_per_sample(x, 1.2, 0.8)] * 2, _per_sample(x, -0.1, 0.1)], -1
+    )
+    names = "brightness,contrast,saturation,hue"
+
+    def torchvision(x: Tensor) -> Tensor:
+        x = F.adjust_contrast(F.adjust_brightness(x, 1.2), 0.8)
+        return F.adjust_hue(F.adjust_saturation(x, 1.1), 0.05)
+
+    def kornia_jitter(k: Any, x: Tensor) -> Tensor:
+        factor = amounts.to(x)
+        x = k.enhance.adjust_contrast(k.enhance.adjust_brightness(x, factor[:, 0] - 1), factor[:, 1])
+        return k.enhance.adjust_hue(k.enhance.adjust_saturation(x, factor[:, 2]), factor[:, 3])
+
+    found: Calls = {
+        "imgops": lambda x: imgops.color_sequence(x, order, amounts, names),
+        "torchvision": torchvision,
+    }
+    return found | _kornia(kornia_jitter)
+
+
+def _normalize(x: Tensor) -> Calls:
+    mine = ours.Compose([ours.ToDtype(torch.float32, scale=True), ours.Normalize(MEAN, STD)])
+    theirs = v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    return {"imgops": mine, "torchvision": theirs}
+
+
+def _equalize(x: Tensor) -> Calls:
+    return {"imgops": imgops.equalize, "torchvision": F.equalize}
+
+
+def _solarize(x: Tensor) -> Calls:
+    limit = _per_sample(x, 100, 200) if x.dtype == torch.uint8 else _per_sample(x, 0.4, 0.8)
+    threshold = 128 if x.dtype == torch.uint8 else 0.5
+    return {
+        "imgops": lambda x: imgops.solarize(x, limit),
+        "torchvision": lambda x: F.solarize(x, threshold),
+    }
+
+
+def _affine(name: str) -> Callable[[Tensor], Calls]:
+    def calls(x: Tensor) -> Calls:
+        matrix = _turns(x)
+        found: Calls = {
+            "imgops": lambda x: imgops.warp_affine(x, matrix, None, name),
+            "torchvision": lambda x: F.rotate(x, 15.0, InterpolationMode(name)),
+        }
+        return found | _kornia(
+            lambda k, x: k.geometry.warp_affine(
+                x, matrix.to(x), tuple(x.shape[-2:]), mode=name, align_corners=True
+            )
+        )
+
+    return calls
+
+
+def _blur(x: Tensor) -> Calls:
+    sigma = _per_sample(x, 0.3, 2.0)[:, None].expand(-1, 2)
+    found: Calls = {
+        "imgops": lambda x: imgops.gaussian_blur(x, 23, sigma),
+        "torchvision": lambda x: F.gaussian_blur(x, [23, 23], [1.1, 1.1]),
+    }
+    return found | _kornia(lambda k, x: k.filters.gaussian_blur2d(x, (23, 23), sigma.to(x)))
+
+
+def _beside_kornia(
+    ours: Callable[[Tensor], Any], theirs: Callable[[Any, Tensor], Any]
+) -> Callable[[Tensor], Calls]:
+    return lambda x: {"imgops": ours} | _kornia(theirs)
+
+
+def _levels(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8)
+
+
+_ERODE = _beside_kornia(
+    lambda x: imgops.erode(x, 5),
+    lambda k, x: k.morphology.erosion(x, torch.ones(5, 5, device=x.device), engine="convolution"),
+)
+_HSV = _beside_kornia(lambda x: imgops.cvt_color(x, "rgb2hsv"), lambda k, x: k.color.rgb_to_hsv(x))
+_CLAHE = _beside_kornia(lambda x: imgops.clahe(x, 2.0), lambda k, x: k.enhance.equalize_clahe(x, 2.0))
+_CANNY = _beside_kornia(lambda x: imgops.canny(_levels(x), 60, 120), lambda k, x: k.filters.canny(x)[1])
+
+ROWS = (
+    Row("crop", 0.8, _crop, 9 / 16),
+    Row("pad reflect", 0.8, _pad),
+    Row("paste with a mask", 0.8, _paste),
+    Row("erase, a box each", 0.8, _erase),
+    Row("color jitter, each", 0.8, _jitter),
+    Row("solarize, each", 0.8, _solarize),
+    Row("ToDtype and Normalize", 0.8, _normalize, 4.0, False),
+    Row("equalize", 0.8, _equalize, differentiable=False),
+    Row("resize bilinear", 0.5, _resize("bilinear", True), 49 / 256),
+    Row("resize bicubic", 0.5, _resize("bicubic", True), 49 / 256),
+    Row("resize plain bilinear", 0.5, _resize("bilinear", False), 49 / 256),
+    Row("resized crop, a box each", 0.5, _resized_crop, 49 / 256),
+    Row("affine nearest, each", 0.5, _affine("nearest")),
+    Row("affine bilinear, each", 0.5, _affine("bilinear")),
+    Row("gaussian blur, each", 0.0, _blur),
+    Row("erode 5 x 5", 0.0, _ERODE, differentiable=False),
+    Row("rgb2hsv", 0.0, _HSV, differentiable=False),
+    Row("clahe", 0.0, _CLAHE, differentiable=False),
+    Row("canny", 0.0, _CANNY, differentiable=False),
+)
