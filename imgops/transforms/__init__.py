@@ -2,7 +2,8 @@
 
 ``from imgops import transforms as v2`` serves a whole script. The classes in ``OURS`` run imgops' operators
 and keep torchvision's names, arguments, defaults and draws; ``per_sample=True`` lets each image of a batch
-draw for itself. Every other name is torchvision's own.
+draw for itself. Those in ``ADDED`` are not in torchvision, and keep to its manner. Every other name is
+torchvision's own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from torchvision.transforms import v2 as _reference
 
 from imgops.transforms import functional as functional
+from imgops.transforms._added import ADDED as _ADDED
 from imgops.transforms._augment import JPEG as JPEG
 from imgops.transforms._augment import CutMix as CutMix
 from imgops.transforms._augment import MixUp as MixUp
@@ -34,6 +36,11 @@ from imgops.transforms._container import Compose as Compose
 from imgops.transforms._container import RandomApply as RandomApply
 from imgops.transforms._container import RandomChoice as RandomChoice
 from imgops.transforms._container import RandomOrder as RandomOrder
+from imgops.transforms._distortions import *
+from imgops.transforms._domain import *
+from imgops.transforms._dropout import *
+from imgops.transforms._filters import *
+from imgops.transforms._fit import *
 from imgops.transforms._geometry import CenterCrop as CenterCrop
 from imgops.transforms._geometry import ElasticTransform as ElasticTransform
 from imgops.transforms._geometry import FiveCrop as FiveCrop
@@ -64,6 +71,8 @@ from imgops.transforms._misc import ToPILImage as ToPILImage
 from imgops.transforms._misc import ToPureTensor as ToPureTensor
 from imgops.transforms._misc import ToTensor as ToTensor
 from imgops.transforms._misc import UniformTemporalSubsample as UniformTemporalSubsample
+from imgops.transforms._mosaic import *
+from imgops.transforms._noise import *
 from imgops.transforms._policy import AugMix as AugMix
 from imgops.transforms._policy import AutoAugment as AutoAugment
 from imgops.transforms._policy import RandAugment as RandAugment
@@ -74,10 +83,18 @@ from imgops.transforms._sizes import RandomRotation as RandomRotation
 from imgops.transforms._sizes import RandomShortestSize as RandomShortestSize
 from imgops.transforms._sizes import RandomZoomOut as RandomZoomOut
 from imgops.transforms._sizes import ScaleJitter as ScaleJitter
+from imgops.transforms._tones import *
+from imgops.transforms._weather import *
 
-#: The classes that run imgops' operators.
+#: The classes that torchvision does not have.
+ADDED = tuple(sorted(_ADDED))
+#: The classes that torchvision has as well, and that run imgops' operators.
 OURS = tuple(
-    sorted(n for n, v in globals().items() if isinstance(v, type) and v.__module__.startswith("imgops."))
+    sorted(
+        n
+        for n, v in globals().items()
+        if isinstance(v, type) and v.__module__.startswith("imgops.") and n not in _ADDED
+    )
 )
 
 

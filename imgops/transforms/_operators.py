@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops import _torch_private
 from imgops.decomposition import color as decomposition
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
@@ -263,3 +264,34 @@ def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int
 )
 def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
     """Labels ``(..., C, H, W)`` in boxes ``(..., 4)``, at PyTorch's nearest pixel: those of torchvision."""
+
+
+# -- the transforms that torchvision does not have ---------------------------------------------------
+
+
+def _applied_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+    return torch.empty_like(image)
+
+
+def _applied_formula(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+    return _program.from_spec(spec).each(image, numbers.cpu(), extra, kind, None)
+
+
+def _applied_kernel(
+    out: Tensor, image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str
+) -> None:
+    with _torch_private.default_dispatch_state(), torch.no_grad():
+        plain = None if extra is None else extra.detach()
+        _program.from_spec(spec).each(image.detach(), numbers.detach(), plain, kind, out)
+
+
+@imgops.operator(
+    "imgops_transforms::applied",
+    kernel=_applied_kernel,
+    cuda=_applied_kernel,
+    fake=_applied_fake,
+    vmap=imgops.vmap.leading(3, 1, 1),
+    decomposition=_applied_formula,
+)
+def applied(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+    """The samples that were chosen, changed by the transform of a spec, whose parameters these are."""

@@ -88,6 +88,11 @@ def crop_size(size: Any) -> list[int]:
     return v2_geometry._parse_five_crop_size(size)
 
 
+def fill_argument(fill: Any) -> Any:
+    """A fill for each class of inputs, as transforms keep it."""
+    return v2_utils._setup_fill_arg(fill)
+
+
 def fill_of(transform: Any, kind: type) -> Any:
     return v2_utils._get_fill(transform._fill, kind)
 

@@ -78,6 +78,13 @@ def resized(
     return _restored(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
 
 
+def rounded(size: Any) -> Any:
+    """The nearest whole size, at least 1; of one that a compiler knows by name halves go up."""
+    if isinstance(size, torch.SymFloat):
+        return torch.sym_max(torch.sym_int(size + 0.5), 1)
+    return max(round(size), 1)
+
+
 def resize_labels(
     mask: Tensor,
     size: Sequence[int] | int | None,

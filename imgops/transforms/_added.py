@@ -1,0 +1,348 @@
+"""What the transforms share that torchvision does not have.
+
+Each is a class whose ``__init__`` names its arguments and hands them on to :class:`AddedTransform`, and
+whose body is its record:
+
+====================  ===========================================================================
+``_parts``            the names of its parameters, and how many numbers each of them is
+``_known``            those that ``changed`` takes as Python's numbers: they decide sizes, or are seeds
+``make_params``       samples them
+``changed``           an image, by public operators
+``changed_mask``      a mask, where pixels move (``_moves``)
+``moved_boxes``,      corners and keypoints, likewise
+``moved_points``
+``_made_of``          the public functions behind it, for its page
+====================  ===========================================================================
+
+An image is changed by ``changed`` in eager mode, and by ``imgops_transforms::applied``, an operator that
+calls it for the samples that were chosen, in a graph and where samples have parameters of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from imgops import _subclass
+from imgops.transforms import _operators, _pil
+from imgops.transforms._base import Numbers, RandomTransform
+from imgops.transforms._init import is_own
+from imgops.transforms._sampling import ParameterSampler, Params
+
+#: name -> class, of every transform that torchvision does not have.
+ADDED: dict[str, type[AddedTransform]] = {}
+
+
+class AddedTransform(RandomTransform, v2.Transform):
+    """A transform with a probability, whose parameters have names."""
+
+    #: name -> how many numbers: 0 is one number, n a list of n, -1 a list of ``_rest(channels)``.
+    _parts: dict[str, int] = {}
+    _known: tuple[str, ...] = ()
+    _made_of: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.__module__.startswith("imgops.") and not cls.__name__.startswith("_"):
+            ADDED[cls.__name__] = cls
+
+    def __init__(
+        self, p: float, per_sample: bool, generator: torch.Generator | None, **arguments: Any
+    ) -> None:
+        v2.Transform.__init__(self)
+        if not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            raise ValueError(f"{type(self).__name__}: p must be a probability in [0, 1], got {p}")
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        self.p = p
+        self._config = (*arguments, "p")
+        self._start(per_sample, generator)
+
+    def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
+        super()._start(per_sample, generator)
+        if not is_own(type(self), "changed"):
+            self._spec = ""
+
+    # -- parameters as numbers ---------------------------------------------------------------------
+
+    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
+        return None if torch.rand(1) >= self.p else self.make_params(inputs)
+
+    def _rest(self, channels: int) -> int:
+        raise NotImplementedError
+
+    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
+        return 1 + sum(self._rest(channels) if n < 0 else max(n, 1) for n in self._parts.values())
+
+    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        numbers = [1.0]
+        for name, length in self._parts.items():
+            numbers += values[name] if length else [values[name]]
+        return numbers
+
+    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return self._named(numbers) if numbers[0] else None
+
+    def _named(self, numbers: Sequence[Any]) -> dict[str, Any]:
+        """Each parameter of one row of numbers: a number or a list."""
+        found, at = {}, 1
+        for name, length in self._parts.items():
+            end = len(numbers) if length < 0 else at + max(length, 1)
+            found[name] = numbers[at:end] if length else numbers[at]
+            at = end
+        return found
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return 0.0
+
+    # -- an image ----------------------------------------------------------------------------------
+
+    def changed(self, image: Tensor, **params: Any) -> Tensor:
+        """An image ``(..., C, H, W)`` of the same shape and dtype.
+
+        Parameters are tensors: ``()`` or ``(n,)``, and for several samples, which are the first dimension of
+        the image, with the dimensions of the image before its channels in front. Those of ``_known`` are
+        Python's.
+        """
+        raise NotImplementedError
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return mask
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        """Keypoints ``(n, 2)``, float64: x and y as positions of pixels."""
+        return points
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        """Boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
+        return boxes
+
+    def _extra(self, image: Tensor) -> Tensor | None:
+        """Pixels that it works with besides the image, of its size: ``(n, C, H, W)``."""
+        return None
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._done(image, params, "image")
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._done(mask, params, "mask")
+
+    def _done(self, image: Tensor, params: Params, kind: str) -> Tensor:
+        extra = self._extra(image) if kind == "image" else None
+        if params.values is None:
+            return _operators.applied(image, params.numbers, extra, self._spec, kind)
+        if torch.is_autocast_enabled(image.device.type):  # the operator above keeps the dtype as well
+            with torch.autocast(image.device.type, enabled=False):
+                return self._worked(image, params.values, extra, kind)
+        return self._worked(image, params.values, extra, kind)
+
+    def _worked(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
+        """One image, or several that share parameters."""
+        more = {} if extra is None else {"extra": extra}
+        work = self.changed if kind == "image" else self.changed_mask
+        return work(image, **self._given(values), **more)
+
+    def _given(self, values: dict[str, Any]) -> dict[str, Any]:
+        known = self._known
+        return {n: v if n in known else _real(v) for n, v in values.items()}
+
+    def each(
+        self, image: Tensor, numbers: Tensor, extra: Tensor | None, kind: str, out: Tensor | None
+    ) -> Tensor:
+        """The samples that were chosen, changed; those whose ``_known`` parameters are equal at once.
+
+        ``out``, where there is one, is written to: it has the shape of the image.
+        """
+        if numbers.ndim == 1:
+            values = self.unpack_params(numbers.tolist(), 0, 0)
+            done = image if values is None else self._worked(image, values, extra, kind)
+            return done.clone() if out is None else out.copy_(done)
+        rows = numbers.reshape(image.shape[0], -1)
+        groups: dict[tuple[float, ...], list[int]] = {}
+        for i, row in enumerate(rows.tolist()):
+            if row[0]:
+                values = self._named(row)
+                key = tuple(x for n in self._known for x in np.ravel(values[n]).tolist())
+                groups.setdefault(key, []).append(i)
+        done = image.clone() if out is None else out
+        if out is not None and sum(map(len, groups.values())) < len(image):
+            out.copy_(image)
+        for places in groups.values():
+            done = self._group(image, rows, places, extra, kind, done, out is not None)
+        return done
+
+    def _group(
+        self,
+        image: Tensor,
+        rows: Tensor,
+        places: list[int],
+        extra: Tensor | None,
+        kind: str,
+        done: Tensor,
+        writes: bool,
+    ) -> Tensor:
+        if len(places) == 1:
+            (at,) = places
+            changed = self._worked(image[at], self._named(rows[at].tolist()), extra, kind)
+            if writes:
+                done[at].copy_(changed)
+                return done
+            return done.index_copy(0, torch.tensor(places, device=image.device), changed[None])
+        every = len(places) == len(image)
+        index = torch.tensor(places)
+        part = image if every else image.index_select(0, index.to(image.device, non_blocking=True))
+        numbers = rows if every else rows.index_select(0, index.to(rows.device))
+        params = self._several(numbers, image.ndim - 4)
+        more = {} if extra is None else {"extra": extra}
+        work = self.changed if kind == "image" else self.changed_mask
+        changed = work(part, **params, **more)
+        if every:
+            return done.copy_(changed) if writes else changed
+        place = index.to(image.device, non_blocking=True)
+        return done.index_copy_(0, place, changed) if writes else done.index_copy(0, place, changed)
+
+    def _several(self, numbers: Tensor, between: int) -> dict[str, Any]:
+        """The parameters of samples that share those of ``_known``."""
+        samples, first = len(numbers), self._named(numbers[0].tolist())
+        ends = self._named(range(numbers.shape[1]))
+        found = {}
+        for name, length in self._parts.items():
+            if name in self._known:
+                found[name] = first[name]
+            elif length:
+                columns = numbers[:, ends[name].start : ends[name].stop]
+                found[name] = columns.reshape(samples, *(1,) * between, -1)
+            else:
+                found[name] = numbers[:, ends[name]].reshape(samples, *(1,) * between)
+        return found
+
+    # -- other inputs ------------------------------------------------------------------------------
+
+    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        return self._computed(inpt, params)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        """Boxes, keypoints and PIL images."""
+        if isinstance(inpt, PIL.Image.Image):
+            return self._of_pil(inpt, values)
+        if not self._moves or not isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+            return inpt
+        canvas = inpt.canvas_size
+        given = self._given(values)
+        plain = _subclass.plain(inpt)
+        if isinstance(inpt, tv_tensors.KeyPoints):
+            points = plain.reshape(-1, 2).double()
+            moved = self.moved_points(points, canvas, **given).reshape(plain.shape)
+            return tv_tensors.wrap(moved.to(plain.dtype), like=inpt)
+        return _with_corners(type(self).__name__, inpt, lambda b: self.moved_boxes(b, canvas, **given))
+
+    def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
+        if not _pil.is_known(inpt):
+            must = f"{type(self).__name__}: a PIL image must be gray (L) or RGB and have pixels"
+            raise TypeError(f"{must}, got {inpt.mode} of {inpt.size}")
+        image = _pil.to_tensor(inpt)
+        return _pil.to_pil(self._worked(image, values, self._extra(image), "image"))
+
+
+def _real(value: Any) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
+
+
+def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> Any:
+    """Boxes of any format that is not turned, moved as left, top, right and bottom."""
+    format = inpt.format
+    if format.value not in ("XYXY", "XYWH", "CXCYWH"):
+        must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"
+        raise NotImplementedError(f"{must}, got {format.value}")
+    plain = _subclass.plain(inpt)
+    corners = v2.functional.convert_bounding_box_format(plain.reshape(-1, 4).double(), format, "XYXY")
+    moved = v2.functional.convert_bounding_box_format(move(corners), "XYXY", format)
+    if not plain.dtype.is_floating_point:
+        moved = moved.round()
+    return tv_tensors.wrap(moved.reshape(plain.shape).to(plain.dtype), like=inpt)
+
+
+# -- arguments -----------------------------------------------------------------------------------------
+
+
+def in_range(
+    owner: Any,
+    name: str,
+    value: Any,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    *,
+    whole: bool = False,
+    odd: bool = False,
+) -> tuple[Any, Any]:
+    """An argument that is a number or a range ``(lowest, highest)``, as a range."""
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    numbers = all(
+        isinstance(v, int if whole or odd else (int, float)) and not isinstance(v, bool) for v in pair
+    )
+    if (
+        len(pair) == 2
+        and numbers
+        and low <= pair[0] <= pair[1] <= high
+        and not (odd and (pair[0] & pair[1] & 1) == 0)
+    ):
+        return pair
+    kind = "odd integer" if odd else "integer" if whole else "number"
+    bounds = f" from {low:g}" if low > float("-inf") else ""
+    bounds += f" to {high:g}" if high < float("inf") else " on" if bounds else ""
+    must = f"{name} must be a {kind}{bounds} or a range (lowest, highest) of such"
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {value}")
+
+
+def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
+    if value not in choices:
+        listed = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{type(owner).__name__}: {name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def size_of(owner: Any, name: str, value: Any) -> tuple[int, int]:
+    """A height and a width from 1 on; one number is both."""
+    pair = (value, value) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2 or not all(isinstance(v, int) and v > 0 for v in pair):
+        must = f"{name} must be an integer from 1 on, or a height and a width"
+        raise ValueError(f"{type(owner).__name__}: {must}, got {value}")
+    return pair
+
+
+# -- sampling ------------------------------------------------------------------------------------------
+
+
+def uniform(bounds: tuple[float, float]) -> float:
+    return float(torch.empty(1).uniform_(*bounds))
+
+
+def integer(bounds: tuple[int, int]) -> int:
+    """Both ends are included."""
+    return int(torch.randint(bounds[0], bounds[1] + 1, ()))
+
+
+def odd(bounds: tuple[int, int]) -> int:
+    return bounds[0] + 2 * int(torch.randint((bounds[1] - bounds[0]) // 2 + 1, ()))
+
+
+def seed() -> int:
+    """A parameter of which noise of the image's size is made, where it is applied."""
+    return int(torch.randint(2**53, ()))
+
+
+def from_seed(value: float) -> torch.Generator:
+    return torch.Generator().manual_seed(int(value))
+
+
+def on_pixels(value: Tensor, image: Tensor) -> Tensor:
+    """A parameter of real numbers beside an image ``(..., C, H, W)``, in what it is computed in."""
+    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    return value.to(image.device, dtype, non_blocking=True)[..., None, None, None]

@@ -1,0 +1,308 @@
+"""Distortions with random parameters; masks, boxes and keypoints follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.transforms import _follow, _program
+from imgops.transforms._added import AddedTransform, from_seed, in_range, one_of, seed, uniform
+
+__all__ = [
+    "RandomElastic",
+    "RandomGridDistortion",
+    "RandomOpticalDistortion",
+    "RandomThinPlateSpline",
+]
+
+Range = float | Sequence[float]
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
+_PADDING = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+class _Distortion(AddedTransform):
+    """A transform that has a map for remap: ``map_of``."""
+
+    _moves = True
+
+    def __init__(
+        self,
+        p: float,
+        per_sample: bool,
+        generator: torch.Generator | None,
+        interpolation: Any,
+        padding_mode: str,
+        fill: Any,
+        **arguments: Any,
+    ) -> None:
+        arguments["interpolation"] = one_of(
+            self, "interpolation", getattr(interpolation, "value", interpolation), _INTERPOLATIONS
+        )
+        arguments["padding_mode"] = one_of(self, "padding_mode", padding_mode, _PADDING)
+        super().__init__(p, per_sample, generator, **arguments, fill=fill)
+
+    def map_of(self, height: int, width: int, **params: Any) -> Tensor:
+        """Where each pixel comes from, ``(2, height, width)``, float64."""
+        raise NotImplementedError
+
+    def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
+        """On the device and in the precision in which an image is sampled."""
+        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        height, width = image.shape[-2:]
+        return self._on_canvas(height, width, params).to(image.device, dtype, non_blocking=True)
+
+    def _on_canvas(self, height: int, width: int, params: dict[str, Any]) -> Tensor:
+        numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
+        return _map_of(self._spec, height, width, numbers)
+
+    def changed(self, image: Tensor, **params: Any) -> Tensor:
+        fill = self.fill if self.padding_mode == "constant" else 0
+        return imgops.remap(image, self._map(image, params), self.interpolation, self.padding_mode, fill)
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return imgops.remap(mask, self._map(mask, params), "nearest", self.padding_mode, 0)
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return _follow.points(self._on_canvas(*canvas, params), points)
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return _follow.boxes(self._on_canvas(*canvas, params), boxes)
+
+
+@lru_cache(maxsize=8)  # an image, its masks, boxes and keypoints need the same
+def _map_of(spec: str, height: int, width: int, numbers: tuple[tuple[str, Any], ...]) -> Tensor:
+    with torch.inference_mode(False), torch.no_grad():
+        return _program.from_spec(spec).map_of(height, width, **dict(numbers))
+
+
+class RandomElastic(_Distortion):
+    """Move the parts of an image as on a rubber sheet, with a probability.
+
+    Parameters
+    ----------
+    alpha : float or (float, float)
+        The range of what the smoothed noise is multiplied with, in pixels.
+    sigma : float or (float, float)
+        The range of the standard deviation of the smoothing, in pixels.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.elastic_map` of noise between -1 and 1, which is torchvision's
+    ElasticTransform with half its alpha. (albumentations' ElasticTransform smooths both directions as one
+    image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    """
+
+    _parts = {"alpha": 0, "sigma": 0, "seed": 0}
+    _known = ("alpha", "sigma", "seed")
+    _made_of = ("remap", "elastic_map")
+
+    def __init__(
+        self,
+        alpha: Range = (20.0, 60.0),
+        sigma: Range = (5.0, 5.0),
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        strengths, spreads = in_range(self, "alpha", alpha, 0.0), in_range(self, "sigma", sigma, 1e-3)
+        how = (interpolation, padding_mode, fill)
+        super().__init__(p, per_sample, generator, *how, alpha=strengths, sigma=spreads)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"alpha": uniform(self.alpha), "sigma": uniform(self.sigma), "seed": seed()}
+
+    def map_of(self, height: int, width: int, alpha: float, sigma: float, seed: float) -> Tensor:
+        noise = torch.rand(2, height, width, generator=from_seed(seed)) * 2 - 1
+        return imgops.elastic_map(noise, alpha, sigma).double()
+
+
+class RandomGridDistortion(_Distortion):
+    """Give the columns and rows of a grid other widths and heights, with a probability.
+
+    Parameters
+    ----------
+    num_steps : int
+        How many columns and rows there are.
+    distort : float or (float, float)
+        The range of what is added to each width and height, as a share of itself.
+    normalize : bool
+        Whether they are scaled so that the image ends where it ended.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion.
+    Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    """
+
+    _known = ("steps_x", "steps_y")
+    _made_of = ("remap", "grid_distortion_map")
+
+    def __init__(
+        self,
+        num_steps: int = 5,
+        distort: Range = (-0.3, 0.3),
+        normalize: bool = True,
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        count = in_range(self, "num_steps", num_steps, 1, whole=True)[0]
+        self._parts = dict.fromkeys(self._known, count + 1)
+        how = {"num_steps": count, "distort": in_range(self, "distort", distort, -1.0, 1.0)}
+        rest = (interpolation, padding_mode, fill)
+        super().__init__(p, per_sample, generator, *rest, **how, normalize=bool(normalize))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self.num_steps + 1
+        return {n: [1 + uniform(self.distort) for _ in range(count)] for n in self._known}
+
+    def map_of(self, height: int, width: int, steps_x: Any, steps_y: Any) -> Tensor:
+        size, dtype = (height, width), torch.float64
+        return imgops.grid_distortion_map(steps_x, steps_y, size, normalize=self.normalize, dtype=dtype)
+
+
+class RandomOpticalDistortion(_Distortion):
+    """Look through a lens that distorts, with a probability.
+
+    Parameters
+    ----------
+    distort : float or (float, float)
+        The range of the coefficient of distortion; 0 changes nothing.
+    model : {"camera", "fisheye"}
+        OpenCV's camera (the coefficient is k1 and k2), or a fisheye.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.optical_distortion_map`, as in albumentations'
+    OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    """
+
+    _parts = {"k": 0}
+    _known = ("k",)
+    _made_of = ("remap", "optical_distortion_map")
+
+    def __init__(
+        self,
+        distort: Range = (-0.3, 0.3),
+        model: str = "camera",
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        how = {"distort": in_range(self, "distort", distort)}
+        how["model"] = one_of(self, "model", model, ("camera", "fisheye"))
+        super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"k": uniform(self.distort)}
+
+    def map_of(self, height: int, width: int, k: float) -> Tensor:
+        return imgops.optical_distortion_map(k, (height, width), self.model, dtype=torch.float64)
+
+
+class RandomThinPlateSpline(_Distortion):
+    """Bend an image like a thin plate whose points are moved, with a probability.
+
+    Parameters
+    ----------
+    scale : float or (float, float)
+        The range of the standard deviation by which points are moved, as a share of the image's sides.
+    num_control_points : int
+        How many points there are along each side, at least 2.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.thin_plate_spline_map`. (albumentations' ThinPlateSpline, whose
+    scale is ten times this one, does not pass through its points.) Boxes and keypoints follow the map: see
+    :doc:`the rule </transforms>`.
+    """
+
+    _known = ("moves",)
+    _made_of = ("remap", "thin_plate_spline_map")
+
+    def __init__(
+        self,
+        scale: Range = (0.02, 0.04),
+        num_control_points: int = 4,
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        count = in_range(self, "num_control_points", num_control_points, 2, whole=True)[0]
+        self._parts = {"moves": 2 * count**2}
+        how = {"scale": in_range(self, "scale", scale, 0.0), "num_control_points": count}
+        super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        scale = uniform(self.scale)
+        return {"moves": (torch.randn(self._parts["moves"]) * scale).tolist()}
+
+    def map_of(self, height: int, width: int, moves: Sequence[float]) -> Tensor:
+        places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)
+        sides = torch.tensor([width, height], dtype=torch.float64)
+        targets = torch.cartesian_prod(places, places)
+        points = targets + torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
+        return imgops.thin_plate_spline_map(
+            points * sides, targets * sides, (height, width), dtype=torch.float64
+        )

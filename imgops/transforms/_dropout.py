@@ -1,0 +1,301 @@
+"""Parts of an image that are left out, and what becomes of the boxes and keypoints behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.transforms._added import AddedTransform, from_seed, in_range, integer, seed, uniform
+
+__all__ = [
+    "CoarseDropout",
+    "GridDropout",
+    "PixelDropout",
+]
+
+Range = float | Sequence[float]
+Fill = float | Sequence[float] | str
+
+
+class _Dropout(AddedTransform):
+    """What has a map of the pixels that are left out: ``hidden``, (H, W)."""
+
+    _moves = True
+
+    def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _mask_fill(self) -> float | None:
+        return self.mask_fill  # type: ignore[attr-defined]
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        fill = self._mask_fill()
+        if fill is None:
+            return mask
+        gone = torch.from_numpy(self.hidden(*mask.shape[-2:], **params))
+        return mask.masked_fill(gone.to(mask.device, non_blocking=True), fill)
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        if not self.min_visible or not boxes.numel():  # type: ignore[attr-defined]
+            return boxes
+        sums = np.pad(self.hidden(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        height, width = canvas
+        left, right = (boxes[:, i].round().long().clamp(0, width).numpy() for i in (0, 2))
+        top, bottom = (boxes[:, i].round().long().clamp(0, height).numpy() for i in (1, 3))
+        gone = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+        area = np.maximum((right - left) * (bottom - top), 1)
+        kept = torch.from_numpy(1 - gone / area >= self.min_visible)  # type: ignore[attr-defined]
+        return torch.where(kept[:, None], boxes, 0.0)
+
+
+def _visible(owner: Any, value: float) -> float:
+    return in_range(owner, "min_visible", value, 0.0, 1.0)[0]
+
+
+class PixelDropout(_Dropout):
+    """Give random pixels one value, with a probability.
+
+    Parameters
+    ----------
+    amount : float
+        The share of pixels, in [0, 1].
+    per_channel : bool
+        Whether each channel loses pixels of its own.
+    fill : float
+        The value.
+    mask_fill : float, optional
+        The value of the same pixels of masks; by default masks stay. Not with ``per_channel``.
+    min_visible : float
+        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's ``where``, as in albumentations' PixelDropout, bit-exact for the same pixels, for every
+    dtype. The gradient goes to the pixels that stay.
+    """
+
+    _parts = {"seed": 0}
+    _known = ("seed",)
+
+    def __init__(
+        self,
+        amount: float = 0.05,
+        per_channel: bool = False,
+        fill: float = 0.0,
+        mask_fill: float | None = None,
+        min_visible: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        share = in_range(self, "amount", amount, 0.0, 1.0)[0]
+        if per_channel and (mask_fill is not None or min_visible):
+            must = "PixelDropout: mask_fill must be None and min_visible 0 with per_channel=True"
+            raise ValueError(f"{must}, got {mask_fill} and {min_visible}")
+        fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
+        super().__init__(p, per_sample, generator, amount=share, per_channel=bool(per_channel), **fills)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"seed": seed()}
+
+    def _drawn(self, shape: Sequence[int], value: float) -> Tensor:
+        return torch.rand(*shape, generator=from_seed(value)) < self.amount
+
+    def hidden(self, height: int, width: int, seed: float) -> np.ndarray:
+        return self._drawn((height, width), seed).numpy()
+
+    def changed(self, image: Tensor, seed: float) -> Tensor:
+        shape = image.shape[-3:] if self.per_channel else image.shape[-2:]
+        gone = self._drawn(shape, seed).to(image.device, non_blocking=True)
+        return torch.where(gone, torch.tensor(self.fill, dtype=image.dtype, device=image.device), image)
+
+
+class _Holes(_Dropout):
+    """What leaves out boxes: ``boxes_of``, (n, 4), are left, top, right and bottom in pixels."""
+
+    def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
+        gone = np.zeros((height, width), dtype=bool)
+        for left, top, right, bottom in self.boxes_of(**params):
+            gone[top:bottom, left:right] = True
+        return gone
+
+    def boxes_of(self, **params: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def changed(self, image: Tensor, **params: Any) -> Tensor:
+        out = image.clone()
+        generator = from_seed(params["seed"]) if self.fill == "random" else None
+        fill = None if generator else _fill_tensor(type(self).__name__, self.fill, image)
+        for left, top, right, bottom in self.boxes_of(**params):
+            part = out[..., top:bottom, left:right]
+            if fill is not None:
+                part.copy_(fill.expand_as(part))
+            elif image.dtype == torch.uint8:
+                noise = torch.randint(256, part.shape, dtype=torch.uint8, generator=generator)
+                part.copy_(noise, non_blocking=True)
+            else:
+                part.copy_(torch.rand(part.shape, generator=generator), non_blocking=True)
+        return out
+
+
+def _fill_tensor(owner: str, fill: Any, image: Tensor) -> Tensor:
+    """A value for all channels or one for each, ``(1 or C, 1, 1)``."""
+    values = torch.tensor(fill, dtype=torch.float64).reshape(-1)
+    if len(values) not in (1, image.shape[-3]):
+        must = f"{owner}: fill must have 1 value or {image.shape[-3]}, one for each channel"
+        raise ValueError(f"{must}, got {len(values)}")
+    return values.to(image.dtype)[:, None, None].to(image.device, non_blocking=True)
+
+
+class CoarseDropout(_Holes):
+    """Fill random boxes, with a probability.
+
+    Parameters
+    ----------
+    holes : int or (int, int)
+        The range of their number.
+    height, width : float or (float, float)
+        The ranges of their sides, as shares of the image's.
+    fill : float, sequence of float, or "random"
+        The value, or one for each channel, or noise in the image's range.
+    mask_fill : float, optional
+        The value of the same pixels of masks; by default masks stay.
+    min_visible : float
+        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's slices, as in albumentations' CoarseDropout, bit-exact for the same holes, for every
+    dtype. The gradient goes to the pixels that stay.
+    """
+
+    def __init__(
+        self,
+        holes: int | Sequence[int] = (1, 2),
+        height: Range = (0.1, 0.2),
+        width: Range = (0.1, 0.2),
+        fill: Fill = 0.0,
+        mask_fill: float | None = None,
+        min_visible: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        counts = in_range(self, "holes", holes, 1, whole=True)
+        sides = {n: in_range(self, n, v, 0.0, 1.0) for n, v in (("height", height), ("width", width))}
+        fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
+        self._parts = {"seed": 0, "count": 0, "places": 4 * counts[1]}
+        super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
+
+    _known = ("seed", "count", "places")
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, _, height, width = self.shape_of(flat_inputs)
+        count = integer(self.holes)
+        boxes: list[float] = []
+        for _ in range(count):
+            high, wide = int(height * uniform(self.height)), int(width * uniform(self.width))
+            top, left = integer((0, height - high)), integer((0, width - wide))
+            boxes += [left, top, left + wide, top + high]
+        boxes += [0.0] * (4 * (self.holes[1] - count))
+        return {"seed": seed() if self.fill == "random" else 0, "count": count, "places": boxes}
+
+    def boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
+        return np.asarray(places[: 4 * int(count)], dtype=np.int64).reshape(-1, 4)
+
+
+class GridDropout(_Holes):
+    """Fill a box in each cell of a grid, with a probability.
+
+    Parameters
+    ----------
+    ratio : float
+        The side of a box as a share of its cell's, in (0, 1).
+    cells : (int, int), optional
+        How many cells there are along y and x; by default each is a tenth of the image, and at least 2
+        pixels.
+    random_offset : bool
+        Whether each box lies anywhere in its cell, or at its upper left corner.
+    fill : float, sequence of float, or "random"
+        The value, or one for each channel, or noise in the image's range.
+    mask_fill : float, optional
+        The value of the same pixels of masks; by default masks stay.
+    min_visible : float
+        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's slices, as in albumentations' GridDropout, bit-exact for the same holes, for every
+    dtype. The gradient goes to the pixels that stay.
+    """
+
+    _parts = {"seed": 0, "rows": 0, "columns": 0}
+    _known = ("seed", "rows", "columns")
+
+    def __init__(
+        self,
+        ratio: float = 0.5,
+        cells: Sequence[int] | None = None,
+        random_offset: bool = True,
+        fill: Fill = 0.0,
+        mask_fill: float | None = None,
+        min_visible: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        share = in_range(self, "ratio", ratio, 1e-6, 1.0)[0]
+        counts = None if cells is None else tuple(in_range(self, "cells", n, 1, whole=True)[0] for n in cells)
+        fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
+        how = {"ratio": share, "cells": counts, "random_offset": bool(random_offset)}
+        super().__init__(p, per_sample, generator, **how, **fills)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, _, height, width = self.shape_of(flat_inputs)
+        return {"seed": seed(), "rows": height, "columns": width}
+
+    def boxes_of(self, seed: float, rows: float, columns: float) -> np.ndarray:
+        return _grid(seed, int(rows), int(columns), self.cells, self.ratio, self.random_offset)
+
+
+@lru_cache(maxsize=16)
+def _grid(
+    seed: float, height: int, width: int, cells: tuple[int, int] | None, ratio: float, random: bool
+) -> np.ndarray:
+    """A hole in each cell: (n, 4)."""
+    sides = []
+    for extent, count in ((height, cells[0] if cells else 0), (width, cells[1] if cells else 0)):
+        size = extent // count if count else max(2, extent // 10)
+        sides.append(np.append(np.arange(0, extent, max(size, 1)), extent))
+    (tops, bottoms), (lefts, rights) = ((s[:-1], s[1:]) for s in sides)
+    high = np.clip((bottoms - tops) * ratio, 1, np.maximum(bottoms - tops - 1, 1)).astype(np.int64)
+    wide = np.clip((rights - lefts) * ratio, 1, np.maximum(rights - lefts - 1, 1)).astype(np.int64)
+    top, left = (np.repeat(tops[:, None], len(lefts), 1), np.repeat(lefts[None], len(tops), 0))
+    if random:
+        shares = torch.rand(2, *top.shape, generator=from_seed(seed), dtype=torch.float64).numpy()
+        top = top + (shares[0] * (bottoms - tops - high + 1)[:, None]).astype(np.int64)
+        left = left + (shares[1] * (rights - lefts - wide + 1)[None]).astype(np.int64)
+    return np.stack([left, top, left + wide[None], top + high[:, None]], -1).reshape(-1, 4)

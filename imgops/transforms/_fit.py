@@ -1,0 +1,202 @@
+"""Sizes that keep the shape of an image: by its longest side, its shortest, or with borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops import _subclass
+from imgops.transforms import _torchvision
+from imgops.transforms._added import ADDED, size_of
+from imgops.transforms._base import ANNOTATIONS, OperatorTransform
+from imgops.transforms._init import is_own
+from imgops.transforms._program import spec_of
+from imgops.transforms.functional import _geometry
+
+__all__ = [
+    "LetterBox",
+    "LongestMaxSize",
+    "SmallestMaxSize",
+]
+
+
+class _Fitted(OperatorTransform, v2.Transform):
+    """A resize whose size follows from the image's."""
+
+    _moves = True
+    _made_of: tuple[str, ...] = ("resize",)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not cls.__name__.startswith("_") and cls.__module__.startswith("imgops."):
+            ADDED[cls.__name__] = cls
+
+    def __init__(self, interpolation: Any, antialias: bool, **arguments: Any) -> None:
+        v2.Transform.__init__(self)
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        self._config = tuple(arguments)
+        self.interpolation = _torchvision.interpolation_mode(interpolation)
+        self.antialias = antialias
+        if is_own(type(self), "transform"):
+            self._spec = spec_of(self)
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        """What both sides are multiplied with."""
+        raise NotImplementedError
+
+    def _resized(self, height: Any, width: Any) -> tuple[Any, Any]:
+        factor = self._factor(height, width)
+        return _geometry.rounded(height * factor), _geometry.rounded(width * factor)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self._resized(height, width)
+
+    def _canvas(self, params: Any) -> tuple[int, int]:
+        return self._out_size(*params.canvas)
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        size = list(self._resized(height, width))
+        how = {"interpolation": self.interpolation, "antialias": self.antialias}
+        return self.call_kernel(v2.functional.resize, inpt, size, **how)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if isinstance(inpt, ANNOTATIONS):
+            if _subclass.in_graph():
+                return self._annotations(inpt)
+            return self._fit(inpt, *inpt.canvas_size)
+        if isinstance(inpt, torch.Tensor):  # dynamo cannot read the shape of a tv_tensor
+            height, width = _subclass.plain(inpt).shape[-2:]
+        else:
+            height, width = v2.functional.get_size(inpt)
+        return self._fit(inpt, height, width)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        return self.transform(inpt, values)
+
+
+class LongestMaxSize(_Fitted):
+    """Resize an image so that its longest side has a length; its shape stays.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The longest side in pixels; or the greatest height and width.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
+    sizes: both sides times one factor, rounded. :func:`imgops.resize`. Masks, boxes and keypoints follow.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 512,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+    ) -> None:
+        size_of(self, "size", size)
+        super().__init__(interpolation, antialias, size=size if isinstance(size, int) else tuple(size))
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        if isinstance(self.size, int):
+            return self.size / torch.sym_max(height, width)
+        return torch.sym_min(self.size[0] / height, self.size[1] / width)
+
+
+class SmallestMaxSize(_Fitted):
+    """Resize an image so that its shortest side has a length; its shape stays.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The shortest side in pixels; or the least height and width.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
+    sizes: both sides times one factor, rounded. (torchvision's Resize cuts the other side off.)
+    :func:`imgops.resize`. Masks, boxes and keypoints follow.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 256,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+    ) -> None:
+        size_of(self, "size", size)
+        super().__init__(interpolation, antialias, size=size if isinstance(size, int) else tuple(size))
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        if isinstance(self.size, int):
+            return self.size / torch.sym_min(height, width)
+        return torch.sym_max(self.size[0] / height, self.size[1] / width)
+
+
+class LetterBox(_Fitted):
+    """Resize an image into a box; its shape stays, and borders fill the rest.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the box in pixels.
+    fill : float, sequence of float, or dict
+        The value of the borders, as for :class:`Pad`.
+    scale_up : bool
+        Whether smaller images are enlarged.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, and
+    ``cv2.copyMakeBorder``: what object detectors of the YOLO family read. The image is in the middle; of an
+    odd rest the greater part is below and to the right. :func:`imgops.resize`, :func:`imgops.pad`. Masks,
+    boxes and keypoints follow.
+    """
+
+    _made_of = ("resize", "pad")
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 640,
+        fill: Any = 0,
+        scale_up: bool = True,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+    ) -> None:
+        box = size_of(self, "size", size)
+        super().__init__(interpolation, antialias, size=box, scale_up=bool(scale_up))
+        self.fill = fill
+        self._fill = _torchvision.fill_argument(fill)
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        factor = torch.sym_min(self.size[0] / height, self.size[1] / width)
+        return factor if self.scale_up else torch.sym_min(factor, 1.0)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self.size
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        small = super()._fit(inpt, height, width)
+        high, wide = self._resized(height, width)
+        rows, columns = self.size[0] - high, self.size[1] - wide
+        top, left = rows // 2, columns // 2
+        padding = [left, top, columns - left, rows - top]
+        fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else _torchvision.fill_of(self, type(inpt))
+        return self.call_kernel(v2.functional.pad, small, padding=padding, fill=fill)

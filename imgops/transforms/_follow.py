@@ -1,0 +1,115 @@
+"""Where points and boxes come to by a map for remap, which says where each pixel comes from."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+#: How many points of each edge of a box are followed, its corners among them.
+POINTS = 33
+_STEPS = 20
+#: A point is found if the map is as near as this to it, in pixels.
+_NEAR = 0.05
+
+
+def points(map: Tensor, given: Tensor) -> Tensor:
+    """The positions q with map(q) = p, for each p.
+
+    Parameters
+    ----------
+    map : Tensor
+        ``(2, H, W)``, float64: x and y of where each pixel comes from.
+    given : Tensor
+        ``(n, 2)``, float64: positions of pixels.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 2)``; the map is linear between pixels, and goes on as it ends beyond them. What has no such
+        position, or has it outside of the image, is at the position whose map is nearest, on its border.
+    """
+    if not given.numel():
+        return given
+    height, width = map.shape[-2:]
+    shift = map - _grid(height, width)
+    found = given.clone()
+    best, best_miss = given.clone(), torch.full((len(given),), float("inf"), dtype=given.dtype)
+    for step in range(_STEPS + 1):
+        miss = found + _sampled(shift, found) - given
+        far = miss.norm(dim=-1)
+        better = far < best_miss
+        best = torch.where(better[:, None], found, best)
+        best_miss = torch.where(better, far, best_miss)
+        if step == _STEPS or bool((best_miss < _NEAR * 1e-6).all()):
+            break
+        found = found - _newton(shift, found, miss)
+    lost = best_miss > _NEAR
+    if bool(lost.any()):  # a fold, or outside: the nearest pixel
+        best[lost] = _nearest(map, given[lost])
+    limit = torch.tensor([width, height], dtype=given.dtype) - 0.5
+    return torch.minimum(best.clamp(min=-0.5), limit)
+
+
+def boxes(map: Tensor, given: Tensor) -> Tensor:
+    """The smallest boxes around the moved corners and edges of boxes ``(n, 4)``: left, top, right, bottom.
+
+    Boxes are measured at the edges of pixels, maps at their centers: half a pixel lies between.
+    """
+    if not given.numel():
+        return given
+    share = torch.linspace(0, 1, POINTS, dtype=given.dtype)
+    left, top, right, bottom = (given[:, i, None] for i in range(4))
+    across, down = left + (right - left) * share, top + (bottom - top) * share
+    x = torch.cat([across, across, left.expand_as(down), right.expand_as(down)], 1)
+    y = torch.cat([top.expand_as(across), bottom.expand_as(across), down, down], 1)
+    moved = points(map, torch.stack([x, y], -1).reshape(-1, 2) - 0.5).reshape(len(given), -1, 2) + 0.5
+    low, high = moved.aminmax(dim=1)
+    return torch.cat([low, high], -1)
+
+
+def _grid(height: int, width: int) -> Tensor:
+    y, x = (torch.arange(n, dtype=torch.float64) for n in (height, width))
+    return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
+
+
+def _cell(shift: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The four values around positions, each ``(n, 2)``, and where between them these are."""
+    height, width = shift.shape[-2:]
+    x, y = at[:, 0].clamp(0, width - 1), at[:, 1].clamp(0, height - 1)
+    left, top = (v.floor().clamp(max=max(n - 2, 0)) for v, n in ((x, width), (y, height)))
+    i, j = left.long(), top.long()
+    right, bottom = (i + 1).clamp(max=width - 1), (j + 1).clamp(max=height - 1)
+    corners = (shift[:, b, a].mT for b in (j, bottom) for a in (i, right))
+    return *corners, (x - left)[:, None], (y - top)[:, None]  # type: ignore[return-value]
+
+
+def _sampled(shift: Tensor, at: Tensor) -> Tensor:
+    a, b, c, d, x, y = _cell(shift, at)
+    return (a * (1 - x) + b * x) * (1 - y) + (c * (1 - x) + d * x) * y
+
+
+def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
+    """The step that leads to what was missed, if the map went on as it is there."""
+    a, b, c, d, x, y = _cell(shift, at)
+    by_x, by_y = (b - a) * (1 - y) + (d - c) * y, (c - a) * (1 - x) + (d - b) * x
+    one = torch.eye(2, dtype=shift.dtype)
+    slope = torch.stack([by_x, by_y], -1) + one
+    size = slope[:, 0, 0] * slope[:, 1, 1] - slope[:, 0, 1] * slope[:, 1, 0]
+    safe = torch.where(size.abs() > 0.1, size, 1.0)
+    turned = torch.stack(
+        [
+            slope[:, 1, 1] * miss[:, 0] - slope[:, 0, 1] * miss[:, 1],
+            slope[:, 0, 0] * miss[:, 1] - slope[:, 1, 0] * miss[:, 0],
+        ],
+        -1,
+    )
+    return torch.where((size.abs() > 0.1)[:, None], turned / safe[:, None], miss)
+
+
+def _nearest(map: Tensor, given: Tensor) -> Tensor:
+    """The pixels whose map is nearest to points."""
+    width = map.shape[-1]
+    flat = map.reshape(2, -1)
+    found = [((flat - p[:, None]).square().sum(0)).argmin() for p in given]
+    at = torch.stack(found)
+    return torch.stack([at % width, at // width], -1).to(given.dtype)

@@ -1,0 +1,401 @@
+"""Several samples in, one out: a mosaic of four or nine, and the objects of one in the image of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+import imgops
+from imgops import _subclass
+from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops.transforms import _operators, _torchvision
+from imgops.transforms._added import AddedTransform, in_range, size_of, uniform
+from imgops.transforms._base import Numbers
+from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms.functional import _dispatch, _geometry
+
+__all__ = [
+    "CopyPaste",
+    "Mosaic",
+]
+
+BOXES, POINTS, MASKS = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Mask
+
+
+class _Joined(AddedTransform):
+    """A transform of a list of samples of one structure."""
+
+    _moves = True
+    #: How many there are.
+    _samples = 2
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._run(inputs, ParameterSampler.of(inputs))
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        samples = inputs[0] if len(inputs) == 1 else inputs
+        name = type(self).__name__
+        if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
+            got = len(samples) if isinstance(samples, (list, tuple)) else type(samples).__name__
+            raise ValueError(f"{name}: inputs must be a list of {self._samples} samples, got {got}")
+        flat = [tree_flatten(sample)[0] for sample in samples]
+        if any([type(x) for x in row] != [type(x) for x in flat[0]] for row in flat):
+            kinds = [[type(x).__name__ for x in row] for row in flat]
+            raise ValueError(f"{name}: samples must have one structure, got {kinds}")
+        spec = tree_flatten(samples[0])[1]
+        return tree_unflatten(self._joined([_Sample(row) for row in flat], sampler), spec)
+
+    def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
+        raise NotImplementedError
+
+
+class _Sample:
+    """The parts of a sample: places in its flat list."""
+
+    def __init__(self, flat: list[Any]) -> None:
+        self.flat = flat
+        image = next((i for i, x in enumerate(flat) if _dispatch.is_image(x)), None)
+        if image is None:
+            raise ValueError("Mosaic and CopyPaste: samples must have an image (a tensor), got none")
+        self.image = image
+        boxes = next((x for x in flat if isinstance(x, BOXES)), None)
+        self.boxes = None if boxes is None else _subclass.plain(boxes)
+
+    @property
+    def pixels(self) -> Tensor:
+        return _subclass.plain(self.flat[self.image])
+
+    def is_counted(self, place: int) -> bool:
+        """Whether a tensor has a row for each box: labels, areas, masks of instances."""
+        value = self.flat[place]
+        if self.boxes is None or place == self.image or not isinstance(value, Tensor):
+            return False
+        plain = _subclass.plain(value)
+        if isinstance(value, MASKS) and plain.ndim < 3:
+            return False
+        return plain.ndim > 0 and plain.shape[0] == self.boxes.shape[0]
+
+
+def _corners(boxes: Tensor, format: Any) -> Tensor:
+    if format.value not in ("XYXY", "XYWH", "CXCYWH"):
+        must = "Mosaic and CopyPaste: bounding boxes must have the format XYXY, XYWH or CXCYWH"
+        raise NotImplementedError(f"{must}, got {format.value}")
+    real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
+    return v2.functional.convert_bounding_box_format(real, format, tv_tensors.BoundingBoxFormat.XYXY)
+
+
+def _as_given(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
+    """Boxes in the format and dtype of others."""
+    out = v2.functional.convert_bounding_box_format(corners, tv_tensors.BoundingBoxFormat.XYXY, like.format)
+    dtype = _subclass.plain(like).dtype
+    return _dispatch.wrapped((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
+
+
+class Mosaic(_Joined):
+    """Four or nine samples in one image, as object detectors are trained with.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the mosaic in pixels.
+    grid : {2, 3}
+        2: four samples, around a point. 3: nine, around one in the middle.
+    center : float or (float, float)
+        The range of that point, as a share of the mosaic's sides.
+    fill : float or sequence of float
+        The value where no image is; for masks it is 0.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+    generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    It is called with a list of samples of one structure, and returns one such sample. Each image is resized
+    so that it fits into a cell (a half or a third of the mosaic's sides), and lies in its cell as near to the
+    middle as it can; what reaches beyond the mosaic is cut off. Boxes and keypoints move along; boxes are
+    clamped to the mosaic, and what has no area left is there for :class:`SanitizeBoundingBoxes` to drop.
+    Tensors with a row for each box (labels, areas), and masks with one for each, are joined; other masks
+    become parts of one. Anything else is the first sample's. Reference: a resize and a paste of each image,
+    :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
+    """
+
+    _parts = {"x": 0, "y": 0}
+    _made_of = ("resize", "paste_")
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 640,
+        grid: int = 2,
+        center: float | Sequence[float] = (0.25, 0.75),
+        fill: Any = 0,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if grid not in (2, 3):
+            raise ValueError(f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {grid}")
+        self._samples = grid**2
+        arguments = {"size": size_of(self, "size", size), "grid": grid}
+        arguments["center"] = in_range(self, "center", center, 0.0, 1.0)
+        super().__init__(1.0, False, generator, **arguments)
+        self.fill = fill
+        self.interpolation = _torchvision.interpolation_mode(interpolation)
+        self.antialias = antialias
+
+    @classmethod
+    def _from_config(cls, p: float, **config: Any) -> Mosaic:
+        return cls(**config)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"x": uniform(self.center), "y": uniform(self.center)}
+
+    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+        return [1.0, 0.5, 0.5]
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        """The point in the middle, y and x, in pixels."""
+        _, x, y = numbers
+        return int(y * self.size[0]), int(x * self.size[1])
+
+    def _middle(self, params: Params) -> tuple[int, int]:
+        if _subclass.in_graph():
+            shape = _operators.sizes(params.numbers, *params.canvas, (0, 0), self._spec).shape
+            return shape[0], shape[1]
+        y, x = self.sampled_sizes(params.numbers.tolist(), *params.canvas)
+        return y, x
+
+    def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
+        params = self._sampled([s.flat[s.image] for s in samples], sampler)
+        assert params is not None
+        y, x = self._middle(params)
+        places = []
+        for i, sample in enumerate(samples):
+            row, column = divmod(i, self.grid)
+            height, width = sample.pixels.shape[-2:]
+            cell = self.size[0] / self.grid, self.size[1] / self.grid
+            factor = torch.sym_min(cell[0] / height, cell[1] / width)
+            high, wide = (_geometry.rounded(n * factor) for n in (height, width))
+            top = _start(row, self.grid, y, high, self.size[0])
+            left = _start(column, self.grid, x, wide, self.size[1])
+            places.append((left, top, wide, high))
+        flat = samples[0].flat
+        return [self._part(i, samples, places) for i in range(len(flat))]
+
+    def _part(self, at: int, samples: list[_Sample], places: list[tuple[int, int, int, int]]) -> Any:
+        first = samples[0].flat[at]
+        values = [s.flat[at] for s in samples]
+        if at == samples[0].image:
+            return _dispatch.wrapped(self._pasted([_subclass.plain(v) for v in values], places), first)
+        if isinstance(first, BOXES):
+            moved = torch.cat([self._moved_boxes(v, *p) for v, p in zip(values, places, strict=True)])
+            return _as_given(moved, first, self.size)
+        if isinstance(first, POINTS):
+            points = [self._moved_points(v, *p) for v, p in zip(values, places, strict=True)]
+            return _dispatch.wrapped(torch.cat(points), first, self.size)
+        counted = all(s.is_counted(at) for s in samples)
+        if isinstance(first, MASKS):
+            masks = [_subclass.plain(v) for v in values]
+            if not counted:
+                return _dispatch.wrapped(self._pasted(masks, places, labels=True), first)
+            whole = [self._pasted([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
+            return _dispatch.wrapped(torch.cat(whole), first)
+        if counted:
+            return _dispatch.wrapped(torch.cat([_subclass.plain(v) for v in values]), first)
+        return first
+
+    def _pasted(
+        self, images: list[Tensor], places: list[tuple[int, int, int, int]], labels: bool = False
+    ) -> Tensor:
+        first = images[0]
+        flat = first.ndim == 2
+        shape = (*(first.unsqueeze(0) if flat else first).shape[:-2], *self.size)
+        fill = 0 if labels else self.fill
+        if isinstance(fill, (int, float)):
+            canvas = torch.full(shape, fill, dtype=first.dtype, device=first.device)
+        else:
+            values = torch.tensor(fill, dtype=first.dtype, device=first.device).reshape(-1, 1, 1)
+            canvas = values.expand(shape).clone()
+        for image, (left, top, wide, high) in zip(images, places, strict=True):
+            if labels:
+                whole = image.unsqueeze(0) if flat else image
+                small = _geometry.labels_resized(whole, (high, wide), InterpolationMode.NEAREST)
+            else:
+                small = _geometry.resized(image, (high, wide), self.interpolation, self.antialias)
+            imgops.paste_(canvas, small, (left, top))
+        return canvas.squeeze(0) if flat else canvas
+
+    def _moved_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+        height, width = boxes.canvas_size
+        x0, y0, x1, y1 = _corners(_subclass.plain(boxes), boxes.format).unbind(-1)
+        x, y = torch.stack([x0, x1], -1), torch.stack([y0, y1], -1)
+        x = (x * (wide / width) + left).clamp(0, self.size[1])
+        y = (y * (high / height) + top).clamp(0, self.size[0])
+        return torch.stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], -1)
+
+    def _moved_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+        height, width = points.canvas_size
+        plain = _subclass.plain(points)
+        x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top
+        return torch.stack([x, y], -1).to(plain.dtype)
+
+
+def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
+    """Where an image begins in its row or column: as near to the middle as it can."""
+    if count == 2:
+        return middle - length if place == 0 else middle
+    half = whole // 6
+    if place == 1:
+        return middle - length // 2
+    return middle - half - length if place == 0 else middle - half + whole // 3
+
+
+class CopyPaste(_Joined):
+    """Put objects of one sample into the image of another, by the masks of their instances.
+
+    Parameters
+    ----------
+    share : float
+        The probability with which an object is taken.
+    feather : float
+        The standard deviation in pixels of a Gaussian that softens the edges; 0 leaves them sharp.
+    p : float
+        The probability with which it is applied.
+    generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    It is called with two samples of one structure, each with an image, ``BoundingBoxes`` and a ``Mask`` with
+    one mask for each box, and returns the first with objects of the second: its boxes, masks, and every other
+    tensor with a row for each box (labels) are those of both. The second image is resized to the size of the
+    first. What lies behind the new objects is taken out of the other masks, whose boxes become the smallest
+    around what is left. What is hidden, and what was not taken (where it is not applied, all), has an empty
+    box, (0, 0, 0, 0), for :class:`SanitizeBoundingBoxes` to drop with its label and mask. Reference:
+    :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both
+    images.
+    """
+
+    _parts = {}
+    _made_of = ("paste", "resize", "gaussian_blur")
+
+    def __init__(
+        self,
+        share: float = 0.5,
+        feather: float = 0.0,
+        p: float = 0.5,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {"share": in_range(self, "share", share, 0.0, 1.0)[0]}
+        arguments["feather"] = in_range(self, "feather", feather, 0.0)[0]
+        super().__init__(p, False, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {}
+
+    def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
+        first, second = samples
+        places = _instance_masks(first), _instance_masks(second)
+        params = self._sampled([first.flat[first.image]], sampler)
+        return self._composed(first, second, places, self._taken(second, params, sampler))
+
+    def _taken(self, source: _Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
+        """Which objects are put into the other image."""
+        assert source.boxes is not None
+        count, device = source.boxes.shape[0], source.boxes.device
+        if params is not None and params.noise:
+            noise = params.noise.pop(0)
+        elif sampler.replays is not None:
+            return torch.zeros(count, dtype=torch.bool, device=device)
+        else:  # drawn where nothing is taken as well: a graph cannot know
+            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
+        if params is None:
+            return torch.zeros(count, dtype=torch.bool, device=device)
+        if sampler.record is not None:
+            sampler.record[sampler.path].noise.append(noise)
+        taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
+        return (taken if params.values is not None else taken & (params.numbers[0] > 0)).to(device)
+
+    def _composed(self, first: _Sample, second: _Sample, places: tuple[int, int], taken: Tensor) -> list[Any]:
+        height, width = first.pixels.shape[-2:]
+        size = height, width
+        over = _subclass.plain(second.flat[places[1]])
+        over = torch.where(
+            taken[:, None, None], _geometry.labels_resized(over, size, InterpolationMode.NEAREST), 0
+        )
+        hidden = (over > 0).any(0, keepdim=True)
+        before = _subclass.plain(first.flat[places[0]])
+        under = torch.where(hidden, 0, before)
+        out = []
+        for at, value in enumerate(first.flat):
+            if at == first.image:
+                image = self._image_of(first.pixels, second.pixels, hidden, size)
+                out.append(_dispatch.wrapped(image, value))
+            elif at == places[0]:
+                out.append(_dispatch.wrapped(torch.cat([under, over]), value))
+            elif isinstance(value, BOXES):
+                cut = ((under > 0) != (before > 0)).flatten(1).any(-1, keepdim=True)
+                boxes = _corners(_subclass.plain(value), value.format)
+                boxes = torch.where(cut, _shrunk(boxes, _around(under > 0).to(boxes.dtype)), boxes)
+                both = torch.cat([boxes, _around(over > 0).to(boxes.dtype)])
+                out.append(_as_given(both, value, size))
+            elif first.is_counted(at) and second.is_counted(at):
+                joined = torch.cat([_subclass.plain(value), _subclass.plain(second.flat[at])])
+                out.append(_dispatch.wrapped(joined, value))
+            else:
+                out.append(value)
+        return out
+
+    def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:
+        if tuple(other.shape[-2:]) != size:
+            other = _geometry.resized(other, size, InterpolationMode.BILINEAR, True)
+        if not self.feather:
+            return imgops.paste(image, other, (0, 0), hidden)
+        side = int(8 * self.feather + 1) | 1
+        soft = imgops.gaussian_blur(hidden.to(torch.float32), side, self.feather)
+        return imgops.paste(image, other, (0, 0), soft.clamp(0, 1))
+
+
+def _shrunk(before: Tensor, tight: Tensor) -> Tensor:
+    """Boxes no larger than they were: they may have been wider than their masks."""
+    low = torch.maximum(before[:, :2], tight[:, :2])
+    high = torch.minimum(before[:, 2:], tight[:, 2:])
+    seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
+    return torch.where(seen, torch.cat([low, high], -1), 0.0)
+
+
+def _around(masks: Tensor) -> Tensor:
+    """The smallest box around each mask ``(n, H, W)``; of an empty one (0, 0, 0, 0)."""
+    edges = []
+    for dim in (-2, -1):
+        some = masks.any(dim).to(torch.int32)
+        length = some.shape[-1]
+        first = some.argmax(-1)
+        last = length - some.flip(-1).argmax(-1)
+        edges.append((first, last))
+    (left, right), (top, bottom) = edges
+    found = torch.stack([left, top, right, bottom], -1)
+    return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
+
+
+def _instance_masks(sample: _Sample) -> int:
+    for at, value in enumerate(sample.flat):
+        if isinstance(value, MASKS) and sample.is_counted(at):
+            return at
+    must = "CopyPaste: samples must have BoundingBoxes and a Mask (n, H, W) with one mask for each"
+    raise ValueError(f"{must}, got {[type(x).__name__ for x in sample.flat]}")

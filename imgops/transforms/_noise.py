@@ -1,0 +1,175 @@
+"""Noise with random strengths. What is drawn is a seed; the noise of the image's size is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.transforms._added import AddedTransform, from_seed, in_range, seed, uniform
+
+__all__ = [
+    "RandomISONoise",
+    "RandomSaltAndPepper",
+    "RandomShotNoise",
+]
+
+Range = float | Sequence[float]
+
+
+class RandomSaltAndPepper(AddedTransform):
+    """Turn some pixels white and some black, with a probability.
+
+    Parameters
+    ----------
+    amount : float or (float, float)
+        The range of the share of pixels, in [0, 1].
+    salt : float or (float, float)
+        The range of the share of white ones among them, in [0, 1].
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's ``where``, as in albumentations' SaltAndPepper, bit-exact for the same pixels:
+    :func:`imgops.salt_and_pepper`. Each pixel is drawn by itself, so their number varies a little.
+    """
+
+    _parts = {"amount": 0, "salt": 0, "seed": 0}
+    _known = ("seed",)
+    _made_of = ("salt_and_pepper",)
+
+    def __init__(
+        self,
+        amount: Range = (0.01, 0.06),
+        salt: Range = (0.4, 0.6),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        amounts, shares = (in_range(self, n, v, 0.0, 1.0) for n, v in (("amount", amount), ("salt", salt)))
+        super().__init__(p, per_sample, generator, amount=amounts, salt=shares)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"amount": uniform(self.amount), "salt": uniform(self.salt), "seed": seed()}
+
+    def changed(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
+        return imgops.salt_and_pepper(image, _noise(torch.rand, image, 1, seed), amount, salt)
+
+
+class RandomShotNoise(AddedTransform):
+    """Add the noise of counted photons, with a probability.
+
+    Parameters
+    ----------
+    amount : float or (float, float)
+        The range of the variance of white: one over the number of its photons.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's formula of :func:`imgops.shot_noise`: Poisson's distribution as a normal one, which has
+    a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
+    """
+
+    _parts = {"amount": 0, "seed": 0}
+    _known = ("seed",)
+    _made_of = ("shot_noise",)
+
+    def __init__(
+        self,
+        amount: Range = (0.005, 0.03),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p, per_sample, generator, amount=in_range(self, "amount", amount, 0.0))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"amount": uniform(self.amount), "seed": seed()}
+
+    def changed(self, image: Tensor, amount: Tensor, seed: float) -> Tensor:
+        return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), amount)
+
+
+class RandomISONoise(AddedTransform):
+    """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
+
+    Parameters
+    ----------
+    color_shift : float or (float, float)
+        The range of the standard deviation of hue at full intensity, in turns.
+    intensity : float or (float, float)
+        The range of the strength of both.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
+    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
+    channels. (Its color shift is in degrees, 360 times this one, and seldom seen.) The noise is a constant in
+    the gradient.
+    """
+
+    _parts = {"color_shift": 0, "intensity": 0, "seed": 0}
+    _known = ("intensity", "seed")
+    _made_of = ("iso_noise",)
+
+    def __init__(
+        self,
+        color_shift: Range = (0.01, 0.05),
+        intensity: Range = (0.1, 0.5),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shifts = in_range(self, "color_shift", color_shift, 0.0)
+        strengths = in_range(self, "intensity", intensity, 0.0)
+        super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        numbers = {"color_shift": uniform(self.color_shift), "intensity": uniform(self.intensity)}
+        return {**numbers, "seed": seed()}
+
+    def changed(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
+        hue = _noise(torch.randn, image, 1, seed)
+        light = _photons(_lightness_spread(image) * intensity, image, seed)
+        return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
+
+
+def _lightness_spread(image: Tensor) -> Tensor:
+    """The standard deviation of HLS' lightness, ``(..., 1, 1, 1)``."""
+    pixels = image.detach()
+    real = pixels.to(torch.float32) / 255 if image.dtype == torch.uint8 else pixels.to(torch.float32)
+    low, high = real.aminmax(dim=-3, keepdim=True)
+    return ((low + high) / 2).std((-3, -2, -1), correction=0, keepdim=True)
+
+
+def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
+    """Counts of Poisson's distribution, one for each pixel."""
+    rates = rate.cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
+    counts = torch.poisson(rates, generator=from_seed(seed + 1))
+    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    return counts.to(image.device, dtype, non_blocking=True)
+
+
+def _noise(draw: Any, image: Tensor, channels: int, seed: float) -> Tensor:
+    """Numbers beside an image. They are drawn on the CPU, so that each device has the same."""
+    shape = (*image.shape[:-3], channels, *image.shape[-2:])
+    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    noise = draw(shape, generator=from_seed(seed), dtype=dtype, device="cpu")
+    return noise.to(image.device, non_blocking=True)

@@ -1,0 +1,268 @@
+"""Tones and colors with random parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.transforms._added import AddedTransform, in_range, integer, on_pixels, one_of, uniform
+
+__all__ = [
+    "RandomChannelDropout",
+    "RandomGamma",
+    "RandomTemperature",
+    "RandomToneCurve",
+]
+
+Range = float | Sequence[float]
+
+
+class RandomGamma(AddedTransform):
+    """Raise all values to a random power, with a probability.
+
+    Parameters
+    ----------
+    gamma : float or (float, float)
+        The range of the power; 1 changes nothing.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: torchvision's ``adjust_gamma``, bit-exact on uint8: :func:`imgops.adjust_gamma`.
+    (albumentations' RandomGamma, whose gamma is 100 times this one, is up to a level darker: it cuts off 255
+    times the power, not 255.999 times.)
+    """
+
+    _parts = {"gamma": 0}
+    _made_of = ("adjust_gamma",)
+
+    def __init__(
+        self,
+        gamma: Range = (0.8, 1.25),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p, per_sample, generator, gamma=in_range(self, "gamma", gamma, 0.0))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"gamma": uniform(self.gamma)}
+
+    def changed(self, image: Tensor, gamma: Tensor) -> Tensor:
+        return imgops.adjust_gamma(image, gamma)
+
+
+class RandomToneCurve(AddedTransform):
+    """Bend the curve from darks to lights, with a probability.
+
+    Parameters
+    ----------
+    scale : float
+        The standard deviation of the two middle points of a Bezier curve, whose heights are 0.25 and 0.75 on
+        average; they are clamped to [0, 1].
+    per_channel : bool
+        Whether each channel has a curve of its own.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' RandomToneCurve, ``3 (1 - x)**2 x low + 3 (1 - x) x**2 high + x**3``, bit-exact
+    on uint8: :func:`imgops.lut`. Floats are computed by the formula, with its gradient.
+    """
+
+    _parts = {"curves": -1}
+    _made_of = ("lut",)
+
+    def __init__(
+        self,
+        scale: float = 0.1,
+        per_channel: bool = False,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        deviation = in_range(self, "scale", scale, 0.0)[0]
+        super().__init__(p, per_sample, generator, scale=deviation, per_channel=bool(per_channel))
+
+    def _rest(self, channels: int) -> int:
+        return 2 * (channels if self.per_channel else 1)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self._rest(self.shape_of(flat_inputs)[1])
+        means = torch.tensor([0.25, 0.75]).repeat(count // 2)
+        return {"curves": (means + self.scale * torch.randn(count)).clamp(0, 1).tolist()}
+
+    def changed(self, image: Tensor, curves: Tensor) -> Tensor:
+        low, high = curves.unflatten(-1, (-1, 2)).unbind(-1)  # (..., 1 or C)
+        if image.dtype == torch.uint8:
+            levels = torch.linspace(0, 1, 256, dtype=torch.float64)
+            table = _bezier(levels, low[..., None], high[..., None]).mul(255).round().clamp(0, 255)
+            return imgops.lut(image, table.to(torch.uint8))
+        real = torch.float64 if image.dtype == torch.float64 else torch.float32
+        low, high = (x[..., None, None].to(image.device, real, non_blocking=True) for x in (low, high))
+        return _bezier(image.to(real), low, high).clamp(0, 1).to(image.dtype)
+
+
+def _bezier(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    rest = 1 - x
+    return 3 * rest**2 * x * low + 3 * rest * x**2 * high + x**3
+
+
+#: The color (red, green, blue) of light, from 3000 or 4000 kelvin on in steps of 500: of a black body, and of
+#: daylight (CIE D).
+_LIGHT = {
+    "blackbody": (
+        3000,
+        "0.6743 0.4029 0.0013 0.6281 0.4241 0.1665 0.5919 0.4372 0.2513 0.5623 0.4457 0.3154 "
+        "0.5376 0.4515 0.3672 0.5163 0.4555 0.4103 0.4979 0.4584 0.4468 0.4816 0.4604 0.4782 "
+        "0.4672 0.4619 0.5053 0.4542 0.4630 0.5289 0.4426 0.4638 0.5497 0.4320 0.4644 0.5681 "
+        "0.4223 0.4648 0.5844 0.4135 0.4651 0.5990 0.4054 0.4653 0.6121 0.3980 0.4654 0.6239 "
+        "0.3911 0.4655 0.6346 0.3847 0.4656 0.6444 0.3787 0.4656 0.6532 0.3732 0.4656 0.6613 "
+        "0.3680 0.4655 0.6688 0.3632 0.4655 0.6756 0.3586 0.4655 0.6820 0.3544 0.4654 0.6878 "
+        "0.3503 0.4653 0.6933",
+    ),
+    "cied": (
+        4000,
+        "0.5829 0.4421 0.2288 0.5510 0.4514 0.2948 0.5246 0.4576 0.3488 0.5021 0.4618 0.3941 "
+        "0.4826 0.4646 0.4325 0.4654 0.4667 0.4654 0.4502 0.4681 0.4938 0.4364 0.4692 0.5186 "
+        "0.4240 0.4700 0.5403 0.4127 0.4705 0.5594 0.4023 0.4709 0.5763 0.3928 0.4713 0.5914 "
+        "0.3839 0.4715 0.6049 0.3757 0.4716 0.6171 0.3681 0.4717 0.6281 0.3609 0.4718 0.6380 "
+        "0.3543 0.4719 0.6472 0.3480 0.4719 0.6555 0.3421 0.4719 0.6631 0.3365 0.4719 0.6702 "
+        "0.3313 0.4719 0.6766 0.3263 0.4719 0.6826 0.3217 0.4719 0.6882",
+    ),
+}
+_HOTTEST, _WHITE = 15000, 6000
+
+
+@lru_cache
+def _lights(light: str) -> Tensor:
+    return torch.tensor([float(x) for x in _LIGHT[light][1].split()], dtype=torch.float64).reshape(-1, 3)
+
+
+class RandomTemperature(AddedTransform):
+    """Light an image anew, from a candle's red to a clear sky's blue, with a probability.
+
+    Parameters
+    ----------
+    light : {"blackbody", "cied"}
+        What shines: a black body, or daylight (CIE illuminants D).
+    temperature : (int, int), optional
+        The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
+        "cied", which is the default. Of 10 draws 4 are below 6000 K, which is near white.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied with what
+    their light is beside green, cut off to whole levels. Floats are multiplied and clamped, with that
+    gradient. 3 channels.
+    """
+
+    _parts = {"temperature": 0}
+    _made_of = ("lut",)
+
+    def __init__(
+        self,
+        light: str = "blackbody",
+        temperature: Sequence[int] | None = None,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        coldest = _LIGHT[one_of(self, "light", light, tuple(_LIGHT))][0]
+        limits = (coldest, _HOTTEST) if temperature is None else temperature
+        limits = in_range(self, "temperature", limits, coldest, _HOTTEST, whole=True)
+        super().__init__(p, per_sample, generator, light=light, temperature=limits)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        low, high = self.temperature
+        middle = min(max(_WHITE, low), high)
+        cold = uniform((0.0, 1.0)) < 0.4
+        return {"temperature": int(uniform((low, middle) if cold else (middle, high)))}
+
+    def changed(self, image: Tensor, temperature: Tensor) -> Tensor:
+        if image.shape[-3] != 3:
+            must = "RandomTemperature: image must have 3 channels"
+            raise ValueError(f"{must}, got {image.shape[-3]}")
+        lights, coldest = _lights(self.light), _LIGHT[self.light][0]
+        at = (temperature.double() - coldest) / 500
+        before = at.floor().clamp(0, len(lights) - 2)
+        share = (at - before)[..., None]
+        left = before.long()
+        color = (1 - share) * lights[left] + share * lights[left + 1]
+        factors = color / color[..., 1:2]
+        if image.dtype == torch.uint8:
+            levels = torch.arange(256, dtype=torch.float32)
+            table = (levels * factors[..., None].float()).clamp(0, 255).to(torch.uint8)
+            return imgops.lut(image, table)
+        real = torch.float64 if image.dtype == torch.float64 else torch.float32
+        by = factors[..., None, None].to(image.device, real, non_blocking=True)
+        return (image.to(real) * by).clamp(0, 1).to(image.dtype)
+
+
+class RandomChannelDropout(AddedTransform):
+    """Give some channels one value, with a probability.
+
+    Parameters
+    ----------
+    channels : int or (int, int)
+        The range of how many, from 1 on and fewer than the image has.
+    fill : float
+        The value.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient goes to the channels
+    that stay.
+    """
+
+    _parts = {"dropped": -1}
+    _made_of = ()
+
+    def __init__(
+        self,
+        channels: int | Sequence[int] = (1, 1),
+        fill: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        counts = in_range(self, "channels", channels, 1, whole=True)
+        super().__init__(p, per_sample, generator, channels=counts, fill=fill)
+
+    def _rest(self, channels: int) -> int:
+        return channels
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self.shape_of(flat_inputs)[1]
+        if count <= self.channels[1]:
+            must = f"RandomChannelDropout: image must have more than {self.channels[1]} channels"
+            raise ValueError(f"{must}, got {count}")
+        chosen = torch.randperm(count)[: integer(self.channels)]
+        return {"dropped": torch.zeros(count).index_fill(0, chosen, 1.0).tolist()}
+
+    def changed(self, image: Tensor, dropped: Tensor) -> Tensor:
+        gone = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)
+        return torch.where(gone, on_pixels(torch.tensor(self.fill), image).to(image.dtype)[0], image)

@@ -1,0 +1,496 @@
+"""One row or more of every transform that torchvision does not have: how it is made, and what it is compared with.
+
+A reference gets the image as NumPy's (H, W, C), the transform, and the parameters by name. Those of
+albumentations are its own functions, called with the same parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import cv2
+import numpy as np
+import PIL.Image
+import PIL.ImageFilter
+import torch
+from scipy.interpolate import RBFInterpolator
+from skimage.exposure import match_histograms
+from torchvision.transforms import v2
+
+from imgops import transforms as ours
+from imgops.transforms._added import from_seed
+
+Frame = np.ndarray
+Reference = Callable[..., Frame]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    reference: Reference | None = None
+    #: What computes the reference, for the README: a call.
+    of: str = ""
+    #: The largest difference on uint8, in levels.
+    levels: int = 0
+    #: The part of the pixels that may differ by more.
+    share: float = 0.0
+    #: Whether a gradient to the image is to be checked by finite differences.
+    gradient: bool = True
+    #: Whether masks, boxes and keypoints follow.
+    moves: bool = False
+    #: Whether it samples, for each image too.
+    per_sample: bool = True
+    id: str = ""
+
+    def make(self, **more: Any) -> Any:
+        return getattr(ours, self.name)(**{**self.options, **more})
+
+    def __str__(self) -> str:
+        return self.name + (f"-{self.id}" if self.id else "")
+
+
+def _functional(module: str) -> Any:
+    import importlib
+
+    return importlib.import_module(f"albumentations.augmentations.{module}.functional")
+
+
+class Drawn:
+    """In place of a random generator: gives back what was drawn."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    def uniform(self, low: float, high: float) -> float:
+        return self.values["uniform"].pop(0)
+
+    def normal(self, loc: float, scale: float, size: Any) -> Frame:
+        return loc + scale * self.values["normal"].reshape(size)
+
+    def poisson(self, rate: Any, size: Any) -> Frame:
+        return self.values["poisson"].reshape(size)
+
+
+# -- filters -------------------------------------------------------------------------------------------
+
+
+def _motion(
+    frame: Frame, t: Any, kernel_size: int, angle: float, direction: float, shift_x: float, shift_y: float
+) -> Frame:
+    half = kernel_size // 2 / 2
+    drawn = Drawn(uniform=[shift_x / half, shift_y / half])
+    kernel = _functional("blur").create_motion_kernel(kernel_size, angle, direction, True, drawn)
+    return _functional("pixel").convolve(frame, kernel.astype(np.float32) / np.sum(kernel))
+
+
+def _unsharp(frame: Frame, t: Any, radius: float, percent: float) -> Frame:
+    mask = PIL.ImageFilter.UnsharpMask(radius, int(percent), int(t.threshold))
+    return np.asarray(PIL.Image.fromarray(frame).filter(mask))
+
+
+def _morphology(frame: Frame, t: Any, kernel_size: int) -> Frame:
+    element = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (kernel_size, kernel_size))
+    if t.operation in ("erode", "dilate"):
+        names = {"erode": "erosion", "dilate": "dilation"}
+        return _functional("geometric").morphology(frame, element, names[t.operation])
+    return cv2.morphologyEx(frame, cv2.MORPH_OPEN, element)
+
+
+_CV = {"area": cv2.INTER_AREA, "nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR}
+
+
+def _down_and_up(frame: Frame, t: Any, factor: float) -> Frame:
+    height, width = frame.shape[:2]
+    small = max(round(width * factor), 1), max(round(height * factor), 1)
+    return cv2.resize(
+        cv2.resize(frame, small, interpolation=_CV[t.down]), (width, height), interpolation=_CV[t.up]
+    )
+
+
+def _compressed(frame: Frame, t: Any, quality: float) -> Frame:
+    file = BytesIO()
+    PIL.Image.fromarray(frame).save(file, t.format, quality=int(quality))
+    return np.asarray(PIL.Image.open(file).convert("RGB"))
+
+
+# -- tones and noise -----------------------------------------------------------------------------------
+
+
+def _gamma(frame: Frame, t: Any, gamma: float) -> Frame:
+    return np.asarray(v2.functional.adjust_gamma(PIL.Image.fromarray(frame), gamma))
+
+
+def _curve(frame: Frame, t: Any, curves: list[float]) -> Frame:
+    low, high = (np.array(c) for c in (curves[::2], curves[1::2]))
+    if len(low) == 1:
+        low, high = low.item(), high.item()
+    return _functional("pixel").move_tone_curve(frame, low, high)
+
+
+def _noise(draw: Any, seed: float, channels: int, frame: Frame) -> Frame:
+    return draw(channels, *frame.shape[:2], generator=from_seed(seed)).permute(1, 2, 0).numpy()
+
+
+def _salt(frame: Frame, t: Any, amount: float, salt: float, seed: float) -> Frame:
+    noise = _noise(torch.rand, seed, 1, frame)[..., 0]
+    low, high = np.float32(amount * (1 - salt)), np.float32(1 - amount * salt)
+    return _functional("pixel").apply_salt_and_pepper(frame, noise >= high, noise < low)
+
+
+def _shot(frame: Frame, t: Any, amount: float, seed: float) -> Frame:
+    x, noise = frame / 255, _noise(torch.randn, seed, 3, frame)
+    return np.rint(np.clip(x + np.sqrt(amount * x) * noise, 0, 1) * 255).astype(np.uint8)
+
+
+def _iso(frame: Frame, t: Any, color_shift: float, intensity: float, seed: float) -> Frame:
+    spread = cv2.meanStdDev(cv2.cvtColor(frame.astype(np.float32) / 255, cv2.COLOR_RGB2HLS))[1][1].item()
+    rates = torch.full((1, *frame.shape[:2]), spread * intensity)
+    counts = torch.poisson(rates, generator=from_seed(seed + 1)).numpy()
+    drawn = Drawn(normal=_noise(torch.randn, seed, 1, frame), poisson=counts)
+    return _functional("pixel").iso_noise(frame, color_shift * 360, intensity, drawn)
+
+
+def _pixels(frame: Frame, t: Any, seed: float) -> Frame:
+    shape = (3, *frame.shape[:2]) if t.per_channel else frame.shape[:2]
+    gone = (torch.rand(shape, generator=from_seed(seed)) < t.amount).numpy()
+    gone = gone.transpose(1, 2, 0) if t.per_channel else gone[..., None]
+    return _functional("pixel").pixel_dropout(frame, gone, np.full(frame.shape, t.fill, frame.dtype))
+
+
+def _cutout(frame: Frame, t: Any, **params: Any) -> Frame:
+    return _functional("dropout").cutout(frame, t.boxes_of(**params), t.fill, np.random.default_rng(0))
+
+
+# -- weather -------------------------------------------------------------------------------------------
+
+
+def _shadow(frame: Frame, t: Any, count: float, darkness: list[float], places: list[float]) -> Frame:
+    polygons = t.polygons(*frame.shape[:2], count, places)
+    return _functional("pixel").add_shadow(frame, polygons, np.array(darkness))
+
+
+def _fog(frame: Frame, t: Any, intensity: float, seed: float) -> Frame:
+    centers, radii = t.patches(*frame.shape[:2], intensity, seed)
+    places = [tuple(c) for c in centers.tolist()]
+    return _functional("pixel").add_fog(frame, intensity, t.alpha, places, radii.tolist())
+
+
+def _rain(frame: Frame, t: Any, slant: float, seed: float) -> Frame:
+    drops, length = t.drops(*frame.shape[:2], seed)
+    return _functional("pixel").add_rain(frame, slant, length, t.width, t.color, t.blur, t.brightness, drops)
+
+
+def _sun(frame: Frame, t: Any, seed: float) -> Frame:
+    center, circles = t.flare(*frame.shape[:2], seed)
+    draw = getattr(_functional("pixel"), f"add_sun_flare_{t.method}")
+    return draw(frame, center, t.radius, t.color, circles)
+
+
+# -- distortions ---------------------------------------------------------------------------------------
+
+
+def _remapped(frame: Frame, map_x: Frame, map_y: Frame) -> Frame:
+    return _functional("geometric").remap(frame, map_x, map_y, cv2.INTER_LINEAR, cv2.BORDER_CONSTANT, 0)
+
+
+def _grid(frame: Frame, t: Any, steps_x: list[float], steps_y: list[float]) -> Frame:
+    geometric, size = _functional("geometric"), frame.shape[:2]
+    if t.normalize:
+        steps = geometric.normalize_grid_distortion_steps(size, t.num_steps, steps_x, steps_y)
+        steps_x, steps_y = steps["steps_x"], steps["steps_y"]
+    return _remapped(frame, *geometric.generate_grid(size, steps_x, steps_y, t.num_steps))
+
+
+def _lens(frame: Frame, t: Any, k: float) -> Frame:
+    geometric = _functional("geometric")
+    maps = (
+        geometric.get_camera_matrix_distortion_maps
+        if t.model == "camera"
+        else geometric.get_fisheye_distortion_maps
+    )
+    return _remapped(frame, *maps(frame.shape[:2], k))
+
+
+def _elastic(frame: Frame, t: Any, alpha: float, sigma: float, seed: float) -> Frame:
+    noise = _noise(torch.rand, seed, 2, frame) * 2 - 1
+    side = int(8 * sigma + 1) | 1
+    x, y = (cv2.GaussianBlur(n, (side, side), sigma) * np.float32(alpha) for n in np.moveaxis(noise, -1, 0))
+    height, width = frame.shape[:2]
+    return _remapped(
+        frame, x + np.arange(width, dtype=np.float32), y + np.arange(height, dtype=np.float32)[:, None]
+    )
+
+
+def _spline(frame: Frame, t: Any, moves: list[float]) -> Frame:
+    height, width = frame.shape[:2]
+    at = np.linspace(0, 1, t.num_control_points)
+    targets = np.stack(np.meshgrid(at, at, indexing="ij"), -1).reshape(-1, 2)
+    points = (targets + np.reshape(moves, (-1, 2))) * [width, height]
+    spline = RBFInterpolator(targets * [width, height], points, kernel="thin_plate_spline")
+    pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)), -1).reshape(-1, 2)
+    found = spline(pixels).reshape(height, width, 2).astype(np.float32)
+    return _remapped(frame, found[..., 0], found[..., 1])
+
+
+# -- other images ----------------------------------------------------------------------------------------
+
+
+def _shapes(seed: int, height: int, width: int) -> torch.Tensor:
+    rng = np.random.default_rng(seed)
+    coarse = rng.integers(0, 256, (6, 7, 3)).astype(np.uint8)
+    frame = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+    return torch.from_numpy(frame).permute(2, 0, 1)
+
+
+REFERENCES = [_shapes(1, 33, 47), _shapes(2, 40, 52)]
+
+
+def _drawn_reference(index: int, frame: Frame) -> Frame:
+    image = REFERENCES[int(index)].permute(1, 2, 0).numpy()
+    return cv2.resize(np.ascontiguousarray(image), (frame.shape[1], frame.shape[0]))
+
+
+def _matched(frame: Frame, t: Any, index: int, blend: float) -> Frame:
+    matched = match_histograms(frame, _drawn_reference(index, frame), channel_axis=-1)
+    return cv2.addWeighted(matched, blend, frame, 1 - blend, 0)
+
+
+def _fourier(frame: Frame, t: Any, index: int, beta: float) -> Frame:
+    adapt = __import__("albumentations.augmentations.mixing.domain_adaptation_functional", fromlist=["x"])
+    return adapt.fourier_domain_adaptation(frame, _drawn_reference(index, frame), beta)
+
+
+# -- sizes -------------------------------------------------------------------------------------------------
+
+
+def _longest(frame: Frame, t: Any) -> Frame:
+    import albumentations as A
+
+    return A.LongestMaxSize(max_size=t.size)(image=frame)["image"]
+
+
+def _smallest(frame: Frame, t: Any) -> Frame:
+    import albumentations as A
+
+    return A.SmallestMaxSize(max_size=t.size)(image=frame)["image"]
+
+
+def _letter(frame: Frame, t: Any) -> Frame:
+    import albumentations as A
+
+    steps = [A.LongestMaxSize(max_size=t.size[0]), A.PadIfNeeded(*t.size, fill=t.fill)]
+    return A.Compose(steps)(image=frame)["image"]
+
+
+PLAIN = {"antialias": False}
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "RandomCLAHE",
+        reference=lambda f, t, clip_limit: _functional("pixel").clahe(f, clip_limit, t.tiles),
+        of="albumentations' CLAHE",
+    ),
+    Row(
+        "RandomMedianBlur",
+        reference=lambda f, t, kernel_size: _functional("blur").median_blur(f, int(kernel_size)),
+        of="albumentations' MedianBlur",
+    ),
+    Row(
+        "RandomBoxBlur",
+        reference=lambda f, t, kernel_size: _functional("blur").box_blur(f, int(kernel_size)),
+        of="albumentations' Blur",
+    ),
+    Row("RandomMotionBlur", {"kernel_size": (3, 11)}, _motion, "albumentations' MotionBlur"),
+    Row(
+        "RandomBilateral",
+        reference=lambda f, t, diameter, sigma_color, sigma_space: cv2.bilateralFilter(
+            f, int(diameter), sigma_color, sigma_space
+        ),
+        of="`cv2.bilateralFilter`",
+        gradient=False,  # its window of colors has kinks
+    ),
+    Row("RandomUnsharpMask", {}, _unsharp, "`PIL.ImageFilter.UnsharpMask`", gradient=False),
+    Row("RandomMorphology", {}, _morphology, "albumentations' Morphological"),
+    Row(
+        "RandomMorphology",
+        {"operation": "open", "kernel_size": (3, 5)},
+        _morphology,
+        "`cv2.morphologyEx`",
+        id="open",
+    ),
+    Row(
+        "RandomDownscale",
+        {"factor": (0.25, 0.9), "down": "nearest", "up": "nearest"},
+        _down_and_up,
+        "`cv2.resize`, twice",
+    ),
+    Row(
+        "RandomDownscale",
+        {},
+        _down_and_up,
+        "`cv2.resize`, twice",
+        levels=1,
+        id="area",
+    ),
+    Row("RandomCompression", {}, _compressed, "Pillow's JPEG and WebP", gradient=False),
+    Row(
+        "RandomCompression",
+        {"format": "webp", "quality": (20, 90)},
+        _compressed,
+        "Pillow's WebP",
+        gradient=False,
+        id="webp",
+    ),
+    Row("RandomGamma", {"gamma": (0.5, 2.0)}, _gamma, "torchvision's `adjust_gamma` of a PIL image"),
+    Row("RandomToneCurve", {"scale": 0.2}, _curve, "albumentations' RandomToneCurve"),
+    Row(
+        "RandomToneCurve",
+        {"scale": 0.2, "per_channel": True},
+        _curve,
+        "albumentations' RandomToneCurve",
+        id="channels",
+    ),
+    Row(
+        "RandomTemperature",
+        {},
+        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.light),
+        "albumentations' PlanckianJitter",
+    ),
+    Row(
+        "RandomTemperature",
+        {"light": "cied"},
+        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.light),
+        "albumentations' PlanckianJitter",
+        id="cied",
+    ),
+    Row(
+        "RandomChannelDropout",
+        {"channels": (1, 2), "fill": 9},
+        lambda f, t, dropped: _functional("dropout").channel_dropout(f, np.flatnonzero(dropped), t.fill),
+        "albumentations' ChannelDropout",
+    ),
+    Row("RandomSaltAndPepper", {"amount": (0.05, 0.3)}, _salt, "albumentations' SaltAndPepper"),
+    Row("RandomShotNoise", {}, _shot, "NumPy's formula"),
+    Row("RandomISONoise", {}, _iso, "albumentations' ISONoise", levels=1, gradient=False),
+    Row("PixelDropout", {"amount": 0.2, "fill": 7}, _pixels, "albumentations' PixelDropout"),
+    Row(
+        "PixelDropout",
+        {"amount": 0.2, "per_channel": True},
+        _pixels,
+        "albumentations' PixelDropout",
+        id="channels",
+    ),
+    Row("CoarseDropout", {"holes": (1, 5), "fill": 3}, _cutout, "albumentations' CoarseDropout", moves=True),
+    Row("CoarseDropout", {"fill": "random"}, id="random", gradient=False),
+    Row("GridDropout", {"cells": (3, 4)}, _cutout, "albumentations' GridDropout", moves=True),
+    Row(
+        "GridDropout",
+        {"ratio": 0.3, "random_offset": False, "fill": (1, 2, 3)},
+        _cutout,
+        "albumentations' GridDropout",
+        id="fixed",
+    ),
+    Row(
+        "RandomShadow",
+        {"shadows": (1, 3), "region": (0.0, 0.2, 1.0, 1.0)},
+        _shadow,
+        "albumentations' RandomShadow",
+    ),
+    Row("RandomFog", {}, _fog, "albumentations' RandomFog", levels=2),
+    Row("RandomRain", {"kind": "heavy"}, _rain, "albumentations' RandomRain"),
+    Row(
+        "RandomRain",
+        {"blur": 1, "width": 2, "color": (10, 200, 90), "brightness": 1.0},
+        _rain,
+        "albumentations' RandomRain",
+        id="sharp",
+    ),
+    Row(
+        "RandomSnow",
+        {"amount": (0.1, 0.9)},
+        lambda f, t, amount: _functional("pixel").add_snow_bleach(f, amount, t.brightness),
+        "albumentations' RandomSnow",
+    ),
+    Row("RandomSunFlare", {"radius": 30}, _sun, "albumentations' RandomSunFlare", levels=3),
+    Row(
+        "RandomSunFlare",
+        {"radius": 20, "method": "physics_based"},
+        _sun,
+        "albumentations' RandomSunFlare",
+        levels=1,
+        id="physics",
+    ),
+    Row(
+        "RandomElastic",
+        {"alpha": (5, 20), "sigma": (3, 4)},
+        _elastic,
+        "`cv2.GaussianBlur` and `cv2.remap`",
+        moves=True,
+    ),
+    Row("RandomGridDistortion", {}, _grid, "albumentations' GridDistortion", levels=1, moves=True),
+    Row(
+        "RandomGridDistortion",
+        {"normalize": False, "num_steps": 3},
+        _grid,
+        "albumentations' GridDistortion",
+        levels=1,
+        moves=True,
+        id="free",
+    ),
+    Row("RandomOpticalDistortion", {}, _lens, "albumentations' OpticalDistortion", moves=True),
+    Row(
+        "RandomOpticalDistortion",
+        {"model": "fisheye", "distort": (-0.5, 0.5)},
+        _lens,
+        "albumentations' OpticalDistortion",
+        levels=1,
+        moves=True,
+        id="fisheye",
+    ),
+    Row(
+        "RandomThinPlateSpline",
+        {},
+        _spline,
+        "`scipy.interpolate.RBFInterpolator` and `cv2.remap`",
+        moves=True,
+    ),
+    Row(
+        "HistogramMatching",
+        {"references": REFERENCES},
+        _matched,
+        "`skimage.exposure.match_histograms` and `cv2.addWeighted`",
+        gradient=False,
+    ),
+    Row("FDA", {"references": REFERENCES}, _fourier, "albumentations' FDA", levels=1),
+    Row(
+        "LongestMaxSize",
+        {"size": 31, **PLAIN},
+        _longest,
+        "albumentations' LongestMaxSize",
+        moves=True,
+        per_sample=False,
+    ),
+    Row(
+        "SmallestMaxSize",
+        {"size": 31, **PLAIN},
+        _smallest,
+        "albumentations' SmallestMaxSize",
+        moves=True,
+        per_sample=False,
+    ),
+    Row(
+        "LetterBox",
+        {"size": 64, "fill": 114, **PLAIN},
+        _letter,
+        "`cv2.resize` and `cv2.copyMakeBorder`",
+        moves=True,
+        per_sample=False,
+    ),
+)
+
+#: Those of several samples; tests/test_mosaic.py has their references.
+JOINING = ("CopyPaste", "Mosaic")

@@ -1,0 +1,416 @@
+"""The transforms that torchvision does not have: pixels, draws, graphs, gradients, what follows an image."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from added_cases import JOINING, ROWS, Row
+from checks import bits_equal
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from transform_cases import picture, sample, seeded
+
+from imgops import transforms as ours
+from imgops._torch_private import CountingBackend
+
+#: Before torch 2.13 dynamo does not take torchvision's tensor classes.
+CLASSES = hasattr(torch.Tag, "inplace")
+SAMPLING = [row for row in ROWS if row.per_sample]
+ALBUMENTATIONS = "albumentations"
+
+
+def test_every_transform_has_a_row() -> None:
+    assert {row.name for row in ROWS} | set(JOINING) == set(ours.ADDED)
+    assert not set(ours.ADDED) & set(ours.OURS)
+    assert all(getattr(ours, name).__doc__ for name in ours.ADDED)
+
+
+def _chosen(row: Row) -> Any:
+    return row.make(p=1.0) if row.per_sample else row.make()
+
+
+def _frames() -> list[Tensor]:
+    return [picture(height=h, width=w, seed=s) for s, (h, w) in enumerate([(40, 52), (64, 33), (37, 90)])]
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.reference], ids=str)
+def test_pixels(row: Row) -> None:
+    """Of the library that is named, called with the same parameters."""
+    if ALBUMENTATIONS in row.of or row.moves:
+        pytest.importorskip("albumentations")
+    transform = _chosen(row)
+    for image in _frames():
+        for seed in range(10 if row.per_sample else 1):
+            torch.manual_seed(seed)
+            frame = image.permute(1, 2, 0).contiguous().numpy()
+            if row.per_sample:
+                params = transform.sample(image)
+                values = dict(params[()].values)
+                for name, value in values.items():
+                    values[name] = int(value) if name == "kernel_size" else value
+                found, wanted = transform.apply(image, params), row.reference(frame, transform, **values)
+            else:
+                found, wanted = transform(image), row.reference(frame, transform)
+            assert found.dtype == torch.uint8
+            off = np.abs(found.permute(1, 2, 0).numpy().astype(int) - wanted.astype(int))
+            assert (off > row.levels).mean() <= row.share, (
+                f"seed {seed}: {off.max()} levels, {(off > row.levels).mean():.2%}"
+            )
+
+
+def _scaled(row: Row) -> Any:
+    """The same for floats, whose fill is in [0, 1]."""
+    fill = row.options.get("fill")
+    more: dict[str, Any] = {"p": 1.0} if row.per_sample else {}
+    if fill is not None and not isinstance(fill, str):
+        more["fill"] = [f / 255 for f in fill] if isinstance(fill, tuple) else fill / 255
+    return row.make(**more)
+
+
+def test_fog_of_a_large_image() -> None:
+    """From 300 pixels on OpenCV's kernel is the Gaussian of its size: to the bit."""
+    pytest.importorskip("albumentations")
+    row = next(r for r in ROWS if r.name == "RandomFog")
+    image, fog = picture(height=310, width=340), row.make(p=1.0)
+    params = fog.sample(image)
+    wanted = row.reference(image.permute(1, 2, 0).contiguous().numpy(), fog, **params[()].values)
+    assert np.array_equal(fog.apply(image, params).permute(1, 2, 0).numpy(), wanted)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_floats_are_the_same_picture(row: Row) -> None:
+    """Floats in [0, 1] give what uint8 gives, but for rounding; both memory formats give the same."""
+    transform = _chosen(row)
+    for seed in range(3):
+        image = picture(seed=seed)
+        interleaved = image.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+        levels = seeded(seed, transform, image)
+        real = seeded(seed, _scaled(row), image / 255)
+        assert real.dtype == torch.float32 and real.shape == levels.shape
+        if row.id != "random":
+            off = (real * 255 - levels).abs()
+            assert off.mean() < 4 and (off > 12).double().mean() < 0.05
+        assert bits_equal(seeded(seed, transform, interleaved).contiguous(), levels)
+
+
+@pytest.mark.parametrize("row", SAMPLING, ids=str)
+def test_per_sample_is_a_loop(row: Row) -> None:
+    for dtype in (torch.uint8, torch.float32):
+        images = torch.stack([picture(dtype, seed=s) for s in range(4)])
+        batched, single = row.make(per_sample=True), row.make()
+        for seed in range(4):
+            found = seeded(seed, batched, images)
+            wanted = seeded(seed, lambda: torch.stack([single(x) for x in images]))
+            torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
+
+
+def compiled(function: Callable[..., Any]) -> tuple[Any, CountingBackend]:
+    torch.compiler.reset()
+    counting = CountingBackend("aot_eager")
+    return torch.compile(function, fullgraph=True, backend=counting), counting
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_one_graph_with_the_draws_of_eager_mode(row: Row, per_sample: bool) -> None:
+    if per_sample and not row.per_sample:
+        pytest.skip("samples nothing")
+    images = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
+    transform = row.make(per_sample=True) if per_sample else row.make()
+    graph, counting = compiled(transform)
+    drawn = []
+    for seed in range(12):
+        drawn.append(seeded(seed, graph, images))
+        assert torch.allclose(drawn[-1], seeded(seed, transform, images), rtol=0, atol=2e-6)
+    assert counting.count == 1
+    if row.per_sample:
+        assert len({d.numpy().tobytes() for d in drawn}) > 1
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.gradient], ids=str)
+def test_gradients(row: Row) -> None:
+    """By finite differences, of an image alone and, through the operator, of samples; in a graph the same."""
+    generator = torch.Generator().manual_seed(3)
+    image = (torch.rand(2, 3, 7, 9, dtype=torch.float64, generator=generator) * 0.8 + 0.1).requires_grad_()
+    transform = _chosen(row)
+    assert torch.autograd.gradcheck(lambda x: seeded(0, transform, x), (image,), fast_mode=True)
+    if not row.per_sample:
+        return
+    each = row.make(per_sample=True)
+    assert torch.autograd.gradcheck(lambda x: seeded(1, each, x), (image,), fast_mode=True)
+    graph, _ = compiled(each)
+    grads = [torch.autograd.grad(seeded(1, f, image).square().sum(), image)[0] for f in (each, graph)]
+    assert torch.allclose(*grads, rtol=0, atol=1e-9)
+
+
+def test_gradients_of_gradients() -> None:
+    image = torch.rand(2, 3, 5, 6, dtype=torch.float64).requires_grad_()
+    each = ours.RandomGamma((1.5, 2.5), p=1.0, per_sample=True)
+    assert torch.autograd.gradgradcheck(lambda x: seeded(1, each, x), (image,))
+
+
+@pytest.mark.parametrize("row", [r for r in SAMPLING if not r.id], ids=str)
+def test_a_sample_that_is_not_chosen_stays(row: Row) -> None:
+    images = torch.stack([picture(seed=s) for s in range(10)])
+    out = seeded(1, row.make(per_sample=True), images)
+    assert 0 < sum(bits_equal(a, b) for a, b in zip(out, images)) < 10
+    assert bits_equal(row.make(p=0.0, per_sample=True)(images), images)
+    assert row.make(p=0.0)(images) is images
+
+
+@pytest.mark.parametrize("row", [r for r in SAMPLING if not r.id], ids=str)
+def test_inputs_of_every_kind(row: Row) -> None:
+    """PIL images come out as such, with the pixels of tensors; tv_tensors in their class; videos too."""
+    transform = _chosen(row)
+    image = picture()
+    for mode in ("RGB", "L"):
+        frame = PIL.Image.fromarray(image.permute(1, 2, 0).numpy()).convert(mode)
+        pixels = torch.from_numpy(np.array(frame))
+        tensor = pixels[None] if mode == "L" else pixels.permute(2, 0, 1)
+        try:
+            wanted = seeded(5, transform, tensor)
+        except ValueError:
+            with pytest.raises(ValueError):
+                seeded(5, transform, frame)
+            continue
+        found = seeded(5, transform, frame)
+        assert isinstance(found, PIL.Image.Image) and found.mode == mode
+        got = torch.from_numpy(np.array(found))
+        assert bits_equal(
+            got[None] if mode == "L" else got.permute(2, 0, 1).contiguous(), wanted.contiguous()
+        )
+    video = tv_tensors.Video(torch.stack([image, image]))
+    out = seeded(2, transform, video)
+    assert type(out) is tv_tensors.Video and out.shape == video.shape
+    each = seeded(2, row.make(p=1.0, per_sample=True), torch.stack([video, video]))
+    assert bits_equal(each[0].as_subclass(Tensor), seeded(2, transform, video).as_subclass(Tensor))
+    with pytest.raises((TypeError, ValueError)):
+        transform(PIL.Image.fromarray(image.permute(1, 2, 0).numpy()).convert("P"))
+    again = pickle.loads(pickle.dumps(transform))
+    assert bits_equal(seeded(5, again, image), seeded(5, transform, image))
+    assert repr(again) == repr(transform)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("FDA", "HistogramMatching")], ids=str)
+def test_what_goes_with_an_image(row: Row) -> None:
+    """It follows where pixels move, and stays elsewhere; the same in a graph, and in a batch."""
+    given = sample(picture())
+    given.pop("label")
+    transform = _chosen(row)
+    found = seeded(3, transform, given)
+    assert {k: type(v) for k, v in found.items()} == {k: type(v) for k, v in given.items()}
+    still = all(
+        bits_equal(found[n].as_subclass(Tensor), given[n].as_subclass(Tensor)) for n in ("mask", "boxes")
+    )
+    assert still == (not row.moves or "Dropout" in row.name)
+    if CLASSES:
+        graph, _ = compiled(transform)
+        for a, b in zip(tree_leaves(seeded(3, graph, given)), tree_leaves(found)):
+            assert type(a) is type(b)
+            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor), rtol=0, atol=1e-4)
+    if not row.per_sample:
+        return
+    each = row.make(p=1.0, per_sample=True)
+    both = {
+        "image": tv_tensors.Image(torch.stack([picture(), picture()])),
+        "mask": tv_tensors.Mask(torch.stack([given["mask"], given["mask"]])),
+        "boxes": [given["boxes"], given["boxes"]],
+    }
+    out = seeded(3, each, both)
+    torch.manual_seed(3)
+    for i in range(2):
+        alone = transform({n: given[n] for n in ("image", "mask", "boxes")})
+        assert bits_equal(out["mask"][i].as_subclass(Tensor), alone["mask"].as_subclass(Tensor))
+        assert bits_equal(out["boxes"][i].as_subclass(Tensor), alone["boxes"].as_subclass(Tensor))
+
+
+BENT = [r for r in ROWS if r.moves and "Dropout" not in r.name]
+
+
+@pytest.mark.parametrize("row", BENT, ids=str)
+def test_boxes_and_points_follow(row: Row) -> None:
+    """A box is the smallest around the mask of what was in it, within a pixel; a keypoint is on its dot."""
+    height, width = 120, 150
+    boxes = torch.tensor([[20.0, 30, 90, 70], [0, 0, width, height], [60, 50, 140, 110]])
+    masks = torch.zeros(3, height, width, dtype=torch.uint8)
+    for mask, (x0, y0, x1, y1) in zip(masks, boxes.int().tolist()):
+        mask[y0:y1, x0:x1] = 1
+    points = torch.tensor([[40.0, 40], [75, 60], [110, 80]])
+    dots = torch.zeros(3, height, width)
+    for dot, (x, y) in zip(dots, points.int().tolist()):
+        dot[y - 2 : y + 3, x - 2 : x + 3] = 1
+    options = {"size": 100} if not row.per_sample else {}
+    for format in ("XYXY", "XYWH", "CXCYWH"):
+        given = {
+            "image": tv_tensors.Image(dots),
+            "masks": tv_tensors.Mask(masks),
+            "boxes": ours.ConvertBoundingBoxFormat(format)(
+                tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(height, width))
+            ),
+            "points": tv_tensors.KeyPoints(points, canvas_size=(height, width)),
+        }
+        make = row.make(**options, **({"p": 1.0} if row.per_sample else {}))
+        if "fill" in row.options:
+            make = row.make(**{**options, "fill": 0})
+        for seed in range(6):
+            out = seeded(seed, make, given)
+            assert out["boxes"].format.value == format
+            corners = ours.ConvertBoundingBoxFormat("XYXY")(out["boxes"]).as_subclass(Tensor)
+            for mask, box in zip(out["masks"], corners):
+                rows, columns = torch.nonzero(mask, as_tuple=True)
+                tight = torch.stack([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
+                assert (box - tight).abs().max() <= 1.0, (seed, box, tight)
+            for dot, point in zip(out["image"], out["points"].as_subclass(Tensor)):
+                y, x = torch.nonzero(dot > 0.5, as_tuple=True)
+                center = torch.stack([x.double().mean(), y.double().mean()])
+                assert (point - center).abs().max() <= 1.0, (seed, point, center)
+
+
+def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
+    from imgops.transforms import _follow
+
+    x = torch.tensor([0.0, 10, 2, 12, 14]).double().expand(3, 5)
+    y = torch.arange(3.0).double()[:, None].expand(3, 5)
+    found = _follow.points(torch.stack([x, y]), torch.tensor([[12.0, 1], [30, 1], [-9, 2]]).double())
+    assert found[0].tolist() in ([3.0, 1.0], [1.0, 1.0]) and found[1, 0] >= 4 and found[2, 0] <= 0
+    angled = tv_tensors.BoundingBoxes([[9.0, 9, 4, 4, 10]], format="CXCYWHR", canvas_size=(20, 20))
+    with pytest.raises(NotImplementedError, match="RandomElastic: bounding boxes must have the format XYXY"):
+        ours.RandomElastic(p=1.0)(torch.zeros(3, 20, 20), angled)
+
+
+@pytest.mark.parametrize("name", ["CoarseDropout", "GridDropout", "PixelDropout"])
+def test_hidden_boxes_are_kept_or_dropped(name: str) -> None:
+    """min_visible: what is hidden is empty, and SanitizeBoundingBoxes drops it with its label; masks on request."""
+    options = {
+        "CoarseDropout": {"height": 0.5, "width": 0.5},
+        "GridDropout": {"ratio": 0.8},
+        "PixelDropout": {"amount": 0.5},
+    }
+    boxes = torch.tensor([[x, y, x + 6.0, y + 6.0] for x in range(0, 50, 8) for y in range(0, 40, 8)])
+    given = {
+        "image": tv_tensors.Image(torch.full((3, 48, 60), 255, dtype=torch.uint8)),
+        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(48, 60)),
+        "labels": torch.arange(len(boxes)),
+        "mask": tv_tensors.Mask(torch.ones(1, 48, 60, dtype=torch.uint8)),
+    }
+    kept = seeded(0, getattr(ours, name)(p=1.0, **options[name]), given)
+    assert bits_equal(kept["boxes"].as_subclass(Tensor), boxes) and bits_equal(kept["mask"], given["mask"])
+    drops = getattr(ours, name)(p=1.0, min_visible=0.5, mask_fill=0, **options[name])
+    out = seeded(0, drops, given)
+    visible = out["image"][0] > 0
+    assert bits_equal(out["mask"][0].as_subclass(Tensor) > 0, visible.as_subclass(Tensor))
+    for before, after in zip(boxes.int().tolist(), out["boxes"].as_subclass(Tensor)):
+        x0, y0, x1, y1 = before
+        share = visible[y0:y1, x0:x1].double().mean()
+        assert after.tolist() == (before if share >= 0.5 else [0, 0, 0, 0])
+    clean = ours.SanitizeBoundingBoxes()(out)
+    assert 0 < len(clean["labels"]) < len(boxes) and len(clean["labels"]) == len(clean["boxes"])
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "p": (
+        lambda: ours.RandomGamma(p=1.5),
+        ValueError,
+        "RandomGamma: p must be a probability in [0, 1], got 1.5",
+    ),
+    "range": (
+        lambda: ours.RandomGamma((2, 1)),
+        ValueError,
+        "RandomGamma: gamma must be a number from 0 on or a range",
+    ),
+    "text": (
+        lambda: ours.RandomGamma("1"),
+        TypeError,
+        "RandomGamma: gamma must be a number from 0 on or a range",
+    ),
+    "odd": (lambda: ours.RandomMedianBlur((2, 4)), ValueError, "RandomMedianBlur: kernel_size must be a odd"),
+    "choice": (
+        lambda: ours.RandomMorphology("melt"),
+        ValueError,
+        "RandomMorphology: operation must be one of 'erode'",
+    ),
+    "size": (lambda: ours.LetterBox((0, 3)), ValueError, "LetterBox: size must be an integer from 1 on"),
+    "region": (lambda: ours.RandomShadow((0, 1, 1, 0)), ValueError, "RandomShadow: region must be left, top"),
+    "channels": (
+        lambda: ours.RandomSnow(p=1.0)(picture()[:2]),
+        ValueError,
+        "RandomSnow: image must have 3 channels, got 2",
+    ),
+    "dropped": (
+        lambda: ours.RandomChannelDropout(3, p=1.0)(picture()),
+        ValueError,
+        "RandomChannelDropout: image must have more than 3",
+    ),
+    "references": (lambda: ours.FDA([]), ValueError, "FDA: references must be images"),
+    "fills": (
+        lambda: ours.CoarseDropout(fill=(1, 2), p=1.0)(picture()),
+        ValueError,
+        "CoarseDropout: fill must have 1 value or 3",
+    ),
+    "both": (
+        lambda: ours.PixelDropout(per_channel=True, mask_fill=1),
+        ValueError,
+        "PixelDropout: mask_fill must be None",
+    ),
+    "generator": (
+        lambda: ours.RandomGamma(generator=3),
+        TypeError,
+        "RandomGamma: generator must be a torch.Generator",
+    ),
+    "dtype": (lambda: ours.RandomGamma(p=1.0)(picture().int()), TypeError, "adjust_gamma: image must be"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    call, error, message = REFUSED[name]
+    with pytest.raises(error) as found:
+        call()
+    assert str(found.value).startswith(message), str(found.value)
+
+
+def test_in_a_pipeline() -> None:
+    """With torchvision's own, in one graph that draws once; a generator of its own; parameters again."""
+    steps = [
+        ours.RandomResizedCrop(32),
+        ours.RandomCLAHE(),
+        ours.RandomApply([ours.RandomMotionBlur()], p=0.5),
+    ]
+    pipeline = ours.Compose(
+        [*steps, ours.CoarseDropout(), ours.ToDtype(torch.float32, scale=True)], per_sample=True
+    )
+    images = torch.stack([picture(seed=s) for s in range(3)])
+    graph, counting = compiled(pipeline)
+    for seed in range(8):
+        assert torch.allclose(seeded(seed, graph, images), seeded(seed, pipeline, images), rtol=0, atol=1e-6)
+    assert counting.count == 1
+    params = pipeline.sample(images)
+    assert bits_equal(pipeline.apply(images, params), pipeline.apply(images, params))
+    own = ours.RandomFog(p=1.0, generator=torch.Generator().manual_seed(7))
+    state = torch.get_rng_state()
+    wanted = seeded(7, ours.RandomFog(p=1.0), images[0])
+    torch.set_rng_state(state)
+    assert bits_equal(own(images[0]), wanted) and bits_equal(torch.get_rng_state(), state)
+
+
+def test_autocast_keeps_the_dtype() -> None:
+    images = torch.stack([picture(torch.float32)] * 2).half()
+    blur = ours.RandomMotionBlur(p=1.0, per_sample=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert blur(images).dtype == compiled(blur)[0](images).dtype == torch.float16
+        assert ours.RandomMotionBlur(p=1.0)(images).dtype == torch.float16
+
+
+def test_under_vmap() -> None:
+    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
+    gamma = ours.RandomGamma((0.3, 3.0), p=0.7)
+    found = seeded(0, torch.vmap(gamma, randomness="different"), images)
+    wanted = seeded(0, ours.RandomGamma((0.3, 3.0), p=0.7, per_sample=True), images)
+    torch.testing.assert_close(found, wanted)

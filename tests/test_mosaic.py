@@ -1,0 +1,226 @@
+"""Mosaic and CopyPaste: pixels by PIL and NumPy, boxes by masks, graphs, gradients, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+from torchvision import tv_tensors
+from transform_cases import picture, seeded
+
+from imgops import transforms as ours
+from imgops._torch_private import CountingBackend
+
+needs_classes = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+
+
+def made(height: int, width: int, count: int, seed: int, dtype: torch.dtype = torch.uint8) -> dict[str, Any]:
+    """A sample of a detector's data set, with a mask for each box and one for all pixels."""
+    generator = torch.Generator().manual_seed(seed)
+    corners = torch.rand(count, 2, 2, generator=generator).sort(1).values * torch.tensor([width, height])
+    boxes = corners.flatten(1).round()
+    masks = torch.zeros(count, height, width, dtype=torch.uint8)
+    for mask, (x0, y0, x1, y1) in zip(masks, boxes.int().tolist()):
+        mask[y0:y1, x0:x1] = 1
+    return {
+        "image": tv_tensors.Image(picture(dtype, height, width, seed)),
+        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(height, width)),
+        "masks": tv_tensors.Mask(masks),
+        "classes": tv_tensors.Mask(torch.full((height, width), seed + 1, dtype=torch.uint8)),
+        "labels": torch.arange(count) + 10 * seed,
+        "points": tv_tensors.KeyPoints(boxes[:, :2], canvas_size=(height, width)),
+        "name": f"sample {seed}",
+    }
+
+
+FOUR = [made(60, 80, 3, 0), made(100, 70, 2, 1), made(50, 50, 4, 2), made(90, 120, 1, 3)]
+NINE = [*FOUR, made(30, 30, 2, 4), *(made(40 + 9 * i, 60, 2, 5 + i) for i in range(4))]
+
+
+def tight(mask: Tensor) -> Tensor:
+    rows, columns = torch.nonzero(mask, as_tuple=True)
+    return torch.stack([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
+
+
+def pasted(
+    samples: list[Any], grid: int, size: int, x: int, y: int, fill: int
+) -> tuple[np.ndarray, list[Any]]:
+    """The same by PIL; and where each image came to: left, top, its factor."""
+    canvas = PIL.Image.new("RGB", (size, size), (fill,) * 3)
+    places = []
+    for i, sample in enumerate(samples):
+        row, column = divmod(i, grid)
+        frame = PIL.Image.fromarray(sample["image"].permute(1, 2, 0).numpy())
+        factor = min(size / grid / frame.height, size / grid / frame.width)
+        wide, high = max(round(frame.width * factor), 1), max(round(frame.height * factor), 1)
+        starts = []
+        for at, middle, length in ((column, x, wide), (row, y, high)):
+            cell = size // 3
+            if grid == 2:
+                starts.append(middle - length if at == 0 else middle)
+            else:
+                left = middle - size // 6
+                starts.append((left - length, middle - length // 2, left + cell)[at])
+        canvas.paste(frame.resize((wide, high), PIL.Image.BILINEAR), tuple(starts))
+        places.append((*starts, wide / frame.width, high / frame.height))
+    return np.asarray(canvas), places
+
+
+@pytest.mark.parametrize("grid", [2, 3])
+def test_mosaic(grid: int) -> None:
+    samples, size = (FOUR, 128) if grid == 2 else (NINE, 150)
+    transform = ours.Mosaic(size, grid, fill=114)
+    for seed in range(8):
+        torch.manual_seed(seed)
+        params = transform.sample(samples)
+        y, x = transform.sampled_sizes(params[()].numbers.tolist(), 0, 0)
+        out = transform.apply(samples, params)
+        wanted, places = pasted(samples, grid, size, x, y, 114)
+        assert np.array_equal(out["image"].permute(1, 2, 0).numpy(), wanted)
+        assert bits_equal(
+            seeded(seed, transform, samples)["image"].as_subclass(Tensor), out["image"].as_subclass(Tensor)
+        )
+        assert list(out) == list(samples[0]) and out["name"] == "sample 0"
+        assert {k: type(v) for k, v in out.items()} == {k: type(v) for k, v in samples[0].items()}
+        assert out["labels"].tolist() == [v for s in samples for v in s["labels"].tolist()]
+        assert out["boxes"].canvas_size == out["points"].canvas_size == (size, size)
+        every = zip(out["masks"], out["boxes"].as_subclass(Tensor))
+        for mask, box in every:
+            if mask.any():
+                assert (box - tight(mask)).abs().max() <= 1
+            else:
+                assert (box[2:] - box[:2]).min() < 1
+        at = 0
+        for sample, (left, top, by_x, by_y) in zip(samples, places):
+            for point in sample["points"].as_subclass(Tensor).tolist():
+                found = out["points"].as_subclass(Tensor)[at].tolist()
+                assert found == pytest.approx([point[0] * by_x + left, point[1] * by_y + top], abs=1e-3)
+                at += 1
+        classes = set(out["classes"].unique().tolist())
+        assert classes <= set(range(len(samples) + 1)) and len(classes) > grid
+    clean = ours.SanitizeBoundingBoxes()(out)
+    assert len(clean["boxes"]) == len(clean["labels"]) == len(clean["masks"]) <= len(out["labels"])
+
+
+@needs_classes
+@pytest.mark.parametrize("name", ["Mosaic", "CopyPaste"])
+def test_one_graph(name: str) -> None:
+    transform = ours.Mosaic(96) if name == "Mosaic" else ours.CopyPaste(p=0.6, feather=1.0)
+    samples = FOUR if name == "Mosaic" else [FOUR[0], FOUR[2]]
+    samples = [{k: v for k, v in s.items() if k != "name"} for s in samples]
+    torch.compiler.reset()
+    counting = CountingBackend("aot_eager")
+    graph = torch.compile(transform, fullgraph=True, backend=counting)
+    for seed in range(8):
+        found, wanted = seeded(seed, graph, samples), seeded(seed, transform, samples)
+        for key, value in wanted.items():
+            assert type(found[key]) is type(value)
+            assert torch.allclose(found[key].as_subclass(Tensor), value.as_subclass(Tensor), atol=1e-5), (
+                seed,
+                key,
+            )
+        assert found["boxes"].canvas_size == wanted["boxes"].canvas_size
+    assert counting.count == 1
+
+
+@pytest.mark.parametrize("feather", [0.0, 1.5])
+def test_copy_paste(feather: float) -> None:
+    """NumPy's ``where`` by the masks that were taken; boxes around what is left of each mask."""
+    first, second = FOUR[0], made(60, 80, 4, 2)
+    taken = set()
+    for seed in range(12):
+        out = seeded(seed, ours.CopyPaste(p=1.0, feather=feather), [first, second])
+        assert len(out["masks"]) == len(out["boxes"]) == len(out["labels"]) == 7 and out["name"] == "sample 0"
+        assert out["labels"].tolist() == [0, 1, 2, 20, 21, 22, 23]
+        over = out["masks"][3:].as_subclass(Tensor)
+        chosen = [bool(m.any()) for m in over]
+        taken.add(tuple(chosen))
+        assert all(
+            bits_equal(m, t.as_subclass(Tensor)) for m, t, c in zip(over, second["masks"], chosen) if c
+        )
+        hidden = (over > 0).any(0)
+        if not feather:
+            wanted = torch.where(
+                hidden, second["image"].as_subclass(Tensor), first["image"].as_subclass(Tensor)
+            )
+            assert bits_equal(out["image"].as_subclass(Tensor), wanted)
+        under = torch.where(hidden, 0, first["masks"].as_subclass(Tensor))
+        assert bits_equal(out["masks"][:3].as_subclass(Tensor), under)
+        for mask, box in zip(out["masks"], out["boxes"].as_subclass(Tensor)):
+            assert box.tolist() == (tight(mask).tolist() if mask.any() else [0, 0, 0, 0])
+    assert len(taken) > 4
+    nothing = ours.SanitizeBoundingBoxes()(ours.CopyPaste(p=0.0)([first, second]))
+    assert nothing["labels"].tolist() == [0, 1, 2] and bits_equal(nothing["image"], first["image"])
+    small = seeded(1, ours.CopyPaste(1.0, p=1.0), [first, made(30, 40, 2, 1)])
+    assert small["image"].shape == first["image"].shape and small["masks"].shape == (5, 60, 80)
+
+
+def test_boxes_that_nothing_hides_stay() -> None:
+    first = made(60, 80, 3, 0)
+    first["boxes"] = tv_tensors.wrap(
+        first["boxes"] + torch.tensor([-0.5, -0.5, 0.5, 0.5]), like=first["boxes"]
+    )
+    out = ours.CopyPaste(share=0.0, p=1.0)([first, FOUR[2]])
+    assert bits_equal(out["boxes"][:3].as_subclass(Tensor), first["boxes"].as_subclass(Tensor))
+
+
+@pytest.mark.parametrize("format", ["XYWH", "CXCYWH"])
+def test_other_formats(format: str) -> None:
+    convert = ours.ConvertBoundingBoxFormat
+    samples = [{**s, "boxes": convert(format)(s["boxes"])} for s in FOUR]
+    for transform, given, wanted in (
+        (ours.Mosaic(96), samples, FOUR),
+        (ours.CopyPaste(p=1.0), samples[::2], FOUR[::2]),
+    ):
+        found = seeded(2, transform, given)["boxes"]
+        assert found.format.value == format
+        theirs = seeded(2, transform, wanted)["boxes"].as_subclass(Tensor)
+        torch.testing.assert_close(convert("XYXY")(found).as_subclass(Tensor), theirs)
+
+
+def test_gradients_reach_every_image() -> None:
+    images = [torch.rand(3, 9, 11, dtype=torch.float64, requires_grad=True) for _ in range(4)]
+    mosaic = ours.Mosaic(14)
+    assert torch.autograd.gradcheck(lambda *x: seeded(0, mosaic, list(x)), images, fast_mode=True)
+    samples = [{"image": x, **{k: made(9, 11, 2, 1)[k] for k in ("boxes", "masks")}} for x in images[:2]]
+    paste = ours.CopyPaste(1.0, feather=0.7, p=1.0)
+    out = seeded(0, paste, samples)["image"]
+    grads = torch.autograd.grad(out.sum(), images[:2])
+    assert all(g.abs().sum() > 0 for g in grads) and torch.allclose(sum(grads), torch.ones(3, 9, 11).double())
+
+
+def test_one_box_each_is_a_mask_of_an_instance() -> None:
+    """Tensors with as many rows as boxes are joined; a mask without is one of classes."""
+    samples = [
+        {"image": torch.zeros(3, 8, 8), "mask": tv_tensors.Mask(torch.ones(1, 8, 8)), "x": 1}
+        for _ in range(4)
+    ]
+    out = ours.Mosaic(16)(samples)
+    assert out["mask"].shape == (1, 16, 16) and out["x"] == 1 and out["image"].shape == (3, 16, 16)
+
+
+def test_refusals() -> None:
+    for call, message in (
+        (lambda: ours.Mosaic(8)(FOUR[:3]), "Mosaic: inputs must be a list of 4 samples, got 3"),
+        (
+            lambda: ours.Mosaic(8)(torch.zeros(3, 8, 8)),
+            "Mosaic: inputs must be a list of 4 samples, got Tensor",
+        ),
+        (lambda: ours.Mosaic(8, 4), "Mosaic: grid must be 2 (four samples) or 3 (nine), got 4"),
+        (
+            lambda: ours.Mosaic(8)([*FOUR[:3], torch.zeros(3, 8, 8)]),
+            "Mosaic: samples must have one structure",
+        ),
+        (
+            lambda: ours.CopyPaste()([torch.zeros(3, 8, 8)] * 2),
+            "CopyPaste: samples must have BoundingBoxes and a Mask",
+        ),
+    ):
+        with pytest.raises(ValueError) as found:
+            call()
+        assert str(found.value).startswith(message)
