@@ -81,6 +81,8 @@ def test_functions() -> None:
         _torchvision.affine_arguments(0.0, [0, 0], 0.0, [0.0, 0.0], None)
     fills = v2.Pad(1, fill={tv_tensors.Mask: 3, "others": 5})
     assert _torchvision.fill_of(fills, tv_tensors.Mask) == 3 and _torchvision.fill_of(fills, int) == 5
+    _torchvision.set_fill(fills, {int: 7})
+    assert _torchvision.fill_of(fills, int) == 7
     assert _torchvision.needs_transform(fills, [torch.zeros(1), "text"]) == [True, False]
     sanitize = v2.SanitizeBoundingBoxes(labels_getter=lambda x: x[1])
     assert _torchvision.labels_of(sanitize, (1, 2)) == 2

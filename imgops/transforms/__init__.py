@@ -18,6 +18,7 @@ from imgops.transforms._augment import JPEG as JPEG
 from imgops.transforms._augment import CutMix as CutMix
 from imgops.transforms._augment import MixUp as MixUp
 from imgops.transforms._augment import RandomErasing as RandomErasing
+from imgops.transforms._blurs import *
 from imgops.transforms._color import RGB as RGB
 from imgops.transforms._color import ColorJitter as ColorJitter
 from imgops.transforms._color import GaussianBlur as GaussianBlur

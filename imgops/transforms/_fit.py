@@ -183,7 +183,7 @@ class LetterBox(_Fitted):
         box = size_of(self, "size", size)
         super().__init__(interpolation, antialias, size=box, scale_up=bool(scale_up))
         self.fill = fill
-        self._fill = _torchvision.fill_argument(fill)
+        _torchvision.set_fill(self, fill)
 
     def _factor(self, height: Any, width: Any) -> Any:
         factor = torch.sym_min(self.size[0] / height, self.size[1] / width)

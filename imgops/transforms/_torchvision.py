@@ -88,9 +88,9 @@ def crop_size(size: Any) -> list[int]:
     return v2_geometry._parse_five_crop_size(size)
 
 
-def fill_argument(fill: Any) -> Any:
-    """A fill for each class of inputs, as transforms keep it."""
-    return v2_utils._setup_fill_arg(fill)
+def set_fill(transform: Any, fill: Any) -> None:
+    """Let :func:`fill_of` find a fill, or one for each class of inputs."""
+    transform._fill = v2_utils._setup_fill_arg(fill)
 
 
 def fill_of(transform: Any, kind: type) -> Any:
