@@ -49,6 +49,11 @@ class Row:
     def make(self, **more: Any) -> Any:
         return getattr(ours, self.name)(**{**self.options, **more})
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Of an image that a batch and a graph take too."""
+        return (40, 40) if self.name in ("RandomRotate90", "RandomTranspose") else (40, 52)
+
     def __str__(self) -> str:
         return self.name + (f"-{self.id}" if self.id else "")
 
@@ -163,6 +168,55 @@ def _pixels(frame: Frame, t: Any, seed: float) -> Frame:
 
 def _cutout(frame: Frame, t: Any, **params: Any) -> Frame:
     return _functional("dropout").cutout(frame, t.boxes_of(**params), t.fill, np.random.default_rng(0))
+
+
+def _hsv_scaled(frame: Frame, amounts: list[float]) -> Frame:
+    """Ultralytics' RandomHSV: a table for each channel."""
+    hue, saturation, value = cv2.split(cv2.cvtColor(frame, cv2.COLOR_RGB2HSV))
+    x = np.arange(0, 256, dtype=np.float64)
+    tables = [
+        ((x * amounts[0]) % 180).astype(np.uint8),
+        *(np.clip(x * a, 0, 255).astype(np.uint8) for a in amounts[1:]),
+    ]
+    tables[1][0] = 0
+    planes = [cv2.LUT(p, t) for p, t in zip((hue, saturation, value), tables)]
+    return cv2.cvtColor(cv2.merge(planes), cv2.COLOR_HSV2RGB)
+
+
+def _rgb_shift(frame: Frame, t: Any, shifts: list[float]) -> Frame:
+    return _functional("pixel").add_noise(frame, np.array(shifts, dtype=np.float32))
+
+
+def _linear(frame: Frame, t: Any, brightness: float, contrast: float) -> Frame:
+    import albucore
+
+    return albucore.multiply_add(frame, 1 + contrast, brightness * 255, inplace=False)
+
+
+def _factors(frame: Frame, t: Any, factors: list[float]) -> Frame:
+    import albucore
+
+    return albucore.multiply(frame, np.array(factors if t.per_channel else factors * 3, dtype=np.float32))
+
+
+def _gaussian(frame: Frame, t: Any, sigma: float, mean: float, seed: float) -> Frame:
+    noise = _noise(torch.randn, seed, 3 if t.per_channel else 1, frame)
+    added = noise * np.float32(sigma) + np.float32(mean)
+    return _functional("pixel").add_noise(frame, np.broadcast_to(added * np.float32(255), frame.shape).copy())
+
+
+def _sharpened(frame: Frame, t: Any, alpha: float, lightness: float) -> Frame:
+    import albumentations as A
+
+    matrix = A.Sharpen._Sharpen__generate_sharpening_matrix(np.array(alpha), np.array(lightness))
+    return _functional("pixel").convolve(frame, matrix.astype(np.float32))
+
+
+def _embossed(frame: Frame, t: Any, alpha: float, strength: float) -> Frame:
+    import albumentations as A
+
+    matrix = A.Emboss._Emboss__generate_emboss_matrix(np.array(alpha), np.array(strength))
+    return _functional("pixel").convolve(frame, matrix.astype(np.float32))
 
 
 # -- weather -------------------------------------------------------------------------------------------
@@ -284,6 +338,18 @@ def _letter(frame: Frame, t: Any) -> Frame:
 
     steps = [A.LongestMaxSize(max_size=t.size[0]), A.PadIfNeeded(*t.size, fill=t.fill)]
     return A.Compose(steps)(image=frame)["image"]
+
+
+def _padded(frame: Frame, t: Any) -> Frame:
+    import albumentations as A
+
+    mode = cv2.BORDER_CONSTANT if t.padding_mode == "constant" else cv2.BORDER_REPLICATE
+    (high, wide), fill = t.size, t.fill
+    how = {"position": t.position, "border_mode": mode, "fill": fill}
+    out = A.PadIfNeeded(high, wide, **how)(image=frame)["image"]
+    if t.divisor is None:
+        return out
+    return A.PadIfNeeded(None, None, *t.divisor, **how)(image=out)["image"] if t.position == "center" else out
 
 
 PLAIN = {"antialias": False}
@@ -465,6 +531,41 @@ ROWS: tuple[Row, ...] = (
         "`skimage.exposure.match_histograms` and `cv2.addWeighted`",
         gradient=False,
     ),
+    Row("RandomBrightnessContrast", {}, _linear, "albumentations' RandomBrightnessContrast"),
+    Row("RandomRGBShift", {}, _rgb_shift, "albumentations' RGBShift"),
+    Row(
+        "RandomHSV",
+        {},
+        lambda f, t, amounts: _functional("pixel").shift_hsv(f, *amounts),
+        "albumentations' HueSaturationValue",
+    ),
+    Row(
+        "RandomHSV",
+        {"hue": (0.985, 1.015), "saturation": (0.3, 1.7), "value": (0.6, 1.4), "method": "scale"},
+        lambda f, t, amounts: _hsv_scaled(f, amounts),
+        "`cv2.cvtColor` and `cv2.LUT`",
+        id="scale",
+    ),
+    Row("RandomMultiplicativeNoise", {}, _factors, "albumentations' MultiplicativeNoise"),
+    Row(
+        "RandomMultiplicativeNoise",
+        {"per_channel": True},
+        _factors,
+        "albumentations' MultiplicativeNoise",
+        id="channels",
+    ),
+    Row("RandomGaussianNoise", {}, _gaussian, "albumentations' GaussNoise"),
+    Row(
+        "RandomGaussianNoise",
+        {"mean": (-0.1, 0.1), "per_channel": False},
+        _gaussian,
+        "albumentations' GaussNoise",
+        id="gray",
+    ),
+    Row("RandomSharpen", {}, _sharpened, "albumentations' Sharpen", levels=1),
+    Row("RandomEmboss", {}, _embossed, "albumentations' Emboss", levels=1),
+    Row("RandomRotate90", {}, lambda f, t, turns: np.rot90(f, int(turns)), "`numpy.rot90`", moves=True),
+    Row("RandomTranspose", {}, lambda f, t: f.transpose(1, 0, 2), "`numpy.transpose`", moves=True),
     Row("FDA", {"references": REFERENCES}, _fourier, "albumentations' FDA", levels=1),
     Row(
         "LongestMaxSize",
@@ -481,6 +582,23 @@ ROWS: tuple[Row, ...] = (
         "albumentations' SmallestMaxSize",
         moves=True,
         per_sample=False,
+    ),
+    Row(
+        "PadIfNeeded",
+        {"size": (50, 60), "divisor": 16, "fill": 7},
+        _padded,
+        "albumentations' PadIfNeeded",
+        moves=True,
+        per_sample=False,
+    ),
+    Row(
+        "PadIfNeeded",
+        {"size": 64, "position": "top_left", "padding_mode": "edge"},
+        _padded,
+        "albumentations' PadIfNeeded",
+        moves=True,
+        per_sample=False,
+        id="edge",
     ),
     Row(
         "LetterBox",

@@ -54,6 +54,7 @@ from imgops.transforms._geometry import RandomResizedCrop as RandomResizedCrop
 from imgops.transforms._geometry import RandomVerticalFlip as RandomVerticalFlip
 from imgops.transforms._geometry import Resize as Resize
 from imgops.transforms._geometry import TenCrop as TenCrop
+from imgops.transforms._levels import *
 from imgops.transforms._misc import ClampBoundingBoxes as ClampBoundingBoxes
 from imgops.transforms._misc import ClampKeyPoints as ClampKeyPoints
 from imgops.transforms._misc import ConvertBoundingBoxFormat as ConvertBoundingBoxFormat
@@ -85,6 +86,7 @@ from imgops.transforms._sizes import RandomShortestSize as RandomShortestSize
 from imgops.transforms._sizes import RandomZoomOut as RandomZoomOut
 from imgops.transforms._sizes import ScaleJitter as ScaleJitter
 from imgops.transforms._tones import *
+from imgops.transforms._turns import *
 from imgops.transforms._weather import *
 
 #: The classes that torchvision does not have.

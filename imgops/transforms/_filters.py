@@ -16,7 +16,9 @@ __all__ = [
     "RandomCLAHE",
     "RandomCompression",
     "RandomDownscale",
+    "RandomEmboss",
     "RandomMorphology",
+    "RandomSharpen",
     "RandomUnsharpMask",
 ]
 
@@ -112,6 +114,103 @@ class RandomUnsharpMask(AddedTransform):
 
     def changed(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
         return imgops.unsharp_mask(image, radius, percent, self.threshold)
+
+
+def _blended(alpha: Tensor, effect: Tensor) -> Tensor:
+    """A kernel that leaves an image as it is and another one, as a mean."""
+    same = torch.zeros(3, 3, dtype=torch.float64)
+    same[1, 1] = 1
+    share = alpha[..., None, None]
+    return ((1 - share) * same + share * effect).to(torch.float32)
+
+
+class RandomSharpen(AddedTransform):
+    """Sharpen an image by a kernel of 3 x 3, with a probability.
+
+    Parameters
+    ----------
+    alpha : float or (float, float)
+        The range of the share of the sharpened image, in [0, 1].
+    lightness : float or (float, float)
+        The range of how much lighter that one is; 1 leaves the lightness.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.filter2D``, as in albumentations' Sharpen with ``method="kernel"``, within one level:
+    :func:`imgops.filter2d`. Floats are not clamped.
+    """
+
+    _parts = {"alpha": 0, "lightness": 0}
+    _made_of = ("filter2d",)
+
+    def __init__(
+        self,
+        alpha: Range = (0.2, 0.5),
+        lightness: Range = (0.5, 1.0),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shares, lights = in_range(self, "alpha", alpha, 0.0, 1.0), in_range(self, "lightness", lightness, 0.0)
+        super().__init__(p, per_sample, generator, alpha=shares, lightness=lights)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"alpha": uniform(self.alpha), "lightness": uniform(self.lightness)}
+
+    def changed(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
+        effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64)
+        effect[..., 1, 1] = 8 + lightness
+        return imgops.filter2d(image, _blended(alpha, effect), "reflect")
+
+
+class RandomEmboss(AddedTransform):
+    """Raise an image's edges as in a relief, with a probability.
+
+    Parameters
+    ----------
+    alpha : float or (float, float)
+        The range of the share of the relief, in [0, 1].
+    strength : float or (float, float)
+        The range of its depth.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.filter2D``, as in albumentations' Emboss, within one level: :func:`imgops.filter2d`.
+    Floats are not clamped.
+    """
+
+    _parts = {"alpha": 0, "strength": 0}
+    _made_of = ("filter2d",)
+
+    def __init__(
+        self,
+        alpha: Range = (0.2, 0.5),
+        strength: Range = (0.2, 0.7),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shares, depths = in_range(self, "alpha", alpha, 0.0, 1.0), in_range(self, "strength", strength, 0.0)
+        super().__init__(p, per_sample, generator, alpha=shares, strength=depths)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"alpha": uniform(self.alpha), "strength": uniform(self.strength)}
+
+    def changed(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
+        s = strength
+        rows = [[-1 - s, -s, 0 * s], [-s, 1 + 0 * s, s], [0 * s, s, 1 + s]]
+        effect = torch.stack([torch.stack(row, -1) for row in rows], -2)
+        return imgops.filter2d(image, _blended(alpha, effect), "reflect")
 
 
 #: The forms of ``cv2.getStructuringElement``.

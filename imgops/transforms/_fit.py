@@ -11,7 +11,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import _subclass
 from imgops.transforms import _torchvision
-from imgops.transforms._added import ADDED, size_of
+from imgops.transforms._added import ADDED, one_of, size_of
 from imgops.transforms._base import ANNOTATIONS, OperatorTransform
 from imgops.transforms._init import is_own
 from imgops.transforms._program import spec_of
@@ -20,8 +20,19 @@ from imgops.transforms.functional import _geometry
 __all__ = [
     "LetterBox",
     "LongestMaxSize",
+    "PadIfNeeded",
     "SmallestMaxSize",
 ]
+
+
+#: How much of the borders lies above and to the left.
+_CORNERS: dict[str, tuple[int | None, int | None]] = {
+    "top_left": (0, 0),
+    "top_right": (0, 1),
+    "bottom_left": (1, 0),
+    "bottom_right": (1, 1),
+}
+_PADDING = ("constant", "edge", "reflect", "symmetric")
 
 
 class _Fitted(OperatorTransform, v2.Transform):
@@ -200,3 +211,66 @@ class LetterBox(_Fitted):
         padding = [left, top, columns - left, rows - top]
         fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else _torchvision.fill_of(self, type(inpt))
         return self.call_kernel(v2.functional.pad, small, padding=padding, fill=fill)
+
+
+class PadIfNeeded(_Fitted):
+    """Give an image borders, if it is smaller than wanted or no multiple of a number.
+
+    Parameters
+    ----------
+    size : int or (int, int), optional
+        The least height and width in pixels.
+    divisor : int or (int, int), optional
+        What height and width are to be multiples of.
+    position : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
+        Where the image is; of an odd rest around its middle the greater part is below and to the right.
+    fill : float, sequence of float, or dict
+        The value of constant borders, as for :class:`Pad`.
+    padding_mode : {"constant", "edge", "reflect", "symmetric"}
+        The border rule, as for :class:`Pad`.
+
+    Notes
+    -----
+    Reference: ``cv2.copyMakeBorder``, as in albumentations' PadIfNeeded, bit-exact, for every dtype:
+    :func:`imgops.pad`. Masks, boxes and keypoints follow.
+    """
+
+    _made_of = ("pad",)
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        divisor: int | Sequence[int] | None = None,
+        position: str = "center",
+        fill: Any = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        arguments = {
+            "size": None if size is None else size_of(self, "size", size),
+            "divisor": None if divisor is None else size_of(self, "divisor", divisor),
+            "position": one_of(self, "position", position, ("center", *_CORNERS)),
+            "padding_mode": one_of(self, "padding_mode", padding_mode, _PADDING),
+        }
+        super().__init__(InterpolationMode.NEAREST, False, **arguments)
+        self.fill = fill
+        _torchvision.set_fill(self, fill)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        sides = [height, width]
+        if self.size is not None:
+            sides = [torch.sym_max(n, least) for n, least in zip(sides, self.size, strict=True)]
+        if self.divisor is not None:
+            sides = [-(-n // by) * by for n, by in zip(sides, self.divisor, strict=True)]
+        return sides[0], sides[1]
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        high, wide = self._out_size(height, width)
+        above, beside = _CORNERS.get(self.position, (None, None))
+        rows, columns = high - height, wide - width
+        top = rows // 2 if above is None else rows * above
+        left = columns // 2 if beside is None else columns * beside
+        padding = [left, top, columns - left, rows - top]
+        boxes = isinstance(inpt, ANNOTATIONS)
+        fill = None if boxes else _torchvision.fill_of(self, type(inpt))
+        mode = {"padding": padding, "fill": fill, "padding_mode": "constant" if boxes else self.padding_mode}
+        return self.call_kernel(v2.functional.pad, inpt, **mode)
