@@ -14,6 +14,7 @@ from torchvision.transforms import v2 as _reference
 
 from imgops.transforms import functional as functional
 from imgops.transforms._added import ADDED as _ADDED
+from imgops.transforms._albumentations import from_albumentations as from_albumentations
 from imgops.transforms._augment import JPEG as JPEG
 from imgops.transforms._augment import CutMix as CutMix
 from imgops.transforms._augment import MixUp as MixUp

@@ -321,7 +321,7 @@ def size_of(owner: Any, name: str, value: Any) -> tuple[int, int]:
 
 
 def uniform(bounds: tuple[float, float]) -> float:
-    return float(torch.empty(1).uniform_(*bounds))
+    return float(torch.empty(1, dtype=torch.float64).uniform_(*bounds))
 
 
 def integer(bounds: tuple[int, int]) -> int:

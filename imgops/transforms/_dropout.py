@@ -165,8 +165,8 @@ class CoarseDropout(_Holes):
     ----------
     holes : int or (int, int)
         The range of their number.
-    height, width : float or (float, float)
-        The ranges of their sides, as shares of the image's.
+    height, width : number or (number, number)
+        The ranges of their sides: floats up to 1 are shares of the image's, integers are pixels.
     fill : float, sequence of float, or "random"
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
@@ -199,7 +199,10 @@ class CoarseDropout(_Holes):
         generator: torch.Generator | None = None,
     ) -> None:
         counts = in_range(self, "holes", holes, 1, whole=True)
-        sides = {n: in_range(self, n, v, 0.0, 1.0) for n, v in (("height", height), ("width", width))}
+        sides = {}
+        for name, value in (("height", height), ("width", width)):
+            bounds = in_range(self, name, value, 0)
+            sides[name] = in_range(self, name, value, 0.0, 1.0) if isinstance(bounds[1], float) else bounds
         fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
         self._parts = {"seed": 0, "count": 0, "places": 4 * counts[1]}
         super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
@@ -211,7 +214,7 @@ class CoarseDropout(_Holes):
         count = integer(self.holes)
         boxes: list[float] = []
         for _ in range(count):
-            high, wide = int(height * uniform(self.height)), int(width * uniform(self.width))
+            high, wide = _side(self.height, height), _side(self.width, width)
             top, left = integer((0, height - high)), integer((0, width - wide))
             boxes += [left, top, left + wide, top + high]
         boxes += [0.0] * (4 * (self.holes[1] - count))
@@ -219,6 +222,12 @@ class CoarseDropout(_Holes):
 
     def boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
         return np.asarray(places[: 4 * int(count)], dtype=np.int64).reshape(-1, 4)
+
+
+def _side(bounds: tuple[Any, Any], extent: int) -> int:
+    if isinstance(bounds[1], float):
+        return int(extent * uniform(bounds))
+    return integer((int(min(bounds[0], extent)), min(bounds[1], extent)))
 
 
 class GridDropout(_Holes):

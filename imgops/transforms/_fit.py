@@ -26,7 +26,7 @@ __all__ = [
 
 
 #: How much of the borders lies above and to the left.
-_CORNERS: dict[str, tuple[int | None, int | None]] = {
+CORNERS: dict[str, tuple[int | None, int | None]] = {
     "top_left": (0, 0),
     "top_right": (0, 1),
     "bottom_left": (1, 0),
@@ -248,7 +248,7 @@ class PadIfNeeded(_Fitted):
         arguments = {
             "size": None if size is None else size_of(self, "size", size),
             "divisor": None if divisor is None else size_of(self, "divisor", divisor),
-            "position": one_of(self, "position", position, ("center", *_CORNERS)),
+            "position": one_of(self, "position", position, ("center", *CORNERS)),
             "padding_mode": one_of(self, "padding_mode", padding_mode, _PADDING),
         }
         super().__init__(InterpolationMode.NEAREST, False, **arguments)
@@ -265,7 +265,7 @@ class PadIfNeeded(_Fitted):
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         high, wide = self._out_size(height, width)
-        above, beside = _CORNERS.get(self.position, (None, None))
+        above, beside = CORNERS.get(self.position, (None, None))
         rows, columns = high - height, wide - width
         top = rows // 2 if above is None else rows * above
         left = columns // 2 if beside is None else columns * beside

@@ -186,9 +186,9 @@ class RandomGaussianNoise(AddedTransform):
 
     Notes
     -----
-    Reference: the sum with the same noise, which is cut off to whole levels, as in albumentations' GaussNoise:
-    exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not. (torchvision's
-    GaussianNoise has one strength, and no probability.)
+    Reference: the sum with the same noise, which is cut off to whole levels, as in albumentations'
+    GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not.
+    (torchvision's GaussianNoise has one strength, and no probability.)
     """
 
     _parts = {"sigma": 0, "mean": 0, "seed": 0}

@@ -321,13 +321,15 @@ class RandomSnow(_Weather):
         self._rgb(image)
         hls = imgops.cvt_color(image, "rgb2hls")
         hue, light, saturation = hls.split(1, -3)
-        limit = (amount.double() / 2 + 1 / 3)[..., None, None, None].to(image.device, non_blocking=True)
+        limit = (amount.double() * 255 / 2 + 255 / 3)[..., None, None, None].to(
+            image.device, non_blocking=True
+        )
         if image.dtype == torch.uint8:
             levels = torch.arange(256, dtype=torch.float32)
             table = (levels * self.brightness).clamp(0, 255).to(torch.uint8)
-            white, under = imgops.lut(light, table), light < limit * 255
+            white, under = imgops.lut(light, table), light < limit
         else:
-            white, under = (light * self.brightness).clamp(0, 1), light < limit
+            white, under = (light * self.brightness).clamp(0, 1), light * 255 < limit
         snowy = torch.cat([hue, torch.where(under, white, light), saturation], -3)
         return imgops.cvt_color(snowy, "hls2rgb")
 
