@@ -510,7 +510,7 @@ ROWS: tuple[Row, ...] = (
     Row("RandomOpticalDistortion", {}, _lens, "albumentations' OpticalDistortion", moves=True),
     Row(
         "RandomOpticalDistortion",
-        {"model": "fisheye", "distort": (-0.5, 0.5)},
+        {"model": "fisheye", "distort": (-0.3, 0.5)},
         _lens,
         "albumentations' OpticalDistortion",
         levels=1,

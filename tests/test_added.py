@@ -50,14 +50,17 @@ def test_pixels(row: Row) -> None:
         for seed in range(10 if row.per_sample else 1):
             torch.manual_seed(seed)
             frame = image.permute(1, 2, 0).contiguous().numpy()
+            same = torch.from_numpy(frame).permute(
+                2, 0, 1
+            )  # OpenCV rounds planes and pixels differently here and there
             if row.per_sample:
-                params = transform.sample(image)
+                params = transform.sample(same)
                 values = dict(params[()].values)
                 for name, value in values.items():
                     values[name] = int(value) if name == "kernel_size" else value
-                found, wanted = transform.apply(image, params), row.reference(frame, transform, **values)
+                found, wanted = transform.apply(same, params), row.reference(frame, transform, **values)
             else:
-                found, wanted = transform(image), row.reference(frame, transform)
+                found, wanted = transform(same), row.reference(frame, transform)
             assert found.dtype == torch.uint8
             off = np.abs(found.permute(1, 2, 0).numpy().astype(int) - wanted.astype(int))
             assert (off > row.levels).mean() <= row.share, (
