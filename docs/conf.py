@@ -73,7 +73,7 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "show_nav_level": 1,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -82,6 +82,7 @@ html_theme_options = {
 }
 html_sidebars = {
     "index": [],
+    "pictures": [],
     "gallery/*": [],
     "benchmarks": [],
     "operators": [],

@@ -21,13 +21,14 @@ from urllib.parse import unquote
 import pytest
 
 import imgops
-from imgops import transforms
+from imgops import show, transforms
 from imgops.transforms import functional
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
 
 from imgops_docs import FAMILIES, MADE_OF, MODULES, NOT_MADE, public_of
+from pictures import full_name
 
 from tests.specs import SPECS
 
@@ -45,7 +46,7 @@ def test_something_was_built() -> None:
 def public_names() -> list[str]:
     names = [f"imgops.{n}" for n in imgops.__all__ if n not in MODULES]
     names += [f"imgops.{m}.{n}" for m in MODULES for n in public_of(getattr(imgops, m))]
-    names += [f"imgops.transforms.{n}" for n in transforms.OURS]
+    names += [f"imgops.transforms.{n}" for n in (*transforms.OURS, *transforms.ADDED, "from_albumentations")]
     return names + [f"imgops.transforms.functional.{n}" for n in functional.OURS if n in functional.__all__]
 
 
@@ -65,10 +66,18 @@ def test_every_operator_has_its_facts() -> None:
     for name in functions & set(SPECS):
         missing = [field for field in ("formula", "border") if not getattr(SPECS[name], field)]
         assert not missing, f"{name}: its spec has no {missing}"
-    ours = {*transforms.OURS, *functional.OURS}
+    ours = {*transforms.OURS, *transforms.ADDED, *functional.OURS}
     assert {n for n in ours if MADE_OF[n]} == ours - NOT_MADE
     named = {name for spec in SPECS.values() for name in spec.transforms}
     assert named <= ours, "a spec names a transform that is not imgops' own"
+
+
+@pytest.mark.parametrize("name", show.EXAMPLES)
+def test_every_picture_is_on_its_page_and_in_the_index(name: str) -> None:
+    index, page = (HTML / "pictures.html").read_text(), HTML / "api" / f"{full_name(name)}.html"
+    picture = f"_images/{full_name(name)}.webp"
+    assert f'href="api/{full_name(name)}.html"' in index and picture in index
+    assert picture in page.read_text() and (HTML / picture).stat().st_size > 500
 
 
 def test_operators_of_the_gallery_know_their_pages() -> None:

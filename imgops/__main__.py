@@ -1,4 +1,4 @@
-"""``python -m imgops demo [PHOTO]``."""
+"""``python -m imgops demo [PHOTO]`` and ``python -m imgops show PHOTO [NAME ...]``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from imgops.demo import PhotoError, main
+from imgops.show import ShowError, sheet
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -17,14 +18,23 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     demo.add_argument("photo", nargs="?", help="an image file (default: a photograph that matplotlib ships)")
     demo.add_argument("--out", default="demo.png", help="the picture to write (default: %(default)s)")
     demo.add_argument("--steps", type=int, default=150, help="training steps (default: %(default)s)")
+    show = commands.add_parser(
+        "show", help="write a sheet of what operators and transforms do to a photograph"
+    )
+    show.add_argument("photo", help="an image file")
+    show.add_argument("names", nargs="*", metavar="NAME", help="operators and transforms (default: all)")
+    show.add_argument("--out", default="sheet.png", help="the picture to write (default: %(default)s)")
     return parser.parse_args(arguments)
 
 
 def run(arguments: list[str]) -> int:
     options = parse(arguments)
     try:
-        main(options.photo, options.out, options.steps)
-    except PhotoError as error:
+        if options.command == "demo":
+            main(options.photo, options.out, options.steps)
+        else:
+            sheet(options.photo, options.names, options.out)
+    except (PhotoError, ShowError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -70,7 +70,8 @@ ALLOWED = {
     "transforms": {"", "_subclass", "_torch_private", "decomposition", "kernels", "transforms"},
     "testing": {"", "_layout", "_rows", "_torch_private", "kernels"},
     "demo": {"", "_torch_private", "demo"},
-    "__main__": {"", "demo"},
+    "show": {"", "ops", "show", "transforms"},
+    "__main__": {"", "demo", "show"},
     "__init__": {"_registry", "_rows", "autocast", "config", "inverse", "ops", "sharding", "testing", "vmap"},
 }
 

@@ -7,7 +7,6 @@ import random
 import re
 import zlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import latex2mathml.converter
@@ -15,22 +14,18 @@ import numpy as np
 import torch
 from benchmark_plots import draw
 from docutils import nodes
-from docutils.statemachine import StringList
 from measured import difference
+from more_docs import AddedTable, MigrationTable, PicturePair, Pictures, added_facts, pair
+from parsed import DOCS, ROOT, Parsed, box, double, table
+from pictures import draw_all, full_name, moves
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 import imgops
-from imgops import transforms
+from imgops import show, transforms
 from imgops._rows import Contract, operators
 from imgops.transforms import functional
 from tests.specs import SPECS
 from tests.specs import __main__ as operator_table
-
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-#: What the directives read: a page is made again when one of these changes.
-SOURCES = [str(p) for p in (*Path(__file__).parent.glob("*.py"), ROOT / "README.md")]
 
 #: The sections of the API: those of the specs, and what is no operator.
 SECTIONS = (
@@ -47,6 +42,7 @@ MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
     for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
 }
+MADE_OF |= {name: list(getattr(transforms, name)._made_of) for name in transforms.ADDED}
 #: Transforms that only apply others, and those of torchvision's own arithmetic or of plain indexing.
 NOT_MADE = {
     *("Compose", "RandomApply", "RandomChoice", "RandomOrder", "GaussianNoise", "RandomChannelPermutation"),
@@ -55,6 +51,7 @@ NOT_MADE = {
     *("ConvertImageDtype", "Normalize", "ToDtype", "Identity", "Lambda"),
     *("PILToTensor", "ToImage", "ToPILImage", "ToPureTensor", "ToTensor"),
     *("to_dtype", "normalize", "permute_channels", "uniform_temporal_subsample"),
+    *(name for name in transforms.ADDED if not getattr(transforms, name)._made_of),  # PyTorch's own operators
 }
 MODULES = ("config", "vmap", "sharding", "autocast", "testing")
 
@@ -65,22 +62,6 @@ def public_of(module: Any) -> list[str]:
     return [n for n in own if not n.startswith("_")]
 
 
-class Parsed(SphinxDirective):
-    """A directive that writes reStructuredText."""
-
-    has_content = False
-
-    def lines(self) -> list[str]:
-        raise NotImplementedError
-
-    def run(self) -> list[nodes.Node]:
-        for source in SOURCES:
-            self.env.note_dependency(source)
-        holder = nodes.Element()
-        self.state.nested_parse(StringList(self.lines(), source="imgops_docs"), 0, holder, match_titles=True)
-        return holder.children
-
-
 class Facts(Parsed):
     """``.. facts:: imgops.crop``: formula, reference, tolerance, measured difference, border, gradient."""
 
@@ -88,19 +69,25 @@ class Facts(Parsed):
 
     def lines(self) -> list[str]:
         name = self.arguments[0].removeprefix("imgops.")
+        short = name.removeprefix("transforms.")
+        pictured = short in show.EXAMPLES and full_name(short) == self.arguments[0]
+        above = pair("before-with" if moves(short) else "before", self.arguments[0]) if pictured else []
         if name.startswith("transforms."):
-            return _transform_facts(name.rpartition(".")[2])
+            facts = (
+                added_facts(short) if short in transforms.ADDED else _transform_facts(name.rpartition(".")[2])
+            )
+            return above + facts
         spec = SPECS.get(name)
         if spec is None:
-            return []
+            return above
         facts = [
-            ("Reference", _double(spec.reference_name) or "PyTorch's own operators"),
+            ("Reference", double(spec.reference_name) or "PyTorch's own operators"),
             ("Tolerance", spec.difference),
             ("dtypes", spec.dtype_names),
         ]
         gradient, batching = spec.gradient or "that of the operators that it is made of", "yes"
         if spec.is_operator:
-            gradient = _double(operator_table.gradient(spec))
+            gradient = double(operator_table.gradient(spec))
             batching = "yes" if spec.row.vmap else "none"
         facts += [
             ("Measured", f"{difference(name)} (a photograph, uint8, on the machine that built this page)"),
@@ -108,12 +95,7 @@ class Facts(Parsed):
             ("Gradient", _GRADIENTS.get(gradient, gradient)),
             ("vmap", batching),
         ]
-        return _box(facts, f".. math:: {spec.formula}", "")
-
-
-def _box(facts: list[tuple[str, str]], *above: str) -> list[str]:
-    inside = [*above, *(f":{title}: {text}" for title, text in facts)]
-    return [".. container:: facts", "", *("   " + line for line in inside), ""]
+        return above + box(facts, f".. math:: {spec.formula}", "")
 
 
 _GRADIENTS = {
@@ -122,10 +104,6 @@ _GRADIENTS = {
     "none": "none: asking for one raises ``NotImplementedError``",
     "–": "none: the data are files",
 }
-
-
-def _double(text: str) -> str:
-    return re.sub(r"`+([^`]+)`+", r"``\1``", text)
 
 
 @cache
@@ -156,14 +134,7 @@ def _transform_facts(name: str) -> list[str]:
     if MADE_OF.get(name):
         operators = ", ".join(f":func:`imgops.{n}`" for n in MADE_OF[name])
         facts.append(("Made of", f"{operators}: the formula, border rule, tolerance and gradient"))
-    return _box(facts) if facts else []
-
-
-def _table(rows: list[list[str]], widths: str = "auto", kind: str = "wide") -> list[str]:
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {kind}", ""]
-    for row in rows:
-        lines += [f"   {'* -' if i == 0 else '  -'} {cell}" for i, cell in enumerate(row)]
-    return [*lines, ""]
+    return box(facts) if facts else []
 
 
 class OperatorTable(Parsed):
@@ -177,13 +148,13 @@ class OperatorTable(Parsed):
             rows.append(
                 [
                     f":func:`imgops.{name}`" if spec.is_public else f"``torch.ops.imgops.{name}``",
-                    _double(spec.reference_name),
+                    double(spec.reference_name),
                     spec.difference,
                     difference(name),
                     spec.dtype_names,
                     "planar" if row.contract is Contract.DYNAMIC else "planar, interleaved",
                     operator_table.cuda(spec),
-                    _double(operator_table.gradient(spec)),
+                    double(operator_table.gradient(spec)),
                     f"``{row.adjoint}``" if row.adjoint else "–",
                     "yes" if row.vmap else "–",
                     "batch" if row.sharding else "–",
@@ -191,7 +162,7 @@ class OperatorTable(Parsed):
                     operator_table.decomposition(spec),
                 ]
             )
-        return _table(rows, kind="wide operators")
+        return table(rows, kind="wide operators")
 
 
 class TransformTable(Parsed):
@@ -203,7 +174,7 @@ class TransformTable(Parsed):
             if i:
                 names = ", ".join(f":class:`~imgops.transforms.{n}`" for n in names.split(", "))
             rows.append([names, _rest(near), each])
-        return _table(rows, "40 45 15")
+        return table(rows, "40 45 15")
 
 
 _FUNCTIONALS = (
@@ -230,7 +201,9 @@ def api_page() -> str:
         names = [f"imgops.{name}.{n}" for n in public_of(getattr(imgops, name))]
         lines += [*_title(f"imgops.{name}"), *_summary(names)]
     own = [f"imgops.transforms.{n}" for n in transforms.OURS]
-    lines += [*_title("Transforms"), *_summary(own)]
+    lines += [*_title("Transforms of torchvision"), *_summary(own)]
+    added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, "from_albumentations")]
+    lines += [*_title("Transforms that torchvision does not have"), *_summary(added)]
     lines += [*_title("Functionals of transforms"), _FUNCTIONALS, ""]
     lines += _summary([f"imgops.transforms.functional.{n}" for n in functional.OURS if n in dir(functional)])
     return "\n".join(lines)
@@ -308,6 +281,7 @@ def _write_inventories() -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     _write_inventories()
     draw(ROOT / "benchmarks" / "results", DOCS / "_build" / "plots")
+    draw_all()
     page = DOCS / "api.rst"
     if not page.exists() or page.read_text() != api_page():
         page.write_text(api_page())
@@ -316,4 +290,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("facts", Facts)
     app.add_directive("operator-table", OperatorTable)
     app.add_directive("transform-table", TransformTable)
+    app.add_directive("added-table", AddedTable)
+    app.add_directive("migration", MigrationTable)
+    app.add_directive("pictures", Pictures)
+    app.add_directive("picture-pair", PicturePair)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

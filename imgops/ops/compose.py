@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -325,3 +325,13 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
 
 
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "crop": lambda x: crop(
+        x, (x.shape[-1] // 3, x.shape[-2] // 4, x.shape[-1] * 5 // 6, x.shape[-2] * 5 // 6)
+    ),
+    "pad": lambda x: pad(x, 40, mode="reflect"),
+    "paste": lambda x: paste(x, x[:, ::2, ::2].contiguous(), (x.shape[-1] // 3, x.shape[-2] // 3)),
+}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -178,3 +181,18 @@ def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
     if image1.shape != image2.shape:
         _check.fail(ValueError, "composite", "image1 and image2 must have one shape", "two")
     return paste(image2, image1, (0, 0), mask)
+
+
+def _ramp(x: Tensor) -> Tensor:
+    """From 0 to 255 along x, for a picture."""
+    return torch.linspace(0, 255, x.shape[-1]).byte().expand(1, *x.shape[-2:]).contiguous()
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "add_weighted": lambda x: add_weighted(x, 0.6, x.flip(-1), 0.4),
+    "alpha_composite": lambda x: alpha_composite(
+        torch.cat([x, torch.full_like(x[:1], 255)]), torch.cat([255 - x, _ramp(x)])
+    ),
+    "composite": lambda x: composite(x, x.flip(-1), _ramp(x)),
+}

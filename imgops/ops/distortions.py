@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from imgops import _check
 from imgops.ops._grids import meshed, pixel_grid
+from imgops.ops.geometry import remap
 
 __all__ = ["grid_distortion_map", "optical_distortion_map", "thin_plate_spline_map"]
 
@@ -251,3 +252,20 @@ def _bending(points: Tensor, centers: Tensor) -> Tensor:
     square = (apart * apart).sum(-1)
     there = square > 0
     return torch.where(there, 0.5 * square * torch.where(there, square, 1).log(), 0)
+
+
+def _bent(height: int, width: int) -> Tensor:
+    """The map of a picture whose middle is moved."""
+    at = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]]) * torch.tensor([width, height])
+    moved = at + torch.tensor([[0.0, 0]] * 4 + [[0.2, -0.25]]) * width
+    return thin_plate_spline_map(at, moved, (height, width))
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "grid_distortion_map": lambda x: remap(
+        x, grid_distortion_map([0.5, 1.6, 0.5, 1.6, 0.8, 1], [1.6, 0.5, 1.4, 0.5, 1], x.shape[-2:])
+    ),
+    "optical_distortion_map": lambda x: remap(x, optical_distortion_map(0.9, x.shape[-2:])),
+    "thin_plate_spline_map": lambda x: remap(x, _bent(*x.shape[-2:])),
+}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -241,3 +242,12 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     """
     _check.tensor("adjust_sharpness", "image", image)
     return _adjust_sharpness(image, _check.real("adjust_sharpness", "factor", factor))
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "adjust_sharpness": lambda x: adjust_sharpness(x, 8.0),
+    "filter2d": lambda x: filter2d(x, torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])),
+    "gaussian_blur": lambda x: gaussian_blur(x, 25, 6.0),
+    "median_blur": lambda x: median_blur(x, 13),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -224,3 +224,12 @@ def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
     rows, columns = _check.positive_size(op, size)
     _check.not_empty(op, "image", image)
     return *image.shape[-2:], rows, columns
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "contain": lambda x: contain(x, (x.shape[-2] // 2, x.shape[-2] // 2)),
+    "cover": lambda x: cover(x, (x.shape[-2] * 2 // 3, x.shape[-2] * 2 // 3)),
+    "downscale": lambda x: downscale(x, 0.08, up="nearest"),
+    "fit": lambda x: fit(x, (x.shape[-2], x.shape[-2] // 2)),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -137,3 +137,10 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     _check.tensor("match_histograms", "image", image)
     _check.tensor("match_histograms", "reference", reference)
     return _match_histograms(image, reference)
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "clahe": lambda x: clahe(x, 8.0),
+    "match_histograms": lambda x: match_histograms(x, (x.flip(0).float() ** 2 / 255).byte()),
+}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -355,3 +358,15 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     _check.tensor("lut", "image", image)
     _check.tensor("lut", "table", table)
     return _lut(image, table.unsqueeze(0) if table.ndim == 1 else table)
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "adjust_gamma": lambda x: adjust_gamma(x, 2.5),
+    "autocontrast": lambda x: autocontrast(x // 2 + 64),
+    "equalize": equalize,
+    "invert": invert,
+    "lut": lambda x: lut(x, (torch.arange(256) * 5 % 256).byte()),
+    "posterize": lambda x: posterize(x, 2),
+    "solarize": lambda x: solarize(x, 110),
+}

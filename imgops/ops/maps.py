@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from imgops import _check
 from imgops.ops._grids import displacement, meshed, pixel_grid
 from imgops.ops.filter import gaussian_blur
+from imgops.ops.geometry import remap
 
 __all__ = ["elastic_map", "flow_map", "polar_map"]
 
@@ -192,3 +193,16 @@ def polar_map(
     angle = torch.atan2(torch.where(there, y, 0), torch.where(there, x, 1))
     angle = torch.where(angle < 0, angle + turn, angle)
     return meshed(across, angle * (rows / turn), height, width, dtype)
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "elastic_map": lambda x: remap(
+        x,
+        elastic_map(
+            torch.rand(2, *x.shape[-2:], generator=torch.Generator().manual_seed(1)) * 2 - 1, 220.0, 7.0
+        ),
+    ),
+    "flow_map": lambda x: remap(x, flow_map(torch.full((2, *x.shape[-2:]), 45.0))),
+    "polar_map": lambda x: remap(x, polar_map(x.shape[-2:], (x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2])),
+}

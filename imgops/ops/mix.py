@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -147,3 +147,12 @@ def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
     _check.tensor("blend", "image", image)
     _check.tensor("blend", "other", other)
     return _blend(image, other, _check.real("blend", "weight", weight))
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "blend": lambda x: blend(x, x.flip(-2), 0.5),
+    "erase": lambda x: erase(
+        x, (x.shape[-1] // 3, x.shape[-2] // 3, x.shape[-1] * 2 // 3, x.shape[-2] * 2 // 3), 0
+    ),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -208,3 +208,11 @@ def morphology(
         return _erode(image, element, border)
     dilated = _dilate(image, element, border)
     return dilated if op == "dilate" else dilated - _erode(image, element, border)
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "dilate": lambda x: dilate(x, 9),
+    "erode": lambda x: erode(x, 9),
+    "morphology": lambda x: morphology(x, "gradient", 5),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -290,3 +290,12 @@ def _line(size: int, angle: Tensor, direction: Tensor) -> Tensor:
     matrix = torch.stack([cos, sin, shift_x, -sin, cos, shift_y], -1).unflatten(-1, (2, 3))
     turned = warp_affine(rows, matrix, (size, size))[..., 0, :, :]
     return turned / turned.sum((-2, -1), keepdim=True)
+
+
+#: What each shows of a photograph (C, H, W), uint8.
+PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "bilateral_filter": lambda x: bilateral_filter(x, 11, 90.0, 6.0),
+    "box_blur": lambda x: box_blur(x, 17),
+    "motion_blur": lambda x: motion_blur(x, 31, 25.0),
+    "unsharp_mask": lambda x: unsharp_mask(x, 4.0, 400.0),
+}

@@ -12,6 +12,7 @@ whose body is its record:
 ``moved_boxes``,      corners and keypoints, likewise
 ``moved_points``
 ``_made_of``          the public functions behind it, for its page
+``_example``          the arguments of its picture, where the defaults show too little
 ====================  ===========================================================================
 
 An image is changed by ``changed`` in eager mode, and by ``imgops_transforms::applied``, an operator that
@@ -47,6 +48,8 @@ class AddedTransform(RandomTransform, v2.Transform):
     _parts: dict[str, int] = {}
     _known: tuple[str, ...] = ()
     _made_of: tuple[str, ...] = ()
+    #: The arguments of its picture.
+    _example: dict[str, Any] = {}
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

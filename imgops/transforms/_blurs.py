@@ -63,6 +63,7 @@ class RandomMedianBlur(_Sized):
     """
 
     _made_of = ("median_blur",)
+    _example = {"kernel_size": 13}
 
     def changed(self, image: Tensor, kernel_size: float) -> Tensor:
         return imgops.median_blur(image, int(kernel_size))
@@ -86,6 +87,7 @@ class RandomBoxBlur(_Sized):
     """
 
     _made_of = ("box_blur",)
+    _example = {"kernel_size": 15}
 
     def changed(self, image: Tensor, kernel_size: float) -> Tensor:
         return imgops.box_blur(image, int(kernel_size))
@@ -120,6 +122,7 @@ class RandomMotionBlur(_Sized):
     _parts = {"kernel_size": 0, "angle": 0, "direction": 0, "shift_x": 0, "shift_y": 0}
     _known = tuple(_parts)
     _made_of = ("filter2d",)
+    _example = {"kernel_size": 31, "angle": 30.0, "direction": 0.0, "shift": False}
 
     def __init__(
         self,
@@ -196,6 +199,7 @@ class RandomBilateral(AddedTransform):
     _parts = {"diameter": 0, "sigma_color": 0, "sigma_space": 0}
     _known = ("diameter",)
     _made_of = ("bilateral_filter",)
+    _example = {"diameter": 11, "sigma_color": 90.0, "sigma_space": 6.0}
 
     def __init__(
         self,

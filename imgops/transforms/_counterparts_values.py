@@ -214,6 +214,7 @@ SAME: dict[str, Made] = {
     "Sharpen": _sharpened,
     "Solarize": lambda a: _color.RandomSolarize(255 * one(a["threshold_range"], "threshold_range"), a["p"]),
     "ToFloat": _to_float,
+    "ToRGB": lambda a: chance(_color.RGB(), a["p"]),
     "ToTensorV2": lambda a: _misc.Identity(),
 }
 

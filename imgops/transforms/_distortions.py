@@ -110,6 +110,7 @@ class RandomElastic(_Distortion):
     _parts = {"alpha": 0, "sigma": 0, "seed": 0}
     _known = ("alpha", "sigma", "seed")
     _made_of = ("remap", "elastic_map")
+    _example = {"alpha": 170.0, "sigma": 7.0}
 
     def __init__(
         self,
@@ -165,6 +166,7 @@ class RandomGridDistortion(_Distortion):
 
     _known = ("steps_x", "steps_y")
     _made_of = ("remap", "grid_distortion_map")
+    _example = {"distort": (-0.6, 0.6)}
 
     def __init__(
         self,
@@ -223,6 +225,7 @@ class RandomOpticalDistortion(_Distortion):
     _parts = {"k": 0}
     _known = ("k",)
     _made_of = ("remap", "optical_distortion_map")
+    _example = {"distort": 0.9}
 
     def __init__(
         self,
@@ -276,6 +279,7 @@ class RandomThinPlateSpline(_Distortion):
 
     _known = ("moves",)
     _made_of = ("remap", "thin_plate_spline_map")
+    _example = {"scale": 0.06}
 
     def __init__(
         self,

@@ -90,6 +90,7 @@ class HistogramMatching(_Adapted):
     _parts = {"index": 0, "blend": 0}
     _known = ("index",)
     _made_of = ("match_histograms", "add_weighted")
+    _example = {"references": lambda x: [x.flip(-3) // 2], "blend": 1.0}
 
     def __init__(
         self,
@@ -135,6 +136,7 @@ class FDA(_Adapted):
 
     _parts = {"index": 0, "beta": 0}
     _known = ("index", "beta")
+    _example = {"references": lambda x: [255 - x.flip(-1)], "beta": 0.05}
 
     def __init__(
         self,

@@ -86,6 +86,7 @@ class PixelDropout(_Dropout):
 
     _parts = {"seed": 0}
     _known = ("seed",)
+    _example = {"amount": 0.3}
 
     def __init__(
         self,
@@ -185,6 +186,8 @@ class CoarseDropout(_Holes):
     dtype. The gradient goes to the pixels that stay.
     """
 
+    _example = {"holes": (6, 6), "height": (0.15, 0.25), "fill": "random"}
+
     def __init__(
         self,
         holes: int | Sequence[int] = (1, 2),
@@ -262,6 +265,7 @@ class GridDropout(_Holes):
 
     _parts = {"seed": 0, "rows": 0, "columns": 0}
     _known = ("seed", "rows", "columns")
+    _example = {"ratio": 0.6}
 
     def __init__(
         self,

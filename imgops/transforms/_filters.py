@@ -47,6 +47,7 @@ class RandomCLAHE(AddedTransform):
 
     _parts = {"clip_limit": 0}
     _made_of = ("clahe",)
+    _example = {"clip_limit": (8.0, 8.0)}
 
     def __init__(
         self,
@@ -91,6 +92,7 @@ class RandomUnsharpMask(AddedTransform):
 
     _parts = {"radius": 0, "percent": 0}
     _made_of = ("unsharp_mask",)
+    _example = {"radius": 4.0, "percent": 400.0}
 
     def __init__(
         self,
@@ -146,6 +148,7 @@ class RandomSharpen(AddedTransform):
 
     _parts = {"alpha": 0, "lightness": 0}
     _made_of = ("filter2d",)
+    _example = {"alpha": 0.6, "lightness": 1.2}
 
     def __init__(
         self,
@@ -190,6 +193,7 @@ class RandomEmboss(AddedTransform):
 
     _parts = {"alpha": 0, "strength": 0}
     _made_of = ("filter2d",)
+    _example = {"alpha": 0.9, "strength": 1.0}
 
     def __init__(
         self,
@@ -242,6 +246,7 @@ class RandomMorphology(AddedTransform):
     _parts = {"kernel_size": 0}
     _known = ("kernel_size",)
     _made_of = ("morphology",)
+    _example = {"operation": "erode", "kernel_size": 9}
 
     def __init__(
         self,
@@ -294,6 +299,7 @@ class RandomDownscale(AddedTransform):
 
     _parts = {"factor": 0}
     _made_of = ("downscale",)
+    _example = {"factor": 0.1, "up": "nearest"}
 
     def __init__(
         self,
@@ -341,6 +347,7 @@ class RandomCompression(AddedTransform):
 
     _parts = {"quality": 0}
     _made_of = ("jpeg", "webp")
+    _example = {"quality": 6}
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class _Fitted(OperatorTransform, v2.Transform):
 
     _moves = True
     _made_of: tuple[str, ...] = ("resize",)
+    _example: dict[str, Any] = {}
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -108,6 +109,8 @@ class LongestMaxSize(_Fitted):
     sizes: both sides times one factor, rounded. :func:`imgops.resize`. Masks, boxes and keypoints follow.
     """
 
+    _example = {"size": 200}
+
     def __init__(
         self,
         size: int | Sequence[int] = 512,
@@ -141,6 +144,8 @@ class SmallestMaxSize(_Fitted):
     sizes: both sides times one factor, rounded. (torchvision's Resize cuts the other side off.)
     :func:`imgops.resize`. Masks, boxes and keypoints follow.
     """
+
+    _example = {"size": 110}
 
     def __init__(
         self,
@@ -182,6 +187,7 @@ class LetterBox(_Fitted):
     """
 
     _made_of = ("resize", "pad")
+    _example = {"size": (240, 240), "fill": {tv_tensors.Image: 128, "others": 0}}
 
     def __init__(
         self,
@@ -236,6 +242,7 @@ class PadIfNeeded(_Fitted):
     """
 
     _made_of = ("pad",)
+    _example = {"size": (300, 420), "fill": {tv_tensors.Image: 128, "others": 0}}
 
     def __init__(
         self,

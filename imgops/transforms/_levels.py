@@ -45,6 +45,7 @@ class RandomBrightnessContrast(AddedTransform):
 
     _parts = {"brightness": 0, "contrast": 0}
     _made_of = ("lut",)
+    _example = {"brightness": 0.1, "contrast": 0.7}
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class RandomRGBShift(AddedTransform):
 
     _parts = {"shifts": 3}
     _made_of = ("lut",)
+    _example = {"red": 60.0, "green": -30.0, "blue": -60.0}
 
     def __init__(
         self,
@@ -151,6 +153,7 @@ class RandomHSV(AddedTransform):
 
     _parts = {"amounts": 3}
     _made_of = ("cvt_color", "lut")
+    _example = {"hue": 60.0, "saturation": 60.0}
 
     def __init__(
         self,
@@ -224,6 +227,7 @@ class RandomMultiplicativeNoise(AddedTransform):
 
     _parts = {"factors": -1}
     _made_of = ("lut",)
+    _example = {"factor": (0.4, 1.6), "per_channel": True}
 
     def __init__(
         self,

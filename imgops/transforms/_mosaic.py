@@ -135,6 +135,7 @@ class Mosaic(_Joined):
 
     _parts = {"x": 0, "y": 0}
     _made_of = ("resize", "paste_")
+    _example = {"size": (240, 360), "fill": 128}
 
     def __init__(
         self,
@@ -292,6 +293,7 @@ class CopyPaste(_Joined):
 
     _parts = {}
     _made_of = ("paste", "resize", "gaussian_blur")
+    _example = {"share": 1.0, "p": 1.0}
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ class RandomSaltAndPepper(AddedTransform):
     _parts = {"amount": 0, "salt": 0, "seed": 0}
     _known = ("seed",)
     _made_of = ("salt_and_pepper",)
+    _example = {"amount": 0.15}
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class RandomShotNoise(AddedTransform):
     _parts = {"amount": 0, "seed": 0}
     _known = ("seed",)
     _made_of = ("shot_noise",)
+    _example = {"amount": 0.08}
 
     def __init__(
         self,
@@ -128,6 +130,7 @@ class RandomISONoise(AddedTransform):
     _parts = {"color_shift": 0, "intensity": 0, "seed": 0}
     _known = ("intensity", "seed")
     _made_of = ("iso_noise",)
+    _example = {"color_shift": 0.3, "intensity": 0.8}
 
     def __init__(
         self,
@@ -193,6 +196,7 @@ class RandomGaussianNoise(AddedTransform):
 
     _parts = {"sigma": 0, "mean": 0, "seed": 0}
     _known = ("seed",)
+    _example = {"sigma": 0.2}
 
     def __init__(
         self,

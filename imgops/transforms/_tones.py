@@ -43,6 +43,7 @@ class RandomGamma(AddedTransform):
 
     _parts = {"gamma": 0}
     _made_of = ("adjust_gamma",)
+    _example = {"gamma": 2.2}
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class RandomToneCurve(AddedTransform):
 
     _parts = {"curves": -1}
     _made_of = ("lut",)
+    _example = {"scale": 0.6, "per_channel": True}
 
     def __init__(
         self,
@@ -176,6 +178,7 @@ class RandomTemperature(AddedTransform):
 
     _parts = {"temperature": 0}
     _made_of = ("lut",)
+    _example = {"temperature": (3000, 3200)}
 
     def __init__(
         self,

@@ -77,6 +77,7 @@ class RandomShadow(_Weather):
     """
 
     _known = ("count", "darkness", "places")
+    _example = {"region": (0.0, 0.1, 1.0, 1.0), "darkness": 0.6}
 
     def __init__(
         self,
@@ -152,6 +153,7 @@ class RandomFog(_Weather):
     _parts = {"intensity": 0, "seed": 0}
     _known = ("intensity", "seed")
     _made_of = ("gaussian_blur",)
+    _example = {"intensity": 0.9, "alpha": 0.1}
 
     def __init__(
         self,
@@ -223,6 +225,7 @@ class RandomRain(_Weather):
 
     _parts = {"slant": 0, "seed": 0}
     _known = ("slant", "seed")
+    _example = {"kind": "heavy", "slant": 8.0}
 
     def __init__(
         self,
@@ -300,6 +303,7 @@ class RandomSnow(_Weather):
 
     _parts = {"amount": 0}
     _made_of = ("cvt_color",)
+    _example = {"amount": 0.6}
 
     def __init__(
         self,
@@ -365,6 +369,7 @@ class RandomSunFlare(_Weather):
 
     _parts = {"seed": 0}
     _known = ("seed",)
+    _example = {"radius": 60, "region": (0.2, 0.1, 0.4, 0.3), "method": "physics_based"}
 
     def __init__(
         self,

@@ -1,0 +1,99 @@
+"""Pictures, the transforms that torchvision does not have, and the tables of the migration page."""
+
+from __future__ import annotations
+
+from migration import table as migration_table
+from parsed import Parsed, box, double, table
+from pictures import CHOSEN, full_name, moves
+
+from imgops import show, transforms
+from tests.added_cases import JOINING, ROWS
+
+
+def pair(before: str, after: str) -> list[str]:
+    """Two pictures beside each other."""
+    lines = [".. container:: pair", ""]
+    for name, text in ((before, "a photograph"), (after, f"the photograph after {after}")):
+        lines += [f"   .. image:: /_build/pictures/{name}.webp", f"      :alt: {text}", ""]
+    return lines
+
+
+class PicturePair(Parsed):
+    """``.. picture-pair:: before after``: two pictures by their names."""
+
+    required_arguments = 2
+
+    def lines(self) -> list[str]:
+        return pair(*self.arguments)
+
+
+class Pictures(Parsed):
+    """``.. pictures:: operators``: each picture leads to its page; ``chosen``: those of the front page."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        kinds = {"chosen": CHOSEN, "operators": [n for n in show.EXAMPLES if not n[0].isupper()]}
+        names = kinds.get(self.arguments[0], [n for n in show.EXAMPLES if n[0].isupper()])
+        lines = [".. container:: pictures", ""]
+        for name in names:
+            lines += [
+                f"   .. figure:: /_build/pictures/{full_name(name)}.webp",
+                f"      :target: api/{full_name(name)}.html",
+                f"      :alt: {name}",
+                "",
+                f"      ``{name}``",
+                "",
+            ]
+        return lines
+
+
+def _difference(name: str) -> tuple[str, str]:
+    """What the pixels are compared with, and how far they may be off on uint8."""
+    found = [row for row in ROWS if row.name == name and row.of]
+    levels = max((row.levels for row in found), default=0)
+    same = list(dict.fromkeys(row.of for row in found))
+    text = "equal" if levels == 0 else f"{levels} level{'s' if levels > 1 else ''}"
+    return double(", ".join(same)) or "PIL and NumPy", text
+
+
+def _per_sample(name: str) -> str:
+    if name in JOINING:
+        return "one sample of several"
+    return "yes" if any(row.name == name and row.per_sample for row in ROWS) else "draws nothing"
+
+
+def added_facts(name: str) -> list[str]:
+    made_of = getattr(transforms, name)._made_of
+    reference, difference = _difference(name)
+    facts = [
+        ("The same as", f"{reference}: {difference} on uint8, for the same parameters"),
+        ("In a graph", "one graph, with the draws of eager mode; forward and backward"),
+        ("per_sample", _per_sample(name)),
+        ("Follow", "masks, boxes, keypoints" if moves(name) else "nothing: pixels stay where they are"),
+    ]
+    if made_of:
+        facts.append(("Made of", ", ".join(f":func:`imgops.{n}`" for n in made_of)))
+    return box(facts)
+
+
+class AddedTable(Parsed):
+    """The transforms that torchvision does not have."""
+
+    def lines(self) -> list[str]:
+        rows = [["transform", "the same pixels as", "on uint8", "masks, boxes, keypoints", "per sample"]]
+        for name in transforms.ADDED:
+            follow = "follow" if moves(name) else "stay"
+            rows.append(
+                [f":class:`~imgops.transforms.{name}`", *_difference(name), follow, _per_sample(name)]
+            )
+        return table(rows, "24 36 10 15 15")
+
+
+class MigrationTable(Parsed):
+    """``.. migration:: kornia``: every transform of another library."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        return table(migration_table(self.arguments[0]), "22 18 48 12")

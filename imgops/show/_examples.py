@@ -1,0 +1,157 @@
+"""What each operator and each transform does to a photograph."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+from torchvision import tv_tensors
+
+from imgops import ops, transforms
+from imgops.show import _scene
+
+Draw = Callable[[dict[str, Any]], Image.Image]
+
+#: torchvision's transforms, with the arguments of their pictures. (Those of a transform that torchvision does
+#: not have are in its class.)
+OF_TORCHVISION: dict[str, dict[str, Any]] = {
+    "AugMix": {"severity": 8},
+    "AutoAugment": {},
+    "CenterCrop": {"size": (150, 220)},
+    "ColorJitter": {"brightness": 0.6, "contrast": 0.6, "saturation": 0.8, "hue": 0.4},
+    "ElasticTransform": {"alpha": 350.0, "sigma": 7.0},
+    "GaussianBlur": {"kernel_size": 21, "sigma": (5.0, 5.0)},
+    "GaussianNoise": {"sigma": 0.2},
+    "Grayscale": {"num_output_channels": 3},
+    "JPEG": {"quality": (4, 4)},
+    "Pad": {"padding": 40, "fill": {tv_tensors.Image: 128, "others": 0}},
+    "RandAugment": {"magnitude": 20},
+    "RandomAdjustSharpness": {"sharpness_factor": 9.0, "p": 1.0},
+    "RandomAffine": {"degrees": 35, "translate": (0.1, 0.1), "scale": (0.6, 0.9), "shear": 15},
+    "RandomAutocontrast": {"p": 1.0},
+    "RandomChannelPermutation": {},
+    "RandomCrop": {"size": (160, 200)},
+    "RandomEqualize": {"p": 1.0},
+    "RandomErasing": {"p": 1.0},
+    "RandomGrayscale": {"p": 1.0},
+    "RandomHorizontalFlip": {"p": 1.0},
+    "RandomInvert": {"p": 1.0},
+    "RandomIoUCrop": {"max_scale": 0.7},
+    "RandomPerspective": {"distortion_scale": 0.6, "p": 1.0},
+    "RandomPhotometricDistort": {"p": 1.0},
+    "RandomPosterize": {"bits": 2, "p": 1.0},
+    "RandomResize": {"min_size": 90, "max_size": 160},
+    "RandomResizedCrop": {"size": (180, 240), "scale": (0.2, 0.4)},
+    "RandomRotation": {"degrees": (25, 40)},
+    "RandomShortestSize": {"min_size": 120},
+    "RandomSolarize": {"threshold": 100.0, "p": 1.0},
+    "RandomVerticalFlip": {"p": 1.0},
+    "RandomZoomOut": {"p": 1.0, "side_range": (1.5, 2.0)},
+    "Resize": {"size": (110, 240)},
+    "ScaleJitter": {"target_size": (200, 200), "scale_range": (0.4, 0.7)},
+    "TrivialAugmentWide": {},
+}
+#: Operators that make no image of a photograph, and transforms that change no pixels of their own.
+NOT_PICTURED = {
+    *("adjoint", "decompositions", "inverse", "operator", "Gradient"),
+    *(
+        "Compose",
+        "FiveCrop",
+        "TenCrop",
+        "RandomApply",
+        "RandomChoice",
+        "RandomOrder",
+        "Identity",
+        "Lambda",
+        "RGB",
+    ),
+    *("ClampBoundingBoxes", "ClampKeyPoints", "ConvertBoundingBoxFormat", "SanitizeBoundingBoxes"),
+    *("SanitizeKeyPoints", "SetClampingMode", "ConvertImageDtype", "LinearTransformation", "Normalize"),
+    *(
+        "PILToTensor",
+        "ToDtype",
+        "ToImage",
+        "ToPILImage",
+        "ToPureTensor",
+        "ToTensor",
+        "UniformTemporalSubsample",
+    ),
+}
+
+
+#: What draws something that shows.
+SEEDS = {"AugMix": 20, "TrivialAugmentWide": 6, "RandomIoUCrop": 9}
+
+
+def _of_operator(function: Callable[[Tensor], Tensor]) -> Draw:
+    return lambda scene: _scene.picture(function(scene["image"].as_subclass(Tensor)))
+
+
+def _of_transform(name: str, options: dict[str, Any]) -> Draw:
+    def draw(scene: dict[str, Any]) -> Image.Image:
+        given = {k: v(scene["image"]) if k == "references" else v for k, v in options.items()}
+        transform = getattr(transforms, name)(**given)
+        if getattr(transform, "_moves", False):  # then what goes with an image is drawn too
+            return _scene.drawn(transform(scene))
+        return _scene.picture(transform(scene["image"]))
+
+    return draw
+
+
+def _of_batch(name: str) -> Draw:
+    """MixUp and CutMix: with the mirrored photograph."""
+
+    def draw(scene: dict[str, Any]) -> Image.Image:
+        image = scene["image"].as_subclass(Tensor)
+        batch = torch.stack([image, 255 - image.flip(-1)])
+        mixed, _ = getattr(transforms, name)(alpha=4.0, num_classes=2)(batch, torch.tensor([0, 1]))
+        return _scene.picture(mixed[0])
+
+    return draw
+
+
+def _of_samples(name: str, options: dict[str, Any]) -> Draw:
+    """Mosaic and CopyPaste: with the photograph mirrored, and in other colors."""
+
+    def draw(scene: dict[str, Any]) -> Image.Image:
+        mirrored = transforms.RandomHorizontalFlip(1.0)(scene)
+        inverted = {**scene, "image": transforms.RandomInvert(1.0)(scene["image"])}
+        flipped = transforms.RandomVerticalFlip(1.0)(inverted)
+        samples = [scene, mirrored, flipped, inverted] if name == "Mosaic" else [scene, flipped]
+        return _scene.drawn(getattr(transforms, name)(**options)(samples))
+
+    return draw
+
+
+def _all() -> dict[str, Draw]:
+    found: dict[str, Draw] = {}
+    for family in vars(ops).values():
+        for name, function in getattr(family, "PICTURES", {}).items():
+            found[name] = _of_operator(function)
+    for name, options in OF_TORCHVISION.items():
+        found[name] = _of_transform(name, options)
+    found |= {name: _of_batch(name) for name in ("CutMix", "MixUp")}
+    for name in transforms.ADDED:
+        cls = getattr(transforms, name)
+        several, draws = hasattr(cls, "_joined"), hasattr(cls, "_parts")
+        options = {**({"p": 1.0} if draws and not several else {}), **cls._example}
+        found[name] = _of_samples(name, options) if several else _of_transform(name, options)
+    return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))
+
+
+#: name -> what draws it, of a photograph with what goes with it. Operators first, then transforms.
+EXAMPLES: dict[str, Draw] = _all()
+
+
+def draw(name: str, scene: dict[str, Any]) -> Image.Image:
+    """The picture of one of them; equal photographs give equal pictures."""
+    state = torch.get_rng_state()
+    torch.manual_seed(SEEDS.get(name, zlib.crc32(name.encode()) % 1000))
+    try:
+        return EXAMPLES[name](scene)
+    finally:
+        torch.set_rng_state(state)
