@@ -23,7 +23,8 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(scope="module")
 def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("show") / "photo.png"
-    Image.fromarray(picture(height=300, width=420).permute(1, 2, 0).numpy()).save(path)
+    pale = picture(height=300, width=420) // 2 + 60
+    Image.fromarray(pale.permute(1, 2, 0).numpy()).save(path)
     return path
 
 
