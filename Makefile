@@ -44,6 +44,7 @@ bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and k
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.pipelines
+	$(PY) -m benchmarks.recipes
 
 docs: $(VENV)/.docs ## Build the pages, run the gallery, look at every page in a browser
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -55,6 +56,9 @@ docs-noplot: $(VENV)/.docs ## Build the pages without running the gallery
 
 clean: ## Remove the virtual environment and what was built
 	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so docs/_build docs/api docs/api.rst docs/gallery
+
+# Of the libraries that tests, benchmarks and pages compare with.
+PEERS := albumentations==2.0.8 albucore==0.0.24
 
 # A machine without a display often has no libGL: the headless build of OpenCV does not need it.
 define install
@@ -71,5 +75,9 @@ $(VENV)/.base: $(SOURCES)
 	@echo "Installing imgops and what it needs into $(VENV) (PyTorch is several gigabytes)"
 	$(call install,)
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.base
-	$(call install,[$*])
+$(VENV)/.lint: $(VENV)/.base
+	$(call install,[lint])
+
+$(VENV)/.test $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.base
+	$(PIP) install --no-deps $(PEERS)
+	$(call install,[$*,peers])

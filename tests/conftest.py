@@ -16,6 +16,9 @@ if (
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
+os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network for a newer version
+
+
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
     yield

@@ -325,3 +325,19 @@ def test_a_jpeg_for_cuda_is_decoded_there(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ValueError, match="data must be an image of at most 98 pixels"):
         imgops.decode_image(data, max_pixels=98, device="cuda")
     assert not asked
+
+
+def test_jpeg_by_opencv_is_pillows() -> None:
+    """OpenCV writes and reads JPEG with Pillow's pixels, or is not used; both are the operator's, in each format."""
+    from imgops.kernels.cpu import codec
+
+    assert isinstance(codec.opencv_is_pillow(), bool)
+    rng = np.random.default_rng(4)
+    for channels in (1, 3):
+        for height, width in ((1, 1), (7, 300), (64, 48)):
+            planar = torch.from_numpy(rng.integers(0, 256, (channels, height, width)).astype(np.uint8))
+            for image in (planar, planar.permute(1, 2, 0).contiguous().permute(2, 0, 1)):
+                for quality in (1, 60, 100):
+                    wanted = torch.from_numpy(codec._by_pillow("jpeg", image, quality))
+                    wanted = wanted[None] if channels == 1 else wanted.permute(2, 0, 1)
+                    assert torch.equal(imgops.jpeg(image, quality), wanted)

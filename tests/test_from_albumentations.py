@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,6 @@ from transform_cases import picture, seeded
 from imgops import transforms as ours
 from imgops.transforms import _albumentations as table
 
-os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network for a newer version
 A = pytest.importorskip("albumentations", "2.0.8")
 
 IMAGE = picture(height=64, width=80)

@@ -10,12 +10,20 @@ from torch import Tensor
 from imgops.decomposition._borders import widened
 from imgops.decomposition._histograms import counts_of
 from imgops.decomposition._real import finished, working
+from imgops.decomposition.color_space import cvt_color
 
 #: How many levels there are.
 _LEVELS = {torch.uint16: 65536}
 
 
 def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
+    if image.shape[-3] == 3:
+        lab, scale = cvt_color(image, "rgb2lab"), 1 if image.dtype == torch.uint8 else 100
+        light = lab[..., :1, :, :]
+        light = light if scale == 1 else light / scale
+        light = clahe(light, clip_limit, tiles_x, tiles_y)
+        light = light if scale == 1 else light * scale
+        return cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb")
     levels, whole = _LEVELS.get(image.dtype, 256), not image.dtype.is_floating_point
     x = image.long() if whole else image.to(working(image)).nan_to_num().clamp(0, 1) * (levels - 1)
     height, width = image.shape[-2:]

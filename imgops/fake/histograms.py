@@ -18,7 +18,7 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
         out = _layout.empty(image, *image.shape[-2:])
     else:
         out = image_like(op, image)
-    if image.shape[-3] != 1:
+    if image.shape[-3] not in ((1,) if image.dtype == torch.uint16 else (1, 3)):
         wanted = "1 channel" if image.dtype == torch.uint16 else "1 or 3 channels"
         fail(ValueError, op, f"image must have {wanted}", _check.number(image.shape[-3]))
     _check.not_empty(op, "image", image)

@@ -23,5 +23,5 @@ def pixel_grid(height: int, width: int, like: Tensor) -> Tensor:
 
 
 def meshed(x: Tensor, y: Tensor, height: int, width: int, dtype: torch.dtype) -> Tensor:
-    x, y = torch.broadcast_tensors(x, y)
-    return torch.stack([x.to(dtype), y.to(dtype)], -3).expand(*x.shape[:-2], 2, height, width)
+    x, y = torch.broadcast_tensors(x.to(dtype), y.to(dtype))
+    return torch.stack([x, y], -3).expand(*x.shape[:-2], 2, height, width)

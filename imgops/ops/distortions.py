@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -77,24 +78,36 @@ def grid_distortion_map(
 
 def _stretched(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
     """Where the pixels of an axis come from; within a cell evenly spaced, both ends included."""
+    known = type(extent) is int and type(steps) is Tensor and not torch.compiler.is_compiling()
+    which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
+    if normalize:
+        steps = steps * weights
+        steps = steps * (extent / (extent // count) / steps.sum(-1, keepdim=True))
+    moved = steps * (extent // count)
+    # What lies behind the last cell and one more has no step: albumentations leaves it at 0.
+    ends = torch.nn.functional.pad(moved, (0, 1))
+    starts = torch.nn.functional.pad(moved.cumsum(-1) - moved, (0, 1))
+    return starts.index_select(-1, which) + share * ends.index_select(-1, which)
+
+
+def _cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The cell of each pixel of an axis, where in it the pixel is, and how much of each cell there is."""
     cell = extent // count
     rest = extent - count * cell
-    if normalize:
-        last = min(extent, (count + 1) * cell) - count * cell
-        scale = torch.ones(count + 1, dtype=steps.dtype, device=steps.device)
-        scale = torch.cat([scale[:-1], scale[-1:] * (last / cell)])
-        steps = steps * scale
-        steps = steps * (extent / cell / steps.sum(-1, keepdim=True))
-    at = torch.arange(extent, device=steps.device)
-    which = torch.div(at, cell, rounding_mode="floor")
-    # What lies behind the last cell and one more has no step: albumentations leaves it at 0.
-    beyond, which = which > count, which.clamp(max=count)
+    at = torch.arange(extent, device=device)
+    which = torch.div(at, cell, rounding_mode="floor").clamp(max=count + 1)
     pixels = torch.where(which == count, min(rest, cell), cell)
-    share = (at - which * cell) / (pixels - 1).clamp(min=1)
-    moved = cell * steps
-    starts = moved.cumsum(-1) - moved
-    found = starts.index_select(-1, which) + share * moved.index_select(-1, which)
-    return torch.where(beyond, 0.0, found)
+    share = (at - which * cell) / (pixels - 1).clamp(min=1).double()
+    last = min(extent, (count + 1) * cell) - count * cell
+    weights = torch.ones(count + 1, dtype=torch.float64, device=device)
+    weights = torch.cat([weights[:-1], weights[-1:] * (last / cell)])
+    return which, share, weights
+
+
+@lru_cache(maxsize=32)
+def _kept_cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.inference_mode(False):  # the next call may be outside
+        return _cells(extent, count, device)
 
 
 def optical_distortion_map(

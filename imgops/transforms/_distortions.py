@@ -46,19 +46,19 @@ class _Distortion(AddedTransform):
         arguments["padding_mode"] = one_of(self, "padding_mode", padding_mode, _PADDING)
         super().__init__(p, per_sample, generator, **arguments, fill=fill)
 
-    def map_of(self, height: int, width: int, **params: Any) -> Tensor:
-        """Where each pixel comes from, ``(2, height, width)``, float64."""
+    def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
+        """Where each pixel comes from, ``(2, height, width)``."""
         raise NotImplementedError
 
     def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
         """On the device and in the precision in which an image is sampled."""
-        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
         height, width = image.shape[-2:]
-        return self._on_canvas(height, width, params).to(image.device, dtype, non_blocking=True)
+        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        return self._on_canvas(height, width, dtype, params).to(image.device, non_blocking=True)
 
-    def _on_canvas(self, height: int, width: int, params: dict[str, Any]) -> Tensor:
+    def _on_canvas(self, height: int, width: int, dtype: torch.dtype, params: dict[str, Any]) -> Tensor:
         numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
-        return _map_of(self._spec, height, width, numbers)
+        return _map_of(self._spec, height, width, dtype, numbers)
 
     def changed(self, image: Tensor, **params: Any) -> Tensor:
         fill = self.fill if self.padding_mode == "constant" else 0
@@ -68,16 +68,18 @@ class _Distortion(AddedTransform):
         return imgops.remap(mask, self._map(mask, params), "nearest", self.padding_mode, 0)
 
     def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        return _follow.points(self._on_canvas(*canvas, params), points)
+        return _follow.points(self._on_canvas(*canvas, torch.float64, params), points)
 
     def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        return _follow.boxes(self._on_canvas(*canvas, params), boxes)
+        return _follow.boxes(self._on_canvas(*canvas, torch.float64, params), boxes)
 
 
 @lru_cache(maxsize=8)  # an image, its masks, boxes and keypoints need the same
-def _map_of(spec: str, height: int, width: int, numbers: tuple[tuple[str, Any], ...]) -> Tensor:
+def _map_of(
+    spec: str, height: int, width: int, dtype: torch.dtype, numbers: tuple[tuple[str, Any], ...]
+) -> Tensor:
     with torch.inference_mode(False), torch.no_grad():
-        return _program.from_spec(spec).map_of(height, width, **dict(numbers))
+        return _program.from_spec(spec).map_of(height, width, dtype, **dict(numbers))
 
 
 class RandomElastic(_Distortion):
@@ -131,9 +133,11 @@ class RandomElastic(_Distortion):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"alpha": uniform(self.alpha), "sigma": uniform(self.sigma), "seed": seed()}
 
-    def map_of(self, height: int, width: int, alpha: float, sigma: float, seed: float) -> Tensor:
+    def map_of(
+        self, height: int, width: int, dtype: torch.dtype, alpha: float, sigma: float, seed: float
+    ) -> Tensor:
         noise = torch.rand(2, height, width, generator=from_seed(seed)) * 2 - 1
-        return imgops.elastic_map(noise, alpha, sigma).double()
+        return imgops.elastic_map(noise, alpha, sigma).to(dtype)
 
 
 class RandomGridDistortion(_Distortion):
@@ -191,9 +195,9 @@ class RandomGridDistortion(_Distortion):
         count = self.num_steps + 1
         return {n: [1 + uniform(self.distort) for _ in range(count)] for n in self._known}
 
-    def map_of(self, height: int, width: int, steps_x: Any, steps_y: Any) -> Tensor:
-        size, dtype = (height, width), torch.float64
-        return imgops.grid_distortion_map(steps_x, steps_y, size, normalize=self.normalize, dtype=dtype)
+    def map_of(self, height: int, width: int, dtype: torch.dtype, steps_x: Any, steps_y: Any) -> Tensor:
+        how = {"normalize": self.normalize, "dtype": dtype}
+        return imgops.grid_distortion_map(steps_x, steps_y, (height, width), **how)
 
 
 class RandomOpticalDistortion(_Distortion):
@@ -246,8 +250,8 @@ class RandomOpticalDistortion(_Distortion):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"k": uniform(self.distort)}
 
-    def map_of(self, height: int, width: int, k: float) -> Tensor:
-        return imgops.optical_distortion_map(k, (height, width), self.model, dtype=torch.float64)
+    def map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
+        return imgops.optical_distortion_map(k, (height, width), self.model, dtype=dtype)
 
 
 class RandomThinPlateSpline(_Distortion):
@@ -302,11 +306,9 @@ class RandomThinPlateSpline(_Distortion):
         scale = uniform(self.scale)
         return {"moves": (torch.randn(self._parts["moves"]) * scale).tolist()}
 
-    def map_of(self, height: int, width: int, moves: Sequence[float]) -> Tensor:
+    def map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
         places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)
         sides = torch.tensor([width, height], dtype=torch.float64)
         targets = torch.cartesian_prod(places, places)
         points = targets + torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
-        return imgops.thin_plate_spline_map(
-            points * sides, targets * sides, (height, width), dtype=torch.float64
-        )
+        return imgops.thin_plate_spline_map(points * sides, targets * sides, (height, width), dtype=dtype)

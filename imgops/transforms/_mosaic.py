@@ -92,12 +92,17 @@ def _corners(boxes: Tensor, format: Any) -> Tensor:
         must = "Mosaic and CopyPaste: bounding boxes must have the format XYXY, XYWH or CXCYWH"
         raise NotImplementedError(f"{must}, got {format.value}")
     real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
+    if format is tv_tensors.BoundingBoxFormat.XYXY:
+        return real
     return v2.functional.convert_bounding_box_format(real, format, tv_tensors.BoundingBoxFormat.XYXY)
 
 
 def _as_given(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
     """Boxes in the format and dtype of others."""
-    out = v2.functional.convert_bounding_box_format(corners, tv_tensors.BoundingBoxFormat.XYXY, like.format)
+    out = corners
+    if like.format is not tv_tensors.BoundingBoxFormat.XYXY:
+        how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
+        out = v2.functional.convert_bounding_box_format(corners, *how)
     dtype = _subclass.plain(like).dtype
     return _dispatch.wrapped((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
 
@@ -225,12 +230,7 @@ class Mosaic(_Joined):
         first = images[0]
         flat = first.ndim == 2
         shape = (*(first.unsqueeze(0) if flat else first).shape[:-2], *self.size)
-        fill = 0 if labels else self.fill
-        if isinstance(fill, (int, float)):
-            canvas = torch.full(shape, fill, dtype=first.dtype, device=first.device)
-        else:
-            values = torch.tensor(fill, dtype=first.dtype, device=first.device).reshape(-1, 1, 1)
-            canvas = values.expand(shape).clone()
+        canvas = self._canvas_of(first, shape, 0 if labels else self.fill)
         for image, (left, top, wide, high) in zip(images, places, strict=True):
             if labels:
                 whole = image.unsqueeze(0) if flat else image
@@ -240,13 +240,25 @@ class Mosaic(_Joined):
             imgops.paste_(canvas, small, (left, top))
         return canvas.squeeze(0) if flat else canvas
 
+    def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
+        """Empty, in the memory format of the first image."""
+        how: dict[str, Any] = {"dtype": first.dtype, "device": first.device}
+        interleaved = first.ndim > 2 and first.shape[-3] > 1 and first.stride(-3) == 1
+        if interleaved:
+            shape = (*shape[:-3], *shape[-2:], shape[-3])
+        if isinstance(fill, (int, float)):
+            canvas = torch.full(shape, fill, **how)
+        else:
+            values = torch.tensor(fill, **how)
+            canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
+        return canvas.movedim(-1, -3) if interleaved else canvas
+
     def _moved_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = boxes.canvas_size
-        x0, y0, x1, y1 = _corners(_subclass.plain(boxes), boxes.format).unbind(-1)
-        x, y = torch.stack([x0, x1], -1), torch.stack([y0, y1], -1)
-        x = (x * (wide / width) + left).clamp(0, self.size[1])
-        y = (y * (high / height) + top).clamp(0, self.size[0])
-        return torch.stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], -1)
+        corners = _corners(_subclass.plain(boxes), boxes.format).unflatten(-1, (2, 2))
+        x = (corners[..., 0] * (wide / width) + left).clamp(0, self.size[1])
+        y = (corners[..., 1] * (high / height) + top).clamp(0, self.size[0])
+        return torch.stack([x, y], -1).flatten(-2)
 
     def _moved_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = points.canvas_size

@@ -10,10 +10,15 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import histograms as formula
 from imgops.kernels.cpu import _opencv, _threads
-from imgops.kernels.cpu._common import HALF, in_single, run_decomposition
+from imgops.kernels.cpu._common import HALF, in_single, number_per_image, run_decomposition
+from imgops.kernels.cpu.color_space import cvt_color
 
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
+    if image.shape[-3] == 3:
+        _clahe_of_color(out, image, clip_limit, tiles_x, tiles_y)
+        return
+
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
         if source.dtype != np.uint8:  # 16 bits, whose arrays are of bits
             source, target = source.view(np.uint16), target.view(np.uint16)
@@ -22,6 +27,27 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
     whole = (torch.uint8, torch.uint16)
     if not _opencv.on_planes_with(out, image, whole, _opencv.each_channel(work), (clip_limit, 0)):
         run_decomposition(out, formula.clahe, image, clip_limit, tiles_x, tiles_y)
+
+
+def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
+    """The L of LAB alone."""
+    limits = number_per_image(clip_limit, image)
+
+    def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+        lab = cv2.cvtColor(frame, cv2.COLOR_RGB2LAB)
+        light = cv2.createCLAHE(float(limits[i]), (tiles_x, tiles_y)).apply(cv2.extractChannel(lab, 0))
+        cv2.insertChannel(light, lab, 0)
+        return cv2.cvtColor(lab, cv2.COLOR_LAB2RGB, target)
+
+    if image.dtype in HALF:
+        in_single(_clahe_of_color, out, image, clip_limit, tiles_x, tiles_y)
+    elif not _opencv.on_frames(out, image, (torch.uint8,), work):
+        lab = torch.empty_like(image)
+        cvt_color(lab, image, "rgb2lab")
+        light = lab[..., :1, :, :] / 100
+        clahe(light, light.clone(), clip_limit, tiles_x, tiles_y)
+        lab[..., :1, :, :] = light * 100
+        cvt_color(out, lab, "lab2rgb")
 
 
 def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
