@@ -59,6 +59,7 @@ clean: ## Remove the virtual environment and what was built
 
 # Of the libraries that tests, benchmarks and pages compare with.
 PEERS := albumentations==2.0.8 albucore==0.0.24
+COMMA := ,
 
 # A machine without a display often has no libGL: the headless build of OpenCV does not need it.
 define install
@@ -80,4 +81,4 @@ $(VENV)/.lint: $(VENV)/.base
 
 $(VENV)/.test $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.base
 	$(PIP) install --no-deps $(PEERS)
-	$(call install,[$*,peers])
+	$(call install,[$*$(COMMA)peers])

@@ -86,3 +86,9 @@ def test_docstring_examples(name: str) -> None:
 
 def test_changelog_has_unreleased() -> None:
     assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_number_of_added_transforms() -> None:
+    from imgops import transforms
+
+    assert f"**{len(transforms.ADDED)} transforms that torchvision does not have**" in README

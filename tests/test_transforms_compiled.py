@@ -249,6 +249,7 @@ def test_gradients_to_the_parameters_of_functionals() -> None:
                 value(4.0, -3.0),
             ),
         ),
+        (lambda x: F.affine(image, 0.0, [x, 0.0], 1.0, [0.0, 0.0], "bilinear"), (value(0.3, -0.7),)),
         (lambda a: F.rotate(image, a, "bilinear"), (value(13.0, -21.0),)),
         (
             lambda p: F.perspective(image, [[0, 0], [6, 0], [6, 5], [0, 5]], p),

@@ -15,7 +15,7 @@ import torch
 from benchmark_plots import draw
 from docutils import nodes
 from measured import difference
-from more_docs import AddedTable, MigrationTable, PicturePair, Pictures, added_facts, pair
+from more_docs import AddedTable, MigrationTable, PicturePair, Pictures, Results, added_facts, pair
 from parsed import DOCS, ROOT, Parsed, box, double, table
 from pictures import draw_all, full_name, moves
 from sphinx.application import Sphinx
@@ -294,4 +294,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("migration", MigrationTable)
     app.add_directive("pictures", Pictures)
     app.add_directive("picture-pair", PicturePair)
+    app.add_directive("results", Results)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

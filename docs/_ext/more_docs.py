@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from benchmark_plots import newest
 from migration import table as migration_table
-from parsed import Parsed, box, double, table
+from parsed import ROOT, Parsed, box, double, table
 from pictures import CHOSEN, full_name, moves
 
 from imgops import show, transforms
@@ -97,3 +98,22 @@ class MigrationTable(Parsed):
 
     def lines(self) -> list[str]:
         return table(migration_table(self.arguments[0]), "22 18 48 12")
+
+
+class Results(Parsed):
+    """``.. results:: recipes``: the tables of the newest file of a benchmark."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        text = newest(ROOT / "benchmarks" / "results", f"{self.arguments[0]}-*.md").read_text()
+        lines: list[str] = []
+        for part in text.split("\n\n")[1:]:
+            if part.startswith("|"):
+                head, _, *rest = (
+                    [c.strip() for c in row.strip("| ").split("|")] for row in part.strip().splitlines()
+                )
+                lines += table([head, *rest])
+            else:
+                lines += [*double(part).splitlines(), ""]
+        return lines

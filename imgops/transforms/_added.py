@@ -128,7 +128,7 @@ class AddedTransform(RandomTransform, v2.Transform):
         return boxes
 
     def _extra(self, image: Tensor) -> Tensor | None:
-        """Pixels that it works with besides the image, of its size: ``(n, C, H, W)``."""
+        """What it works with besides the image, ``(n,)``, on its device."""
         return None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -297,10 +297,10 @@ def in_range(
         and not (odd and (pair[0] & pair[1] & 1) == 0)
     ):
         return pair
-    kind = "odd integer" if odd else "integer" if whole else "number"
+    kind = "an odd integer" if odd else "an integer" if whole else "a number"
     bounds = f" from {low:g}" if low > float("-inf") else ""
     bounds += f" to {high:g}" if high < float("inf") else " on" if bounds else ""
-    must = f"{name} must be a {kind}{bounds} or a range (lowest, highest) of such"
+    must = f"{name} must be {kind}{bounds} or a range (lowest, highest) of such"
     raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {value}")
 
 

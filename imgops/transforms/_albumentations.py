@@ -27,8 +27,8 @@ class _Reading:
         """The counterpart of a transform; ``p`` stands for its own probability."""
         name, p = type(given).__name__, given.p if p is None else p
         if name in ("Compose", "ReplayCompose", "Sequential"):
-            steps = [self.read(t) for t in given.transforms]
-            return chance(_container.Compose([*steps, *self.cleanup(given)] or [_misc.Identity()]), p)
+            steps = [s for t in given.transforms for s in _opened(self.read(t))] + self.cleanup(given)
+            return chance(_container.Compose(steps or [_misc.Identity()]), p)
         if name in ("OneOf", "OneOrOther"):  # what is chosen is applied
             made = [self.read(t, 1.0) for t in given.transforms]
             if name == "OneOrOther":
@@ -68,6 +68,13 @@ class _Reading:
                 labels = "default" if params.label_fields else None
                 last.append(_misc.SanitizeKeyPoints(labels_getter=labels))
         return last
+
+
+def _opened(made: Any) -> list[Any]:
+    """The steps of a pipeline inside of another; nothing for what does nothing."""
+    if type(made) is _misc.Identity:
+        return []
+    return list(made.transforms) if type(made) is _container.Compose else [made]
 
 
 def from_albumentations(compose: Any) -> Any:

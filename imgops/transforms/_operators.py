@@ -274,6 +274,7 @@ def _applied_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: st
 
 
 def _applied_formula(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+    # A derived gradient has its parameters beside the image; which samples are meant is decided on the host.
     return _program.from_spec(spec).each(image, numbers.cpu(), extra, kind, None)
 
 

@@ -37,7 +37,8 @@ def affine(
     rows = ((a, b, x - a * x - b * y + move_x), (c, d, y - c * x - d * y + move_y))
     if not tensors:
         return torch.tensor(rows, dtype=torch.float64, device="cpu")
-    return torch.stack([torch.stack(torch.broadcast_tensors(*row), -1) for row in rows], -2)
+    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # a shift may be all that each sample has
+    return torch.stack(whole, -1).unflatten(-1, (2, 3))
 
 
 def moved(matrix: Tensor, x: float, y: float) -> Tensor:
