@@ -336,7 +336,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         "RandomGamma: gamma must be a number from 0 on or a range",
     ),
-    "odd": (lambda: ours.RandomMedianBlur((2, 4)), ValueError, "RandomMedianBlur: kernel_size must be an odd"),
+    "odd": (
+        lambda: ours.RandomMedianBlur((2, 4)),
+        ValueError,
+        "RandomMedianBlur: kernel_size must be an odd",
+    ),
     "choice": (
         lambda: ours.RandomMorphology("melt"),
         ValueError,
