@@ -79,24 +79,9 @@ for (name, transform), (above, below) in zip(fixed.items(), axes.T, strict=True)
     below.set_title(f"{(off > 0).mean():.2%} differ, by {off.max()}", fontsize=9)
 for ax in axes.flat:
     ax.set_axis_off()
-axes[0, 0].text(
-    -0.06,
-    0.5,
-    "albumentations",
-    transform=axes[0, 0].transAxes,
-    rotation=90,
-    va="center",
-    ha="right",
-)
-axes[1, 0].text(
-    -0.06,
-    0.5,
-    "imgops",
-    transform=axes[1, 0].transAxes,
-    rotation=90,
-    va="center",
-    ha="right",
-)
+beside = {"rotation": 90, "va": "center", "ha": "right"}
+for ax, library in zip(axes[:, 0], ("albumentations", "imgops"), strict=True):
+    ax.text(-0.06, 0.5, library, transform=ax.transAxes, **beside)
 
 # %%
 # One graph

@@ -345,7 +345,17 @@ def from_seed(value: float) -> torch.Generator:
     return torch.Generator().manual_seed(int(value))
 
 
+def real_of(image: Tensor) -> torch.dtype:
+    """What the arithmetic of an image is done in."""
+    return torch.float64 if image.dtype == torch.float64 else torch.float32
+
+
 def on_pixels(value: Tensor, image: Tensor) -> Tensor:
-    """A parameter of real numbers beside an image ``(..., C, H, W)``, in what it is computed in."""
-    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
-    return value.to(image.device, dtype, non_blocking=True)[..., None, None, None]
+    """A parameter of real numbers beside an image ``(..., C, H, W)``."""
+    return value.to(image.device, real_of(image), non_blocking=True)[..., None, None, None]
+
+
+def require_rgb(owner: Any, image: Tensor) -> None:
+    if image.shape[-3] != 3:
+        must = f"{type(owner).__name__}: image must have 3 channels"
+        raise ValueError(f"{must}, got {image.shape[-3]}")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import imgops
 from imgops.transforms import _follow, _program
-from imgops.transforms._added import AddedTransform, from_seed, in_range, one_of, seed, uniform
+from imgops.transforms._added import AddedTransform, from_seed, in_range, one_of, real_of, seed, uniform
 
 __all__ = [
     "RandomElastic",
@@ -53,7 +53,7 @@ class _Distortion(AddedTransform):
     def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
         """On the device and in the precision in which an image is sampled."""
         height, width = image.shape[-2:]
-        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        dtype = real_of(image)
         return self._on_canvas(height, width, dtype, params).to(image.device, non_blocking=True)
 
     def _on_canvas(self, height: int, width: int, dtype: torch.dtype, params: dict[str, Any]) -> Tensor:

@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
-from imgops.transforms._added import AddedTransform, in_range, integer, uniform
+from imgops.transforms._added import AddedTransform, in_range, integer, real_of, uniform
 
 __all__ = [
     "FDA",
@@ -154,7 +154,7 @@ class FDA(_Adapted):
 
     def changed(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
         reference = self._reference(index, image, extra)
-        real = torch.float64 if image.dtype == torch.float64 else torch.float32
+        real = real_of(image)
         own, other = (torch.fft.fft2(x.to(real)) for x in (image, reference))
         height, width = image.shape[-2:]
         half = int(min(height, width) * beta)

@@ -30,18 +30,14 @@ class _Dropout(AddedTransform):
     def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def _mask_fill(self) -> float | None:
-        return self.mask_fill  # type: ignore[attr-defined]
-
     def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
-        fill = self._mask_fill()
-        if fill is None:
+        if self.mask_fill is None:
             return mask
         gone = torch.from_numpy(self.hidden(*mask.shape[-2:], **params))
-        return mask.masked_fill(gone.to(mask.device, non_blocking=True), fill)
+        return mask.masked_fill(gone.to(mask.device, non_blocking=True), self.mask_fill)
 
     def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        if not self.min_visible or not boxes.numel():  # type: ignore[attr-defined]
+        if not self.min_visible or not boxes.numel():
             return boxes
         sums = np.pad(self.hidden(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
         height, width = canvas
@@ -49,7 +45,7 @@ class _Dropout(AddedTransform):
         top, bottom = (boxes[:, i].round().long().clamp(0, height).numpy() for i in (1, 3))
         gone = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
         area = np.maximum((right - left) * (bottom - top), 1)
-        kept = torch.from_numpy(1 - gone / area >= self.min_visible)  # type: ignore[attr-defined]
+        kept = torch.from_numpy(1 - gone / area >= self.min_visible)
         return torch.where(kept[:, None], boxes, 0.0)
 
 

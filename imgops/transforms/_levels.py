@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, in_range, on_pixels, one_of, uniform
+from imgops.transforms._added import (
+    AddedTransform,
+    in_range,
+    on_pixels,
+    one_of,
+    real_of,
+    require_rgb,
+    uniform,
+)
 
 __all__ = ["RandomBrightnessContrast", "RandomHSV", "RandomMultiplicativeNoise", "RandomRGBShift"]
 
@@ -110,7 +118,7 @@ class RandomRGBShift(AddedTransform):
         return {"shifts": [uniform(bounds) for bounds in (self.red, self.green, self.blue)]}
 
     def changed(self, image: Tensor, shifts: Tensor) -> Tensor:
-        _require_rgb(self, image)
+        require_rgb(self, image)
         if image.dtype == torch.uint8:
             return imgops.lut(image, _cut(_LEVELS + shifts.float().trunc()[..., None]))
         return (image + _of_channels(shifts / 255, image)).clamp(0, 1).to(image.dtype)
@@ -118,14 +126,8 @@ class RandomRGBShift(AddedTransform):
 
 def _of_channels(values: Tensor, image: Tensor) -> Tensor:
     """A number for each channel, (..., C, 1, 1), beside an image."""
-    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    dtype = real_of(image)
     return values[..., None, None].to(image.device, dtype, non_blocking=True)
-
-
-def _require_rgb(owner: Any, image: Tensor) -> None:
-    if image.shape[-3] != 3:
-        must = f"{type(owner).__name__}: image must have 3 channels"
-        raise ValueError(f"{must}, got {image.shape[-3]}")
 
 
 class RandomHSV(AddedTransform):
@@ -176,7 +178,7 @@ class RandomHSV(AddedTransform):
         return {"amounts": [uniform(bounds) for bounds in (self.hue, self.saturation, self.value)]}
 
     def changed(self, image: Tensor, amounts: Tensor) -> Tensor:
-        _require_rgb(self, image)
+        require_rgb(self, image)
         hsv = imgops.cvt_color(image, "rgb2hsv")
         if image.dtype == torch.uint8:
             return imgops.cvt_color(imgops.lut(hsv, self._tables(amounts)), "hsv2rgb")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, from_seed, in_range, on_pixels, seed, uniform
+from imgops.transforms._added import AddedTransform, from_seed, in_range, on_pixels, real_of, seed, uniform
 
 __all__ = [
     "RandomGaussianNoise",
@@ -167,7 +167,7 @@ def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
     """Counts of Poisson's distribution, one for each pixel."""
     rates = rate.cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
     counts = torch.poisson(rates, generator=from_seed(seed + 1))
-    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    dtype = real_of(image)
     return counts.to(image.device, dtype, non_blocking=True)
 
 
@@ -226,6 +226,6 @@ class RandomGaussianNoise(AddedTransform):
 def _noise(draw: Any, image: Tensor, channels: int, seed: float) -> Tensor:
     """Numbers beside an image. They are drawn on the CPU, so that each device has the same."""
     shape = (*image.shape[:-3], channels, *image.shape[-2:])
-    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    dtype = real_of(image)
     noise = draw(shape, generator=from_seed(seed), dtype=dtype, device="cpu")
     return noise.to(image.device, non_blocking=True)

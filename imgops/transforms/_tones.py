@@ -10,7 +10,16 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, in_range, integer, on_pixels, one_of, uniform
+from imgops.transforms._added import (
+    AddedTransform,
+    in_range,
+    integer,
+    on_pixels,
+    one_of,
+    real_of,
+    require_rgb,
+    uniform,
+)
 
 __all__ = [
     "RandomChannelDropout",
@@ -113,7 +122,7 @@ class RandomToneCurve(AddedTransform):
             levels = torch.linspace(0, 1, 256, dtype=torch.float64)
             table = _bezier(levels, low[..., None], high[..., None]).mul(255).round().clamp(0, 255)
             return imgops.lut(image, table.to(torch.uint8))
-        real = torch.float64 if image.dtype == torch.float64 else torch.float32
+        real = real_of(image)
         low, high = (x[..., None, None].to(image.device, real, non_blocking=True) for x in (low, high))
         return _bezier(image.to(real), low, high).clamp(0, 1).to(image.dtype)
 
@@ -201,9 +210,7 @@ class RandomTemperature(AddedTransform):
         return {"temperature": int(uniform((low, middle) if cold else (middle, high)))}
 
     def changed(self, image: Tensor, temperature: Tensor) -> Tensor:
-        if image.shape[-3] != 3:
-            must = "RandomTemperature: image must have 3 channels"
-            raise ValueError(f"{must}, got {image.shape[-3]}")
+        require_rgb(self, image)
         lights, coldest = _lights(self.light), _LIGHT[self.light][0]
         at = (temperature.double() - coldest) / 500
         before = at.floor().clamp(0, len(lights) - 2)
@@ -215,7 +222,7 @@ class RandomTemperature(AddedTransform):
             levels = torch.arange(256, dtype=torch.float32)
             table = (levels * factors[..., None].float()).clamp(0, 255).to(torch.uint8)
             return imgops.lut(image, table)
-        real = torch.float64 if image.dtype == torch.float64 else torch.float32
+        real = real_of(image)
         by = factors[..., None, None].to(image.device, real, non_blocking=True)
         return (image.to(real) * by).clamp(0, 1).to(image.dtype)
 

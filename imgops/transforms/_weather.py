@@ -12,7 +12,7 @@ from torch import Tensor
 
 import imgops
 from imgops.transforms import _drawings
-from imgops.transforms._added import AddedTransform, in_range, one_of, seed, uniform
+from imgops.transforms._added import AddedTransform, in_range, one_of, real_of, require_rgb, seed, uniform
 
 __all__ = [
     "RandomFog",
@@ -35,21 +35,12 @@ class _Weather(AddedTransform):
             raise ValueError(f"{must}, got {tuple(value)}")
         return left, top, right, bottom
 
-    def _rgb(self, image: Tensor) -> None:
-        if image.shape[-3] != 3:
-            must = f"{type(self).__name__}: image must have 3 channels"
-            raise ValueError(f"{must}, got {image.shape[-3]}")
-
 
 def _beside(drawn: np.ndarray, image: Tensor) -> Tensor:
     """What was drawn, (H, W) or (H, W, C), as a tensor beside an image."""
     planes = torch.from_numpy(drawn)
     planes = planes if planes.ndim == 2 else planes.permute(2, 0, 1)
     return planes.to(image.device, non_blocking=True)
-
-
-def _real(image: Tensor) -> torch.dtype:
-    return torch.float64 if image.dtype == torch.float64 else torch.float32
 
 
 class RandomShadow(_Weather):
@@ -187,7 +178,7 @@ class RandomFog(_Weather):
             table = torch.from_numpy(_drawings.fogged_levels(int(layers.max()), alpha)).to(image.device)
             fogged = table.flatten()[layers.long() * 256 + image.long()]
         else:
-            fogged = 1 - (1 - image) * ((1 - alpha) ** layers.to(_real(image))).to(image.dtype)
+            fogged = 1 - (1 - image) * ((1 - alpha) ** layers.to(real_of(image))).to(image.dtype)
         side = max(3, min(height, width) // 30) | 1
         return imgops.gaussian_blur(fogged, side, 0.3 * ((side - 1) * 0.5 - 1) + 0.8)
 
@@ -261,7 +252,7 @@ class RandomRain(_Weather):
         return _drawings.drops(height, width, self.kind, length, seed), length
 
     def changed(self, image: Tensor, slant: float, seed: float) -> Tensor:
-        self._rgb(image)
+        require_rgb(self, image)
         height, width = image.shape[-2:]
         starts, length = self.drops(height, width, seed)
         if not len(starts):
@@ -322,7 +313,7 @@ class RandomSnow(_Weather):
         return {"amount": uniform(self.amount)}
 
     def changed(self, image: Tensor, amount: Tensor) -> Tensor:
-        self._rgb(image)
+        require_rgb(self, image)
         hls = imgops.cvt_color(image, "rgb2hls")
         hue, light, saturation = hls.split(1, -3)
         limit = (amount.double() * 255 / 2 + 255 / 3)[..., None, None, None].to(
@@ -403,14 +394,14 @@ class RandomSunFlare(_Weather):
         return _drawings.flare(height, width, *how, seed)
 
     def changed(self, image: Tensor, seed: float) -> Tensor:
-        self._rgb(image)
+        require_rgb(self, image)
         height, width = image.shape[-2:]
         center, circles = self.flare(height, width, seed)
         draw = _drawings.overlaid if self.method == "overlay" else _drawings.shining
         keep, light = draw(height, width, center, self.radius, self.color, circles)
         kept, lit = _beside(keep, image), _beside(light, image)
         if image.dtype != torch.uint8:
-            kept, lit = kept.to(_real(image)), (lit / 255).to(_real(image))
+            kept, lit = kept.to(real_of(image)), (lit / 255).to(real_of(image))
             return (image * kept + lit).clamp(0, 1).to(image.dtype)
         out = image.to(torch.float32) * kept.float() + lit.float()
         out = out.round() if self.method == "overlay" else out.floor()
