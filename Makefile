@@ -48,7 +48,7 @@ bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and k
 
 docs: $(VENV)/.docs ## Build the pages, run the gallery, look at every page in a browser
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
-	$(PY) -m pytest docs/test_pages.py
+	$(PY) -m pytest -n auto docs/test_pages.py
 	@echo "Open docs/_build/html/index.html"
 
 docs-noplot: $(VENV)/.docs ## Build the pages without running the gallery
