@@ -11,8 +11,10 @@ except ImportError as error:
     raise
 
 from imgops import autocast, config, ops, sharding, testing, vmap
+from imgops._info import show_config
 from imgops._registry import operator
 from imgops._rows import Gradient, decompositions
+from imgops._slow_path import SlowPathWarning
 from imgops.inverse import adjoint, inverse
 from imgops.ops.codec import *
 from imgops.ops.color import *
@@ -41,6 +43,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Gradient",
+    "SlowPathWarning",
     "adjoint",
     "autocast",
     "config",
@@ -48,6 +51,7 @@ __all__ = [
     "inverse",
     "operator",
     "sharding",
+    "show_config",
     "testing",
     "vmap",
 ]

@@ -1,12 +1,12 @@
-"""``python -m imgops demo [PHOTO]`` and ``python -m imgops show PHOTO [NAME ...]``."""
+"""``python -m imgops``: ``demo [PHOTO]``, ``show PHOTO [NAME ...]`` and ``info``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from imgops.demo import PhotoError, main
-from imgops.show import ShowError, sheet
+import imgops
+from imgops._check import CommandError
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -24,20 +24,41 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     show.add_argument("photo", help="an image file")
     show.add_argument("names", nargs="*", metavar="NAME", help="operators and transforms (default: all)")
     show.add_argument("--out", default="sheet.png", help="the picture to write (default: %(default)s)")
+    commands.add_parser("info", help="show versions, the native module, and what takes a slower way")
     return parser.parse_args(arguments)
 
 
 def run(arguments: list[str]) -> int:
     options = parse(arguments)
     try:
-        if options.command == "demo":
-            main(options.photo, options.out, options.steps)
-        else:
-            sheet(options.photo, options.names, options.out)
-    except (PhotoError, ShowError) as error:
+        {"demo": _demo, "show": _show, "info": _info}[options.command](options)
+    except CommandError as error:
         print(error, file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        if error.name not in ("matplotlib", "tqdm"):
+            raise
+        needs = f"{options.command}: {error.name} must be installed, got none"
+        print(f"{needs}: pip install 'imgops[demo]'", file=sys.stderr)
+        return 2
     return 0
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from imgops import demo
+    from imgops.demo import picture as picture  # what is missing shows before the training
+
+    demo.main(options.photo, options.out, options.steps)
+
+
+def _show(options: argparse.Namespace) -> None:
+    from imgops.show import sheet
+
+    sheet(options.photo, options.names, options.out)
+
+
+def _info(options: argparse.Namespace) -> None:
+    imgops.show_config()
 
 
 if __name__ == "__main__":

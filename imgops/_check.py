@@ -19,6 +19,10 @@ MAX_PIXELS = 2**31 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
+class CommandError(Exception):
+    """What the user of ``python -m imgops`` named is wrong; the text is one line."""
+
+
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     """Raise ``error`` with a message in the common grammar."""
     raise error(f"{op}: {must}, got {got}")

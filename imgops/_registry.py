@@ -16,7 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, cast
 
 import torch
@@ -46,6 +46,7 @@ def operator(
     adjoint: str | None = None,
     values: Function | None = None,
     no_gradient: str = "",
+    host: str = "",
 ) -> Callable[[Function], Function]:
     """Make a PyTorch operator of a kernel: decorate its typed signature.
 
@@ -101,6 +102,8 @@ def operator(
     no_gradient : str, optional
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
+    host : str, optional
+        Why it goes through the host on other devices than the CPU, for :func:`imgops.show_config`.
 
     Returns
     -------
@@ -158,6 +161,7 @@ def operator(
             adjoint=adjoint,
             values=values,
             no_gradient=no_gradient,
+            host=host,
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             row = replace(row, autograd=_completed(row, decomposition, declared))
@@ -201,14 +205,12 @@ def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], An
     if row.contract is Contract.DYNAMIC:
         tags.append(torch.Tag.dynamic_output_shape)
     tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(row.contract)
-    schema = _schema(declared, mutates_args=row.mutates, **_tag_argument(tag))
+    schema = _schema(declared, row.mutates, tag)
     if tag is not None and _run.TAGGED:
         tags.append(getattr(torch.Tag, tag))
     elif tag is not None:  # then the operator returns nothing, its Python call the buffer
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
-    opdef = torch.library.custom_op(
-        row.qualified, elsewhere, mutates_args=row.mutates, schema=schema, tags=tags
-    )
+    opdef = _torch_private.custom_op(row.qualified, elsewhere, schema=schema, tags=tags)
     # One device a call: a shared registration cannot be replaced for one device alone.
     opdef.register_kernel("cpu", _registered(run))
     opdef.register_kernel("cuda", elsewhere)
@@ -238,15 +240,13 @@ def _without_outputs(rule: Function) -> Function:
     return inputs_only
 
 
-def _schema(declared: Function, **options: Any) -> str:
+@cache
+def _schema(declared: Function, mutates: tuple[str, ...], tag: str | None) -> str:
     """The schema of a signature, without its defaults: PyTorch leaves out what equals one, of facets too."""
     bare = types.FunctionType(declared.__code__, declared.__globals__, declared.__name__)
     bare.__annotations__ = declared.__annotations__
-    return torch.library.infer_schema(bare, **options)
-
-
-def _tag_argument(tag: str | None) -> dict[str, Any]:
-    return {"tags": getattr(torch.Tag, tag)} if tag is not None and _run.TAGGED else {}
+    tagged = {"tags": getattr(torch.Tag, tag)} if tag is not None and _run.TAGGED else {}
+    return torch.library.infer_schema(bare, mutates_args=mutates, **tagged)
 
 
 def _registered(run: Callable[[Sequence[Any]], Any]) -> Function:
@@ -311,15 +311,14 @@ def _completed(row: Operator, decomposition: Function, declared: Function) -> Gr
     given = cast("Gradient | None", row.autograd)
     if given is not None and given.jvp is not None:
         return given
-    schema = _schema(declared, mutates_args=())
+    schema = _schema(declared, (), None)
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
     rule = derived.Derived(decomposition, row.fake, row.tensors)
 
     def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
-        opdef = torch.library.custom_op(
+        opdef = _torch_private.custom_op(
             f"{row.qualified}_{suffix}",
             kernel,
-            mutates_args=(),
             schema=f"(Tensor {vector}, {arguments}, int[] wanted) -> Tensor",
         )
         opdef.register_fake(fake)

@@ -66,6 +66,8 @@ class Operator:
     adjoint: str | None = None
     #: Reads the parameters that are on the CPU, and refuses wrong values.
     values: Function | None = None
+    #: Why it goes through the host, where it has neither a CUDA kernel nor a decomposition.
+    host: str = ""
     #: Why it has no useful gradient; asking for one is refused.
     no_gradient: str = ""
     overload: Any = None

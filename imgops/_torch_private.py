@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from torch._C._functorch import (
 )
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch._library.custom_ops import CustomOpDef
 from torch._library.utils import fill_defaults
 from torch.autograd import profiler
 from torch.autograd.function import _SingleLevelFunction
@@ -80,6 +81,26 @@ def in_vmap() -> bool:
 def is_vmapped(x: Tensor) -> bool:
     """Whether ``x`` is a batch of which vmap shows one sample."""
     return is_batchedtensor(x)
+
+
+class _OperatorDefinition(CustomOpDef):
+    """Without PyTorch's own Autograd kernel, which ours replaces: to make it takes a third of an import.
+
+    Before torch 2.15 it is no method of its own, and is made.
+    """
+
+    def _register_autograd_dispatcher_impl(self) -> None:
+        pass
+
+
+def custom_op(name: str, kernel: Callable[..., Any], *, schema: str, tags: Sequence[Any] = ()) -> Any:
+    """``torch.library.custom_op``, for an operator whose Autograd kernel is registered next."""
+    namespace, _, short = name.partition("::")
+    opdef = _OperatorDefinition(namespace, short, schema, kernel, list(tags))
+    opdef.register_kernel(None)(kernel)
+    if hasattr(opdef._opoverload, "_enable_pyobj_dispatch"):  # from torch 2.15 on; it makes calls cheaper
+        opdef._opoverload._enable_pyobj_dispatch(True)
+    return opdef
 
 
 def register_gradient(

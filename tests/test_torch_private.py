@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
@@ -70,6 +72,25 @@ def test_schema_and_overload() -> None:
         "imgops::crop(Tensor image, SymInt left, SymInt top, SymInt right, SymInt bottom) -> Tensor"
     )
     assert "Tensor? mask" in str(torch.ops.imgops.paste.default._schema)
+
+
+def test_custom_op_is_that_of_pytorch() -> None:
+    """But for the Autograd kernel, which ``register_gradient`` brings."""
+    ours = private.custom_op("imgops_tests::ours", torch.clone, schema="(Tensor x) -> Tensor")
+    theirs = torch.library.custom_op(
+        "imgops_tests::theirs", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    keys = ("CompositeExplicitAutograd", "CPU", "ADInplaceOrView", "Meta", "Autograd", "AutogradCPU")
+
+    def kernels(opdef: Any) -> set[str]:
+        return {k for k in keys if _C._dispatch_has_kernel_for_dispatch_key(opdef._qualname, k)}
+
+    assert kernels(theirs) - kernels(ours) == {"Autograd"} and kernels(ours) < kernels(theirs)
+    private.register_gradient(ours, lambda ctx, inputs, output: None, lambda ctx, g: (2 * g,), None)
+    assert kernels(ours) == kernels(theirs)
+    x = torch.ones(2, requires_grad=True)
+    (gradient,) = torch.autograd.grad(ours(x).sum(), x)
+    assert torch.equal(gradient, torch.full((2,), 2.0))
 
 
 def test_legacy_batched_tensors_are_seen() -> None:

@@ -36,6 +36,7 @@ FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
     "Adjoint and inverse": ["adjoint", "inverse"],
     "Operators of your own": ["operator", "Gradient", "decompositions"],
+    "What runs": ["show_config", "SlowPathWarning"],
 }
 #: The operators behind each transform and functional, which have its formula, border rule and gradient.
 MADE_OF = {

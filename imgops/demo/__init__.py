@@ -20,12 +20,9 @@ from tqdm import tqdm
 
 import imgops
 from imgops import _torch_private
+from imgops._check import CommandError
 
 HEIGHT, WIDTH = 360, 320
-
-
-class PhotoError(Exception):
-    """Something is wrong with the file that the user named; its text is one line."""
 
 
 @dataclass
@@ -72,7 +69,7 @@ def load(path: str | None) -> Tensor:
             picture = ImageOps.exif_transpose(file).convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise PhotoError(f"demo: PHOTO must be a complete image file, got {path!r} ({reason})") from error
+        raise CommandError(f"demo: PHOTO must be a complete image file, got {path!r} ({reason})") from error
     whole = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
     height, width = whole.shape[-2:]
     scale = min(height / HEIGHT, width / WIDTH)
@@ -84,7 +81,7 @@ def load(path: str | None) -> Tensor:
 def _check_writable(out: str) -> None:
     folder = Path(out).absolute().parent
     if not folder.is_dir() or Path(out).is_dir() or not os.access(folder, os.W_OK):
-        raise PhotoError(f"demo: --out must be a file in a folder that can be written, got {out!r}")
+        raise CommandError(f"demo: --out must be a file in a folder that can be written, got {out!r}")
 
 
 def _has_compiler() -> bool:

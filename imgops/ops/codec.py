@@ -18,12 +18,26 @@ from imgops.kernels.cuda import nvjpeg
 
 __all__ = ["decode_image", "encode_image", "jpeg", "webp"]
 
+_PILLOW = "Pillow's codec runs on the CPU"
 
-@operator("imgops::encode_image", kernel=cpu.encode_image, fake=fake.encode_image, dynamic=True)
+
+@operator(
+    "imgops::encode_image",
+    kernel=cpu.encode_image,
+    fake=fake.encode_image,
+    dynamic=True,
+    host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own bytes',
+)
 def _encode_image(image: Tensor, quality: int, format: str) -> Tensor: ...
 
 
-@operator("imgops::decode_image", kernel=cpu.decode_image, fake=fake.decode_image, dynamic=True)
+@operator(
+    "imgops::decode_image",
+    kernel=cpu.decode_image,
+    fake=fake.decode_image,
+    dynamic=True,
+    host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own pixels',
+)
 def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool) -> Tensor: ...
 
 
@@ -34,6 +48,7 @@ def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientati
     autograd=Gradient(autograd.jpeg_setup_context, autograd.jpeg_backward, autograd.jpeg_jvp),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
+    host=_PILLOW,
 )
 def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
 
@@ -45,6 +60,7 @@ def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
     autograd=Gradient(autograd.webp_setup_context, autograd.webp_backward, autograd.webp_jvp),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
+    host=_PILLOW,
 )
 def _webp(image: Tensor, quality: Tensor) -> Tensor: ...
 

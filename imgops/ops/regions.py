@@ -44,6 +44,7 @@ def _component_labels(image: Tensor, connectivity: int) -> Tensor: ...
     kernel=cpu.component_statistics,
     fake=fake.component_statistics,
     dynamic=True,
+    host="the labels decide how many rows there are",
 )
 def _component_statistics(labels: Tensor) -> Tensor: ...
 

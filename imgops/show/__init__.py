@@ -10,9 +10,9 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 from tqdm import tqdm
 
+from imgops._check import CommandError
 from imgops.show._examples import EXAMPLES as EXAMPLES
 from imgops.show._examples import draw as draw
-from imgops.show._scene import ShowError as ShowError
 from imgops.show._scene import load as load
 from imgops.show._scene import sample as sample
 
@@ -28,14 +28,14 @@ def sheet(
 
     Raises
     ------
-    ShowError
+    CommandError
         If the file is no image, ``out`` cannot be written, or a name is unknown.
     """
     chosen = list(names) or list(EXAMPLES)
     _check(chosen)
     folder = Path(out).absolute().parent
     if not folder.is_dir() or Path(out).is_dir() or not os.access(folder, os.W_OK):
-        raise ShowError(f"show: --out must be a file in a folder that can be written, got {str(out)!r}")
+        raise CommandError(f"show: --out must be a file in a folder that can be written, got {str(out)!r}")
     scene = sample(load(photo))
     tiles = [("the photograph", Image.fromarray(scene["image"].permute(1, 2, 0).numpy()))]
     for name in tqdm(chosen, desc="show", unit="picture", mininterval=0.2):
@@ -52,7 +52,7 @@ def _check(names: Sequence[str]) -> None:
     for name in unknown:
         near = [lower[n] for n in difflib.get_close_matches(name.lower(), lower, 3, 0.5)]
         told.append(f"{name!r} (near: {', '.join(near)})" if near else repr(name))
-    raise ShowError(f"show: NAME must be an operator or a transform, got {', '.join(told)}")
+    raise CommandError(f"show: NAME must be an operator or a transform, got {', '.join(told)}")
 
 
 def tile(image: Image.Image) -> Image.Image:

@@ -57,7 +57,7 @@ OF_TORCHVISION: dict[str, dict[str, Any]] = {
 }
 #: Operators that make no image of a photograph, and transforms that change no pixels of their own.
 NOT_PICTURED = {
-    *("adjoint", "decompositions", "inverse", "operator", "Gradient"),
+    *("adjoint", "decompositions", "inverse", "operator", "Gradient", "show_config", "SlowPathWarning"),
     *(
         "Compose",
         "FiveCrop",

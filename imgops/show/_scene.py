@@ -14,14 +14,11 @@ from torchvision import tv_tensors
 
 import imgops
 from imgops import transforms
+from imgops._check import CommandError
 
 #: The size of the photograph in a picture, at most.
 HEIGHT, WIDTH = 240, 360
 _COLORS = [(255, 196, 0), (0, 220, 255), (255, 80, 160)]
-
-
-class ShowError(Exception):
-    """Something is wrong with what the user named; its text is one line."""
 
 
 def load(path: str | Path) -> Tensor:
@@ -31,7 +28,8 @@ def load(path: str | Path) -> Tensor:
             picture = ImageOps.exif_transpose(file).convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ShowError(f"show: PHOTO must be a complete image file, got {str(path)!r} ({reason})") from error
+        must = "show: PHOTO must be a complete image file"
+        raise CommandError(f"{must}, got {str(path)!r} ({reason})") from error
     return fitted(torch.from_numpy(np.array(picture)).permute(2, 0, 1))
 
 

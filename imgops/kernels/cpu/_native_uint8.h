@@ -461,8 +461,9 @@ static void columns_scalar(uint8_t *out, const uint8_t *in, Py_ssize_t width, Py
 /* Rows [from, to) of one plane, each `width` pixels of `channels` bytes, to `out_width` pixels. */
 static int horizontal(uint8_t *out, const uint8_t *in, Py_ssize_t stride, Py_ssize_t from, Py_ssize_t to,
                       Py_ssize_t width, Py_ssize_t out_width, int channels, const Pairs *p, int simd) {
-    Py_ssize_t length = width * channels, out_length = out_width * channels, y = from;
+    Py_ssize_t out_length = out_width * channels, y = from;
 #if X86
+    Py_ssize_t length = width * channels;
     if (simd == 2 && __builtin_cpu_supports("avx512vbmi") &&
         horizontal_vbmi(out, in, stride, from, to, width, out_width, channels, p))
         return 1;

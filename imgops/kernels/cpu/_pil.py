@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from imgops import _slow_path
 from imgops.kernels.cpu._common import number_per_image
 
 Kernel = Callable[..., None]
@@ -51,6 +52,7 @@ def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callab
     def decorate(kernel: Kernel) -> Kernel:
         name = kernel.__name__
         compared[name] = _Compared(kernel, by_pil, probes or ((0.37,), (1.6,)))
+        _slow_path.comparisons[name] = "Pillow", partial(agrees, name)
 
         @wraps(kernel)
         def run(out: Tensor, image: Tensor, *parameters: Any) -> None:
@@ -69,6 +71,8 @@ def agrees(name: str) -> bool:
     found = _agree.get(name)
     if found is None:
         found = _agree[name] = _compare(name)
+        if not found:
+            _slow_path.different(name, "Pillow")
     return found
 
 

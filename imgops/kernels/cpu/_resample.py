@@ -7,7 +7,6 @@ PIL computes that way: it is compared with PIL once, before its first use.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops import _layout
+from imgops import _layout, _slow_path
 from imgops.kernels.cpu import _pil, _tables, _threads, native
 
 FILTERS = {
@@ -102,10 +101,10 @@ def _most_shrunk_first(height: int, width: int, out_height: int, out_width: int)
     return out_height < height and height - out_height > 2 * (width - out_width)
 
 
-@cache
+@_slow_path.comparison("resize", "Pillow")
 def pil_order() -> Order | None:
     """The order of PIL's two passes, found by comparing with PIL; None: PIL computes in another way."""
-    if native.module is None:
+    if not native.is_built():
         return None
     return next((o for o in (_most_shrunk_first, _columns_first) if _agrees(o)), None)
 

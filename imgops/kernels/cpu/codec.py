@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from functools import lru_cache
 from typing import NoReturn
 
 import cv2
@@ -15,7 +14,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
-from imgops import _check, _layout
+from imgops import _check, _layout, _slow_path
 from imgops.kernels.cpu import _jpeg, _png, _threads
 from imgops.kernels.cpu._common import number_per_image
 
@@ -199,7 +198,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
     return _by_pillow(format, levels, quality) if found is None else np.asarray(found)
 
 
-@lru_cache
+@_slow_path.comparison("jpeg", "Pillow")
 def opencv_is_pillow() -> bool:
     """Whether this OpenCV stores and reads JPEG with the pixels of this Pillow: each brings its library."""
     if not hasattr(cv2, "IMREAD_COLOR_RGB"):

@@ -5,7 +5,7 @@ The Gaussian of uint8 is the native module's where it was built and has the inst
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import exp
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from PIL import ImageEnhance
 from torch import Tensor
 
+from imgops import _slow_path
 from imgops.decomposition import filter as formula
 from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv, _pil, native
@@ -97,7 +98,7 @@ _NOISE = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
 _PROBES = ((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3))
 
 
-@cache
+@_slow_path.comparison("gaussian_blur", "OpenCV")
 def _native_agrees() -> bool:
     """Whether the native module has it, with the bits of the installed OpenCV; asked once."""
     for size, sigma in _PROBES:
@@ -109,7 +110,7 @@ def _native_agrees() -> bool:
     return True
 
 
-@cache
+@_slow_path.comparison("gaussian_blur in a shorter window", "OpenCV")
 def _cuts_windows() -> bool:
     """Whether the installed OpenCV gives the same bits with a shorter window; asked once."""
     for size, sigma in _PROBES:

@@ -9,7 +9,6 @@ them into the image, ATen computes the sample: ``_far``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import cv2
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops import _layout, _slow_path
 from imgops.decomposition import geometry as formula
 from imgops.decomposition._saturate import saturated
 from imgops.kernels.cpu import _far, _opencv, native
@@ -216,10 +215,10 @@ def _by_opencv(
     return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
 
 
-@cache
+@_slow_path.comparison("warp_affine", "OpenCV")
 def _native_agrees() -> bool:
     """Whether the installed OpenCV takes the pixels that the native warp takes; compared once."""
-    if native.module is None:
+    if not native.is_built():
         return False
     rng = np.random.default_rng(0)
     planes = rng.integers(0, 256, (3, 213, 240), dtype=np.uint8)

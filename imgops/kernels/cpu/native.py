@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops import _layout, _slow_path
 from imgops.kernels.cpu import _threads
 
 try:
@@ -30,9 +30,16 @@ RESAMPLED = (torch.uint8, torch.float32, torch.float64)
 STEPS = ("brightness", "contrast", "saturation", "hue")
 
 
+def is_built() -> bool:
+    """Whether there is a module; asked by calls that it would make faster."""
+    if module is None:
+        _slow_path.warn("its native module was not built")
+    return module is not None
+
+
 def has_passes(image: Tensor) -> bool:
     """Whether the passes of color and levels know an image's type."""
-    return module is not None and image.dtype in (torch.uint8, torch.float32)
+    return image.dtype in (torch.uint8, torch.float32) and is_built()
 
 
 def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bool) -> bool:
@@ -40,7 +47,7 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
 
     ``image`` has the memory format of ``out``. False where it was not done.
     """
-    if module is None:
+    if not is_built():
         return False
     if _layout.writes_interleaved(out):
         target, source = _layout.frames(out), _layout.frames(image)
@@ -61,7 +68,7 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
 
     ``image`` has the memory format of ``out``; rows of uint8 may lie apart, as those of a crop do.
     """
-    if module is None or image.dtype not in RESAMPLED:
+    if image.dtype not in RESAMPLED or not is_built():
         return False
     if _layout.writes_interleaved(out):
         target, source = _layout.frames(out), _layout.frames(image)
@@ -81,7 +88,7 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
 
 def fill_table(name: str, size: int, low: float, extent: float, table: Any) -> bool:
     """Write PIL's weights into the arrays of a table; False without the module."""
-    if module is None:
+    if not is_built():
         return False
     module.table(name, size, low, extent, *table)
     return True
@@ -127,7 +134,9 @@ def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
 
 def mirror(out: Tensor, image: Tensor) -> bool:
     """Each row of a planar uint8 image from its end; False where it was not done."""
-    if module is None or image.dtype != torch.uint8 or not (out.is_contiguous() and image.is_contiguous()):
+    if image.dtype != torch.uint8 or not (out.is_contiguous() and image.is_contiguous()):
+        return False
+    if not is_built():
         return False
     if image.numel():
         rows = image.shape[-1]
@@ -139,7 +148,9 @@ def mirror(out: Tensor, image: Tensor) -> bool:
 def split(out: Tensor, image: Tensor) -> bool:
     """Interleaved uint8 frames of three channels to planes; False where it was not done."""
     pixels = image.movedim(-3, -1)
-    if module is None or image.dtype != torch.uint8 or image.shape[-3] != 3 or not pixels.is_contiguous():
+    if image.dtype != torch.uint8 or image.shape[-3] != 3 or not pixels.is_contiguous():
+        return False
+    if not is_built():
         return False
     if image.numel():
         size = image.shape[-1] * image.shape[-2]
@@ -165,7 +176,7 @@ def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
 
 def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
     """Three uint8 planes by the inverse of an affine matrix, nearest pixel; False where it was not done."""
-    if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0:
+    if not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0 or not is_built():
         return False
     if max(out.size, image.size) >= 3 << 24:
         return False
@@ -175,7 +186,7 @@ def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence
 
 def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:
     """A uint8 plane or HWC frame by weights in 256ths, the middle one first; False where it was not done."""
-    if module is None or not (out.flags.c_contiguous and image.flags.c_contiguous):
+    if not (out.flags.c_contiguous and image.flags.c_contiguous) or not is_built():
         return False
     shape = (1, *image.shape, *(1,) * (3 - image.ndim))
     weights = (np.asarray(side, np.int32) for side in (across, down))

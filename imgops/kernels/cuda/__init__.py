@@ -6,13 +6,13 @@ decomposition computes the same on the device. A kernel returns ``NotImplemented
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import torch
 
+from imgops import _slow_path
 from imgops._rows import Function
 from imgops.kernels.cuda import _parameters
 
@@ -45,7 +45,9 @@ def runs_on(device: torch.device) -> bool:
     """Whether Triton can run kernels on a device; tried once. On the CPU its interpreter may."""
     try:
         from imgops.kernels.cuda import _launch
-    except ImportError:  # there is no Triton for this system
+    except ImportError:
+        if device.type == "cuda":
+            _slow_path.warn(f"Triton is not installed, so ATen does the work on {device}")
         return False
     if device.type == "cpu":
         return _launch.INTERPRETED
@@ -53,5 +55,5 @@ def runs_on(device: torch.device) -> bool:
         with torch.cuda.device(device):
             return _launch.probe(device)
     except Exception as error:  # an old driver, a device too old: whatever it is, ATen still computes
-        warnings.warn(f"imgops: Triton does not run on {device}, ATen does the work: {error}", stacklevel=2)
+        _slow_path.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
         return False

@@ -1,0 +1,153 @@
+"""What imgops runs on: versions, the native module, OpenCV's build, CUDA, and what takes a slower way."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+import cv2
+import torch
+
+from imgops import _rows, _slow_path
+from imgops.kernels import cuda
+from imgops.kernels.cpu import native
+from imgops.kernels.cuda import route
+
+_SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
+
+
+def show_config(mode: str = "stdout") -> dict[str, Any] | None:
+    """Show versions, the native module, OpenCV's build and CUDA, and which calls take a slower way and why.
+
+    Parameters
+    ----------
+    mode : {"stdout", "dicts"}
+        "stdout" prints it, "dicts" returns it, as :func:`numpy.show_config` does.
+
+    Returns
+    -------
+    dict or None
+        With "dicts": sections by their names. "slow paths" is a list of reasons, empty where every call has
+        its fastest form.
+
+    Raises
+    ------
+    ValueError
+        If ``mode`` is another one.
+
+    Notes
+    -----
+    ``python -m imgops info`` prints the same. Kernels that do what Pillow or OpenCV do are compared
+    with the installed library before their first use; here all of them are.
+
+    Examples
+    --------
+    >>> import imgops
+    >>> sorted(imgops.show_config("dicts")["native module"])
+    ['SIMD level', 'built']
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ValueError(f"show_config: mode must be 'stdout' or 'dicts', got {mode!r}")
+    compared = _compared()
+    config = {
+        "versions": _versions(),
+        "native module": _native(),
+        "OpenCV": _opencv(),
+        "CUDA": _cuda(),
+        "compared with the installed library": compared,
+        "through the host on CUDA": {
+            name: row.host for name, row in _rows.operators().items() if not route.stays_on_device(row)
+        },
+        "slow paths": list(_slow_paths(compared)),
+    }
+    if mode == "dicts":
+        return config
+    print("\n".join(_lines(config)))
+    return None
+
+
+def _versions() -> dict[str, str]:
+    names = ("imgops", "torch", "torchvision", "triton", "pillow", "numpy")
+    return {
+        "Python": f"{platform.python_version()} on {platform.platform(terse=True)}, {platform.machine()}",
+        **{name: _version(name) for name in names},
+    }
+
+
+def _version(name: str) -> str:
+    module = sys.modules.get(name)
+    try:
+        return str(getattr(module, "__version__", None) or metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _native() -> dict[str, Any]:
+    built = native.module is not None
+    return {"built": built, "SIMD level": _SIMD[native.module.simd_level()] if built else "none"}
+
+
+def _opencv() -> dict[str, str]:
+    build = cv2.getBuildInformation()
+
+    def line(title: str) -> str:
+        found = re.search(rf"^ +{re.escape(title)}: +(.+)$", build, re.MULTILINE)
+        return found[1].strip() if found else "unknown"
+
+    # Several of its four wheels overwrite each other's files.
+    wheels = sorted(set(metadata.packages_distributions().get("cv2", ["unknown"])))
+    return {
+        "version": cv2.__version__,
+        "wheel": ", ".join(wheels),
+        "SIMD": line("Dispatched code generation"),
+        "threads by": line("Parallel framework"),
+    }
+
+
+def _cuda() -> dict[str, Any]:
+    if not torch.cuda.is_available():
+        return {"device": "none"}
+    device = torch.device("cuda", torch.cuda.current_device())
+    return {
+        "device": torch.cuda.get_device_name(device),
+        "CUDA": torch.version.cuda or "none",
+        "Triton kernels": cuda.runs_on(device),
+    }
+
+
+def _compared() -> dict[str, str]:
+    if native.module is None:  # nothing of its own to compare
+        return {}
+    return {
+        name: f"the pixels of {library}" if same() else f"others: {library} is called itself"
+        for name, (library, same) in sorted(_slow_path.comparisons.items())
+    }
+
+
+def _slow_paths(compared: Mapping[str, str]) -> Iterator[str]:
+    if native.module is None:
+        yield "the native module was not built: install a C compiler, then imgops again, without IMGOPS_PURE"
+    for name, found in compared.items():
+        if found.startswith("others"):
+            yield f"{name}: {found}"
+    if torch.cuda.is_available() and not cuda.runs_on(torch.device("cuda", torch.cuda.current_device())):
+        yield "Triton does not run on the CUDA device: ATen does its work"
+
+
+def _lines(config: Mapping[str, Any]) -> Iterator[str]:
+    for title, section in config.items():
+        if not section:
+            yield f"{title}: none"
+            continue
+        yield f"{title}:"
+        if not isinstance(section, Mapping):
+            yield from (f"  {line}" for line in section)
+            continue
+        width = max(map(len, section)) + 1
+        for name, value in section.items():
+            shown = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+            yield f"  {name + ':':{width}} {shown}"

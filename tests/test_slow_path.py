@@ -1,0 +1,151 @@
+"""Nothing is slow in silence: one warning a process, and ``show_config`` says what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import imgops
+from imgops import _rows, _slow_path
+from imgops.__main__ import run
+from imgops.kernels.cpu import native
+from imgops.kernels.cuda import route
+
+ROOT = Path(__file__).parent.parent
+WITHOUT_MODULE = "import sys; sys.modules['imgops.kernels.cpu._native'] = None\n"
+RESIZES = (
+    "import torch, imgops\n"
+    "image = torch.zeros(3, 32, 32, dtype=torch.uint8)\n"
+    "for size in range(4, 9): imgops.resize(image, (size, size)); imgops.adjust_hue(image, 0.1)\n"
+)
+
+
+def program(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if k != "IMGOPS_QUIET"}
+    return subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=inherited | environment,
+        check=True,
+    )
+
+
+def test_one_warning_a_process_without_the_module() -> None:
+    said = program(WITHOUT_MODULE + RESIZES).stderr
+    assert said.count("SlowPathWarning") == 1 and "its native module was not built" in said
+    assert "python -m imgops info" in said and "IMGOPS_QUIET=1" in said
+
+
+def test_nothing_is_said_with_the_module_or_before_a_call() -> None:
+    assert "SlowPathWarning" not in program(RESIZES).stderr
+    assert "SlowPathWarning" not in program(WITHOUT_MODULE + "import imgops").stderr
+
+
+def test_it_can_be_silenced() -> None:
+    assert "SlowPathWarning" not in program(WITHOUT_MODULE + RESIZES, IMGOPS_QUIET="1").stderr
+
+
+def test_it_is_of_a_class_that_filters_name() -> None:
+    program(
+        f"{WITHOUT_MODULE}import warnings, imgops\nwarnings.simplefilter('ignore', imgops.SlowPathWarning)\n{RESIZES}"
+    )
+    failing = (
+        f"{WITHOUT_MODULE}import warnings, imgops\nwarnings.simplefilter('error', imgops.SlowPathWarning)\n"
+        f"try:\n    exec({RESIZES!r})\nexcept imgops.SlowPathWarning as e:\n    print('raised')\n"
+    )
+    assert "raised" in program(failing).stdout
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Texts of the slow path's warnings, in a process that has not warned."""
+    monkeypatch.setattr(_slow_path, "_warned", False)
+    monkeypatch.setattr(_slow_path, "comparisons", {})
+    monkeypatch.delenv("IMGOPS_QUIET", raising=False)
+    caught = warnings.catch_warnings(record=True)
+    records = caught.__enter__()
+    warnings.simplefilter("always")
+    yield lambda: [str(r.message) for r in records if r.category is imgops.SlowPathWarning]
+    caught.__exit__(None, None, None)
+
+
+def test_a_library_with_other_pixels_is_told(fresh: Callable[[], list[str]]) -> None:
+    asked = []
+
+    @_slow_path.comparison("one filter", "Pillow")
+    def differs() -> bool:
+        asked.append("one")
+        return False
+
+    @_slow_path.comparison("another filter", "OpenCV")
+    def agrees() -> bool:
+        return True
+
+    assert not differs() and not differs() and agrees() and asked == ["one"]
+    (said,) = fresh()
+    assert "its own one filter would have other pixels than the installed Pillow" in said
+    assert list(_slow_path.comparisons) == ["one filter", "another filter"]
+
+
+def test_every_comparison_holds_here() -> None:
+    """With the libraries that the tests run with, each kernel has the pixels of the one it stands for."""
+    compared = imgops.show_config("dicts")["compared with the installed library"]
+    assert len(compared) >= 5
+    assert [name for name, found in compared.items() if not found.startswith("the pixels of")] == []
+
+
+def test_show_config(capsys: pytest.CaptureFixture[str]) -> None:
+    config = imgops.show_config("dicts")
+    assert config["versions"]["torch"] == torch.__version__
+    assert config["native module"] == {"built": True, "SIMD level": config["native module"]["SIMD level"]}
+    assert config["OpenCV"]["wheel"].startswith("opencv") and config["slow paths"] == []
+    assert imgops.show_config() is None and run(["info"]) == 0
+    shown = capsys.readouterr().out
+    assert shown[: len(shown) // 2] == shown[len(shown) // 2 :]
+    for title in config:
+        assert f"\n{title}:" in f"\n{shown}"
+    with pytest.raises(ValueError, match="show_config: mode must be 'stdout' or 'dicts', got 'json'"):
+        imgops.show_config("json")
+
+
+def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "module", None)
+    config = imgops.show_config("dicts")
+    assert config["native module"] == {"built": False, "SIMD level": "none"}
+    assert "the native module was not built" in config["slow paths"][0]
+
+
+def test_every_way_through_the_host_has_a_reason() -> None:
+    """And no operator that stays on the device claims one."""
+    for name, row in _rows.operators().items():
+        assert bool(row.host) is not route.stays_on_device(row), name
+
+
+def test_every_test_of_the_module_says_so() -> None:
+    """``native.module is None`` without a warning would be a silent slow path."""
+    package = ROOT / "imgops"
+    allowed = {package / "_info.py", package / "kernels/cpu/native.py"}
+    for path in package.rglob("*.py"):
+        assert path in allowed or "native.module" not in path.read_text(), path
+    text = (package / "kernels/cpu/native.py").read_text()
+    assert text.count("module is None") == 1 and text.count("module is not None") == 1
+
+
+@pytest.mark.parametrize(("command", "missing"), [("demo", "matplotlib"), ("demo", "tqdm"), ("show", "tqdm")])
+def test_what_the_extra_brings(command: str, missing: str, tmp_path: Path) -> None:
+    (tmp_path / missing).with_suffix(".py").write_text(f"raise ModuleNotFoundError('none', name={missing!r})")
+    arguments = [command, *(["photo.png"] if command == "show" else [])]
+    text = f"import sys; from imgops.__main__ import run; sys.exit(run({arguments!r}))"
+    path = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=path)
+    line = f"{command}: {missing} must be installed, got none: pip install 'imgops[demo]'"
+    assert done.returncode == 2 and done.stderr.strip() == line
