@@ -3,23 +3,46 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-SOURCES := pyproject.toml $(wildcard imgops/kernels/cpu/_native*.[ch])
+SOURCES := pyproject.toml setup.py $(wildcard imgops/kernels/cpu/_native*.[ch])
 
 # A part of the tests that a change of any kind is likely to fail, in seconds.
 QUICK := structure reference errors native color geometry values fast_path torch_private checkers
+# Those of a wheel, which need no file beside tests.
+INSTALLED := reference errors native color geometry values fast_path torch_private
 SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -ffp-contract=off
 
-.PHONY: help demo test check sanitize lint format bench docs docs-noplot clean
+.PHONY: help demo test test-oldest wheel check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.base ## Show the operators on a photograph; PHOTO=path takes yours
+demo: $(VENV)/.demo ## Show the operators on a photograph; PHOTO=path takes yours
 	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
 
 test: $(VENV)/.test ## Run all tests, on all cores
 	$(PY) -m pytest -n auto
+
+# No compiler is on the path of the tests, and no file of this folder.
+wheel: $(VENV)/.wheel ## Build the source distribution and the wheel, audit it, test it in an environment of its own
+	rm -rf build/wheel
+	$(PY) -m build --outdir build/wheel .
+	$(PY) -m abi3audit --strict --summary build/wheel/*.whl
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --wheel-dir build/wheel/repaired build/wheel/*.whl
+	$(PYTHON) -m venv build/wheel/env
+	build/wheel/env/bin/python -m pip --disable-pip-version-check --quiet install \
+		"$$(echo build/wheel/repaired/*.whl)[test]"
+	@PY=build/wheel/env/bin/python; $$PY -c 'import cv2' 2>/dev/null || { $$PY -m pip uninstall --quiet --yes opencv-python; \
+		$$PY -m pip install --quiet --force-reinstall --no-deps opencv-python-headless; }
+	mkdir build/wheel/run && cp -r tests build/wheel/run && cd build/wheel/run && cp ../../../pyproject.toml . && \
+		PATH="$(abspath build/wheel/env)/bin" python -m imgops info && \
+		PATH="$(abspath build/wheel/env)/bin" python -m pytest -n auto $(INSTALLED:%=tests/test_%.py)
+
+# The lower bounds of pyproject.toml.
+OLDEST := torch==2.11.0 torchvision==0.26.0 pillow==11.0.0 opencv-python==4.12.0.88 numpy==2.2.0 matplotlib==3.10.0 tqdm==4.67.0
+test-oldest: ## Run the quick tests with the oldest versions of what imgops depends on
+	$(MAKE) VENV=$(VENV)-oldest INSTALL="$(OLDEST)" $(VENV)-oldest/.test
+	$(VENV)-oldest/bin/python -m pytest -n auto $(QUICK:%=tests/test_%.py)
 
 check: lint $(VENV)/.test ## Lint, types and the quick tests: what to run before each commit
 	$(PY) -m pytest -n auto $(QUICK:%=tests/test_%.py)
@@ -63,7 +86,7 @@ COMMA := ,
 
 # A machine without a display often has no libGL: the headless build of OpenCV does not need it.
 define install
-	$(PIP) install --editable '.$(1)'
+	$(PIP) install --editable '.$(1)' $(INSTALL)
 	@$(PY) -c 'import cv2' 2>/dev/null || { $(PIP) uninstall --yes opencv-python; \
 		$(PIP) install --force-reinstall --no-deps opencv-python-headless; $(PY) -c 'import cv2'; }
 	@touch $@
@@ -76,8 +99,8 @@ $(VENV)/.base: $(SOURCES)
 	@echo "Installing imgops and what it needs into $(VENV) (PyTorch is several gigabytes)"
 	$(call install,)
 
-$(VENV)/.lint: $(VENV)/.base
-	$(call install,[lint])
+$(VENV)/.lint $(VENV)/.demo $(VENV)/.wheel: $(VENV)/.%: $(VENV)/.base
+	$(call install,[$*])
 
 $(VENV)/.test $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.base
 	$(PIP) install --no-deps $(PEERS)

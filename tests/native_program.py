@@ -1,7 +1,7 @@
 """The native module by itself: wrong calls raise, and random calls give the same bits at every SIMD level.
 
-``python tests/native_program.py [CALLS] [MODULE.so]`` needs NumPy only, so that ``make sanitize`` can run it with a
-module that was built to find bad memory accesses and undefined behavior.
+``python tests/native_program.py [CALLS] [MODULE.so]`` needs NumPy only, so that every wheel is tested with it, and
+``make sanitize`` can run it with a module that was built to find bad memory accesses and undefined behavior.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ def load(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def installed() -> str:
+    """The file of the installed module, found without importing imgops, which needs PyTorch."""
+    files = [
+        f
+        for f in metadata.files("imgops") or ()
+        if f.name.startswith("_native.") and f.suffix in (".so", ".pyd")
+    ]
+    assert files, "imgops is installed without its native module"
+    return str(files[0].locate())
 
 
 # -- wrong calls -----------------------------------------------------------------------------------
@@ -470,6 +482,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 2:
         module = load(sys.argv[2])
     else:
-        from imgops.kernels.cpu import _native as module
+        module = load(installed())
     print(f"{check_wrong_calls(module)} wrong calls raised")
     print(f"{check_random_calls(module, count)} random calls agree on SIMD levels 0 to {module.simd_level()}")

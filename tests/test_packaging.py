@@ -1,0 +1,113 @@
+"""What is published: the build files say what the pages promise."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests import wheel_names
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+WHEELS = (
+    *("manylinux_2_24_x86_64.manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "musllinux_1_2_x86_64"),
+    *("musllinux_1_2_aarch64", "macosx_11_0_arm64", "macosx_10_9_x86_64", "win_amd64"),
+)
+COMPLETE = [*(f"imgops-0.1.0-cp311-abi3-{p}.whl" for p in WHEELS), "imgops-0.1.0.tar.gz"]
+
+
+def test_a_complete_set_of_wheels() -> None:
+    assert wheel_names.wrong(COMPLETE) == []
+
+
+@pytest.mark.parametrize("left_out", COMPLETE)
+def test_a_missing_file_is_named(left_out: str) -> None:
+    (problem,) = wheel_names.wrong([n for n in COMPLETE if n != left_out])
+    assert "one file must be there, got 0" in problem
+
+
+def test_a_file_too_many_is_named() -> None:
+    assert wheel_names.wrong([*COMPLETE, "imgops-0.1.0-py3-none-any.whl"]) == [
+        "not expected: imgops-0.1.0-py3-none-any.whl"
+    ]
+    assert "one version" in wheel_names.wrong([*COMPLETE, "imgops-0.2.0-cp311-abi3-win_amd64.whl"])[0]
+
+
+def test_dependencies_are_those_of_every_user() -> None:
+    """What only the demonstration, the tests or the pages need is in an extra; the imports agree."""
+    names = {re.split(r"[<>=]", d)[0] for d in PROJECT["project"]["dependencies"]}
+    assert names == {"torch", "torchvision", "pillow", "opencv-python", "numpy"}
+    for path in (ROOT / "imgops").rglob("*.py"):
+        if not {"demo", "show"} & set(path.relative_to(ROOT).parts):
+            assert not re.search(r"^\s*(import|from) (matplotlib|tqdm)", path.read_text(), re.M), path
+
+
+def test_lower_bounds_are_those_that_are_tested() -> None:
+    """``make test-oldest`` installs the versions that pyproject.toml starts at."""
+    (line,) = re.findall(r"^OLDEST := (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    tested = dict(pin.split("==") for pin in line.split())
+    demo = PROJECT["project"]["optional-dependencies"]["demo"]
+    for requirement in (*PROJECT["project"]["dependencies"], *demo):
+        name, bound = requirement.split(">=")
+        assert f"{tested[name]}.".startswith(f"{bound}."), requirement
+
+
+def build(what: str, to: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """By setuptools itself: no environment of its own, which would need the network."""
+    folder = to.parent / "source"
+    if not folder.exists():
+        files = subprocess.run(
+            ["git", "ls-files", "-coz", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for name in filter(None, files.stdout.split("\0")):
+            if (ROOT / name).is_file() and not name.startswith(("docs/", "gallery/", "benchmarks/")):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes((ROOT / name).read_bytes())
+    code = f"from setuptools import build_meta as b; b.build_{what}({str(to)!r})"
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+setuptools = pytest.importorskip("setuptools", "77", reason="the builds below use the installed setuptools")
+
+
+def test_never_a_wheel_without_the_module(tmp_path: Path) -> None:
+    done = build("wheel", tmp_path / "none", CC="/nonexistent/cc")
+    assert done.returncode != 0 and not list(tmp_path.glob("none/*.whl"))
+    for part in ("the native module could not be compiled", "apt install gcc", "IMGOPS_PURE=1"):
+        assert part in done.stderr
+
+
+def test_a_wheel_without_the_module_on_request(tmp_path: Path) -> None:
+    done = build("wheel", tmp_path / "pure", CC="/nonexistent/cc", IMGOPS_PURE="1")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("pure/*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert not [n for n in zipfile.ZipFile(wheel).namelist() if "_native." in n]
+
+
+def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
+    done = build("sdist", tmp_path / "sdist")
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("sdist/*.tar.gz")
+    with tarfile.open(archive) as opened:
+        inside = {name.partition("/")[2] for name in opened.getnames()}
+    sources = {
+        str(p.relative_to(ROOT)) for p in (ROOT / "imgops").rglob("*") if p.suffix in (".py", ".c", ".h")
+    }
+    assert sources <= inside and {"setup.py", "pyproject.toml", "imgops/py.typed"} <= inside
+    assert any(name.lower().startswith("license") for name in inside)
