@@ -156,6 +156,8 @@ def graph_tensor(value: Any) -> Tensor:
         return one * value
     if isinstance(value, (tuple, list)):
         return torch.stack([graph_tensor(v) for v in value])
+    if isinstance(value, str):  # of which PyTorch 2.11 makes another error in a graph
+        raise TypeError
     return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 

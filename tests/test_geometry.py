@@ -18,6 +18,9 @@ from tests.specs._maker import ANY_DTYPE
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 MODES = tuple(BORDERS)
+OPENCV_ROUNDS = pytest.mark.skipif(
+    not OPENCV_IS_EXACT, reason="before OpenCV 5 positions are rounded to 1/32"
+)
 
 
 def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, border: str) -> Tensor:
@@ -99,6 +102,7 @@ def test_half_precision_has_no_nan() -> None:
         assert out.isfinite().all() and out.dtype == dtype
 
 
+@OPENCV_ROUNDS
 @pytest.mark.parametrize("border", MODES)
 @pytest.mark.parametrize("name", list(FLAGS)[:3])
 def test_positions_that_are_not_finite_show_the_border(name: str, border: str) -> None:
@@ -118,6 +122,7 @@ def test_positions_that_are_not_finite_show_the_border(name: str, border: str) -
         assert (single[:, :6] == 5).all() and (found[:, :6] == 5).all()
 
 
+@OPENCV_ROUNDS
 @pytest.mark.parametrize("border", MODES)
 def test_a_horizon_shows_the_border(border: str) -> None:
     """Where w is 0 a position is infinite: the same pixels in every dtype and in the exported form."""
@@ -194,7 +199,7 @@ def test_ties_fall_alike_in_every_dtype(dtype: torch.dtype) -> None:
         assert bits_equal(found.to(torch.uint8), wanted)
 
 
-@pytest.mark.skipif(not OPENCV_IS_EXACT, reason="before OpenCV 5 other positions are rounded")
+@OPENCV_ROUNDS
 def test_the_decomposition_has_opencvs_ties() -> None:
     decomposition = imgops.decompositions()[torch.ops.imgops.warp_affine.default]
     for size in ((6, 9), (7, 12), (30, 11)):
@@ -205,6 +210,7 @@ def test_the_decomposition_has_opencvs_ties() -> None:
         assert bits_equal(decomposition(image, matrix, None, *size, "nearest", "constant"), wanted)
 
 
+@OPENCV_ROUNDS
 def test_the_derivative_of_a_map_is_that_of_opencv() -> None:
     """Between two samples of ``cv2.remap``, a little to either side."""
     image, step = np.random.default_rng(0).random((2, 7, 9)).astype(np.float32), np.float32(0.02)

@@ -24,4 +24,8 @@ def saturated(fill: Tensor, dtype: torch.dtype) -> Tensor:
     # The largest value is no double: what reaches the double above it becomes it. -1 is uint64's largest.
     most = torch.full_like(value, -1 if dtype == torch.uint64 else info.max, dtype=torch.int64).to(dtype)
     below = value.clamp(info.min, nextafter(float(info.max), 0)).to(dtype)
+    if dtype == torch.uint64:  # torch.where of PyTorch 2.11 does not know it
+        return torch.where(value >= float(info.max), most.view(torch.int64), below.view(torch.int64)).view(
+            dtype
+        )
     return torch.where(value >= float(info.max), most, below)

@@ -45,6 +45,8 @@ def enhanced(kind: str, start: Callable[[Array], Any]) -> Callable[[Array, float
         if image.dtype != np.uint8:
             x = image.astype(np.float64)
             return blended(start(x), x, factor)
+        if not image.size:  # Pillow before 12 divides by the number of pixels
+            return image
         call = lambda p: getattr(ImageEnhance, kind)(p).enhance(factor)
         return of_pil(call(to_pil(image))) if len(image) in (1, 3) else by_pil_planes(image, call)
 

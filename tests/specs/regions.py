@@ -20,7 +20,7 @@ _DISTANCES = {"l1": cv2.DIST_L1, "l2": cv2.DIST_L2, "c": cv2.DIST_C}
 
 def _mask(m: Maker, channels: int = 1, dtype: torch.dtype = torch.uint8) -> Tensor:
     """Mostly not 0; 0 at random, and in the first pixel."""
-    image = replace(m, dtype=torch.uint8).image(channels, 9, 12)
+    image = replace(m, dtype=torch.uint8).image(channels, 9, 12).clone()
     image[image < 60] = 0
     image[..., 0, 0] = 0
     return image if dtype == torch.uint8 else image > 0
