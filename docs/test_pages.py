@@ -46,7 +46,8 @@ def test_something_was_built() -> None:
 def public_names() -> list[str]:
     names = [f"imgops.{n}" for n in imgops.__all__ if n not in MODULES]
     names += [f"imgops.{m}.{n}" for m in MODULES for n in public_of(getattr(imgops, m))]
-    names += [f"imgops.transforms.{n}" for n in (*transforms.OURS, *transforms.ADDED, "from_albumentations")]
+    more = ("from_albumentations", "seeded")
+    names += [f"imgops.transforms.{n}" for n in (*transforms.OURS, *transforms.ADDED, *more)]
     return names + [f"imgops.transforms.functional.{n}" for n in functional.OURS if n in functional.__all__]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import imgops
+import imgops.transforms
 from tests.specs import __main__ as operator_table
 
 ROOT = Path(__file__).parent.parent
@@ -75,9 +76,12 @@ def test_links_lead_somewhere() -> None:
 FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction(getattr(imgops, n))}
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "check_operator"])
+OTHERS = {"check_operator": imgops.testing.check_operator, "seeded": imgops.transforms.seeded}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OTHERS])
 def test_docstring_examples(name: str) -> None:
-    function = FUNCTIONS.get(name, imgops.testing.check_operator)
+    function = FUNCTIONS.get(name) or OTHERS[name]
     runner = doctest.DocTestRunner()
     (test,) = doctest.DocTestFinder(recurse=False).find(function, name)
     assert test.examples

@@ -80,6 +80,7 @@ from imgops.transforms._policy import AugMix as AugMix
 from imgops.transforms._policy import AutoAugment as AutoAugment
 from imgops.transforms._policy import RandAugment as RandAugment
 from imgops.transforms._policy import TrivialAugmentWide as TrivialAugmentWide
+from imgops.transforms._seeded import seeded as seeded
 from imgops.transforms._sizes import RandomIoUCrop as RandomIoUCrop
 from imgops.transforms._sizes import RandomResize as RandomResize
 from imgops.transforms._sizes import RandomRotation as RandomRotation

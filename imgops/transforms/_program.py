@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops.transforms import _seeded
 
 Key = tuple[int, ...]
 Shape = Sequence[int]  # samples that share a draw, channels, height, width
@@ -58,7 +58,6 @@ def from_spec(text: str) -> Any:
 
 _handles = itertools.count(1)
 _generators: dict[int, torch.Generator] = {}
-_swapped = threading.RLock()
 
 
 def handle_of(owner: Any, generator: torch.Generator | None) -> int:
@@ -76,22 +75,12 @@ def handle_of(owner: Any, generator: torch.Generator | None) -> int:
 
 @contextmanager
 def drawing_from(handle: int) -> Iterator[None]:
-    """Let what draws from PyTorch's global generator draw from another one.
-
-    The two exchange their states for as long: what other threads draw meanwhile is theirs no more.
-    """
+    """Let what draws from PyTorch's global generator draw from a transform's."""
     if not handle:
         yield
         return
-    generator = _generators[handle]
-    with _swapped:
-        before = torch.get_rng_state()
-        torch.set_rng_state(generator.get_state())
-        try:
-            yield
-        finally:
-            generator.set_state(torch.get_rng_state())
-            torch.set_rng_state(before)
+    with _seeded.exchanged(_generators[handle]):
+        yield
 
 
 # -- programs -------------------------------------------------------------------------------------
@@ -184,16 +173,17 @@ def run_program(
     values, is_open = out.numpy(), gate.expand(len(out)).tolist()
     starts = [0, *accumulate(sizes)]
     steps = _steps(program, tuple(conditions))
-    for row, chosen_sample in zip(values, is_open, strict=True):
-        for i, (transform, gates) in enumerate(steps):
-            chosen = chosen_sample
-            for step, column, value in gates:
-                found = row[starts[step] + column]
-                chosen = chosen and (found > 0 if value < 0 else found == value)
-            shape = shapes[4 * i : 4 * i + 4]
-            with drawing_from(generators[i]):
-                numbers = transform._numbers(*shape) if chosen else transform.identity_params(*shape)
-            row[starts[i] : starts[i + 1]] = numbers
+    for n, (row, chosen_sample) in enumerate(zip(values, is_open, strict=True)):
+        with _seeded.row(n, len(values)):
+            for i, (transform, gates) in enumerate(steps):
+                chosen = chosen_sample
+                for step, column, value in gates:
+                    found = row[starts[step] + column]
+                    chosen = chosen and (found > 0 if value < 0 else found == value)
+                shape = shapes[4 * i : 4 * i + 4]
+                with drawing_from(generators[i]):
+                    numbers = transform._numbers(*shape) if chosen else transform.identity_params(*shape)
+                row[starts[i] : starts[i + 1]] = numbers
 
 
 def _sample_fake(
@@ -317,10 +307,11 @@ def normal_kernel(
 ) -> None:
     with drawing_from(generator):
         if gate.ndim == 0:
-            out.normal_() if gate.item() else out.zero_()
+            _seeded.noise(out) if gate.item() else out.zero_()
             return
-        for row, chosen in zip(out, gate.tolist(), strict=True):
-            row.normal_() if chosen else row.zero_()
+        for n, (row, chosen) in enumerate(zip(out, gate.tolist(), strict=True)):
+            with _seeded.row(n, len(out)):
+                _seeded.noise(row) if chosen else row.zero_()
 
 
 def _normal_rule(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
