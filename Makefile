@@ -102,6 +102,7 @@ $(VENV)/.base: $(SOURCES)
 $(VENV)/.lint $(VENV)/.demo $(VENV)/.wheel: $(VENV)/.%: $(VENV)/.base
 	$(call install,[$*])
 
+$(VENV)/.test: EXAMPLES := $(COMMA)examples
 $(VENV)/.test $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.base
 	$(PIP) install --no-deps $(PEERS)
-	$(call install,[$*$(COMMA)peers])
+	$(call install,[$*$(COMMA)peers$(EXAMPLES)])

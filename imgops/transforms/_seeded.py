@@ -165,7 +165,7 @@ def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tupl
 
 @contextmanager
 def row(index: int, count: int) -> Iterator[None]:
-    """While image ``index`` of ``count`` is sampled: with its own generator, where :func:`seeded` gave one."""
+    """While image ``index`` of ``count`` is sampled: with its own generator, if :func:`seeded` gave one."""
     rows = _draws.rows
     if rows is None:
         yield
@@ -178,7 +178,7 @@ def row(index: int, count: int) -> Iterator[None]:
 
 
 def noise(out: torch.Tensor) -> None:
-    """Fill an image with standard normal noise; with a key, on a device, from a drawn seed."""
+    """Fill an image with standard normal noise; with a key, on a device, from a seed."""
     if out.is_cpu or not _draws.keyed:
         out.normal_()
         return

@@ -1,0 +1,361 @@
+"""Random calls of every operator and transform: ``python -m tests.fuzz_calls 1000000``.
+
+A call is one of the specs' samples in a random dtype, memory format, batch and device, with up to three arguments replaced:
+edges of their range, other numbers, shapes, dtypes, strides, and objects that do not belong there. It must give
+the real library's pixels, or raise one ValueError, TypeError or NotImplementedError, ``op: argument must ..., got ...``; the
+same through the dispatcher and on the meta device. ``--only N`` runs call N again, and prints what it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import get_context
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+import imgops
+from imgops.testing._call import Call
+from tests.specs import SPECS
+from tests.specs._maker import ANY_DTYPE, BATCHES, FORMATS, Maker
+from tests.specs._spec import EXACT, OpSpec, Sample
+from tests.test_reference import per_image
+
+#: The grammar of an error; the first word may be the operator's name or what calls it.
+GRAMMAR = re.compile(r"^[A-Za-z_][\w.]*: .+ must .+", re.S)
+#: What PyTorch itself says where an argument is wrong for the schema, or memory is short.
+MEMORY = re.compile(
+    r"can't allocate memory|not enough memory|Unable to allocate|Storage size calculation overflowed"
+)
+#: Of the address space, so that a size without sense is an error, and not the end of the machine.
+LIMIT = 12 << 30
+
+NUMBERS = (0, 1, 2, 3, 5, 8, 31, -1, -7, 255, 256, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1)
+REALS = (0.0, -0.0, 0.5, 1.0, -1.0, 255.0, 1e-30, 1e30, -1e30, float("nan"), float("inf"), float("-inf"))
+WORDS = (
+    "",
+    "constant",
+    "edge",
+    "reflect",
+    "nearest",
+    "bilinear",
+    "bicubic",
+    "jpeg",
+    "L",
+    "RGB",
+    "Bilinear",
+    "no such",
+)
+OBJECTS: tuple[Any, ...] = (
+    None,
+    True,
+    "text",
+    b"bytes",
+    [],
+    (),
+    {},
+    object(),
+    [None],
+    [[1, 2], [3]],
+    1j,
+    np.float32(2),
+    np.arange(4),
+)
+
+
+class Dispatched(TorchFunctionMode):
+    """Calls go through the dispatcher."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@dataclass
+class Fuzzed:
+    """One call, made of a number."""
+
+    seed: int
+    index: int
+    changes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = Random(f"{self.seed}:{self.index}")
+        self.spec: OpSpec = self.random.choice(_specs())
+        self.sample: Sample = self.random.choice(self.spec.samples)
+        dtypes = self.sample.dtypes if self.random.random() < 0.8 else ANY_DTYPE
+        self.maker = Maker(
+            self.random.choice(dtypes),
+            self.random.choice(FORMATS),
+            self.random.choice(BATCHES),
+            seed=self.random.randrange(1000),
+        )
+        self.function, args, keywords = self.sample.call(self.maker)
+        self.args, self.keywords = list(args), dict(keywords)
+        for _ in range(self.random.choice((0, 1, 1, 1, 2, 3))):
+            self._change()
+
+    def __str__(self) -> str:
+        shown = [*map(shown_as, self.args), *(f"{k}={shown_as(v)}" for k, v in self.keywords.items())]
+        return f"{self.sample}({', '.join(shown)}), {self.maker.format}; changed: {'; '.join(self.changes) or 'nothing'}"
+
+    def _change(self) -> None:
+        names: list[Any] = [*range(len(self.args)), *self.keywords]
+        where = self.random.choice(names)
+        place: Any = self.args if isinstance(where, int) else self.keywords
+        place[where] = changed(self.random, place[where])
+        self.changes.append(f"{where}: {shown_as(place[where])}")
+
+
+def changed(random: Random, value: Any) -> Any:
+    """Another value in its place."""
+    if random.random() < 0.12:
+        return random.choice(OBJECTS)
+    if isinstance(value, Tensor):
+        return changed_tensor(random, value)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return random.choice(NUMBERS if random.random() < 0.7 else REALS)
+    if isinstance(value, float):
+        return random.choice(REALS if random.random() < 0.7 else NUMBERS)
+    if isinstance(value, str):
+        return random.choice(WORDS)
+    if isinstance(value, (tuple, list)) and value:
+        items = list(value)
+        at = random.randrange(len(items))
+        kind = random.randrange(6)
+        if kind == 0:
+            del items[at]
+        elif kind == 1:
+            items.insert(at, items[at])
+        elif kind == 2 and all(isinstance(v, (int, float)) for v in items):
+            return torch.tensor(items)
+        else:
+            items[at] = changed(random, items[at])
+        return type(value)(items) if type(value) in (tuple, list) else tuple(items)
+    if value is None:
+        return random.choice((0, 1.5, "text", torch.zeros(()), torch.rand(3, 5, 6)))
+    return random.choice(OBJECTS)
+
+
+def changed_tensor(random: Random, x: Tensor) -> Any:
+    kind = random.randrange(12)
+    if kind == 0:
+        return x.to(random.choice(ANY_DTYPE))
+    if kind == 1 and x.ndim:
+        return x.narrow(random.randrange(x.ndim), 0, 0)
+    if kind == 2 and x.ndim:
+        axis = random.randrange(x.ndim)
+        return x.narrow(axis, 0, min(1, x.shape[axis]))
+    if kind == 3 and x.ndim:
+        return x.movedim(random.randrange(x.ndim), random.randrange(x.ndim))
+    if kind == 4 and x.ndim:
+        return x.select(random.randrange(x.ndim), 0) if 0 not in x.shape else x[..., None]
+    if kind == 5:
+        return x.unsqueeze(random.randrange(x.ndim + 1))
+    if kind == 6 and x.ndim:
+        axis = random.randrange(x.ndim)
+        return x.repeat_interleave(random.choice((2, 3)), axis)
+    if kind == 7 and x.ndim:
+        return x.flip(random.randrange(x.ndim)) if x.ndim < 2 else x.as_strided(x.shape, (0,) * x.ndim)
+    if kind == 8 and x.is_floating_point():
+        return x * random.choice(REALS)
+    if kind == 9 and x.numel() == 1:
+        return x.item()
+    if kind == 10:
+        return x.to("meta")
+    if kind == 11 and x.ndim and x.shape[0] > 1 and x.is_floating_point() and x.numel() < 100:
+        return x.tolist()
+    return torch.full_like(x, random.choice((0, 1)))
+
+
+def shown_as(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return (
+            f"{str(value.dtype)[6:]}{list(value.shape)}{'' if value.is_cpu else ' on ' + value.device.type}"
+        )
+    return repr(value)[:60]
+
+
+@cache
+def _specs() -> list[OpSpec]:
+    """Of what a user calls."""
+    return [spec for spec in SPECS.values() if spec.is_public and spec.samples]
+
+
+# -- one call --------------------------------------------------------------------------------------
+
+
+class Wrong(AssertionError):
+    """What is kept as a test."""
+
+
+def copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) and value.is_cpu and value.numel() else value
+
+
+def outcome(fuzzed: Fuzzed, dispatched: bool = False) -> Any:
+    """What the call returns, or its error if that is one that may be raised."""
+    args, keywords = [*map(copied, fuzzed.args)], {k: copied(v) for k, v in fuzzed.keywords.items()}
+    try:
+        if dispatched:
+            with Dispatched():
+                return fuzzed.function(*args, **keywords)
+        return fuzzed.function(*args, **keywords)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        if MEMORY.search(str(error)):
+            return MemoryError(str(error))
+        if not GRAMMAR.match(str(error)):
+            raise Wrong(f"not in the grammar: {type(error).__name__}: {error}") from error
+        return error
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryError) or MEMORY.search(str(error)):
+            return MemoryError(str(error))
+        if "meta" in str(fuzzed) and "meta" in str(error).lower():  # PyTorch's own, for two devices
+            return error
+        raise Wrong(f"another error: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise Wrong(f"another error: {type(error).__name__}: {error}") from error
+
+
+def check(fuzzed: Fuzzed) -> str:
+    """Run a call; returns what became of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = outcome(fuzzed)
+        if isinstance(found, MemoryError):
+            return "too large"
+        if isinstance(found, Exception):
+            again = outcome(fuzzed, dispatched=True)
+            if type(again) is not type(found) or str(again) != str(found):
+                raise Wrong(f"through the dispatcher another error: {again!r}, not {found!r}")
+            return type(found).__name__
+        tensors = [
+            x for x in (found if isinstance(found, (tuple, list)) else [found]) if isinstance(x, Tensor)
+        ]
+        if any(not x.is_cpu for x in tensors):
+            return "meta"
+        if not fuzzed.spec.is_operator or not fuzzed.spec.row.random:
+            again = outcome(fuzzed, dispatched=True)
+            others = again if isinstance(again, (tuple, list)) else [again]
+            for a, b in zip(tensors, [x for x in others if isinstance(x, Tensor)], strict=True):
+                if a.shape != b.shape or a.dtype != b.dtype or not same(a, b):
+                    raise Wrong("the dispatcher gives another result")
+        return beside_the_library(fuzzed, found)
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    return torch.equal(a, b) or np.array_equal(
+        a.detach().contiguous().view(torch.uint8).numpy(), b.detach().contiguous().view(torch.uint8).numpy()
+    )
+
+
+def beside_the_library(fuzzed: Fuzzed, out: Any) -> str:
+    """The real library's pixels, image by image; it has limits that imgops does not (channels, sizes)."""
+    spec = fuzzed.spec
+    if not callable(spec.reference) or not isinstance(out, Tensor) or out.ndim < 3 or not out.numel():
+        return "returned"
+    try:
+        args, cores = tuple(fuzzed.args), spec.cores
+        if spec.is_operator:
+            if spec.row.vmap is None:
+                return "returned"
+            args, cores = Call(fuzzed.function, args, fuzzed.keywords).op_args, spec.row.vmap.core  # type: ignore[attr-defined]
+        images = [*map(tuple, per_image(args, cores))]
+        wanted = [torch.from_numpy(np.ascontiguousarray(spec.reference(*one))) for one in images]
+    except Exception:  # of any library
+        return "no reference"
+    flat = out.detach().reshape(out.shape[:-3].numel(), *out.shape[-3:])
+    tolerance = spec.tolerance.get(out.dtype, EXACT)
+    for a, b in zip(flat, wanted, strict=True):
+        try:
+            if a.isfinite().all() and b.isfinite().all():
+                tolerance.check(a, b.to(out.dtype) if out.dtype.is_floating_point else b)
+        except AssertionError as error:
+            raise Wrong(f"not the library's pixels: {error}") from None
+    return "the library's pixels"
+
+
+# -- many calls ------------------------------------------------------------------------------------
+
+
+def run(seed: int, start: int, stop: int) -> tuple[Counter[str], list[tuple[int, str, str]]]:
+    """What became of calls, and those that are wrong."""
+    torch.set_num_threads(1)
+    found: Counter[str] = Counter()
+    wrong = []
+    for index in range(start, stop):
+        try:
+            fuzzed = Fuzzed(seed, index)
+        except Exception:  # a sample that its maker cannot make in this dtype
+            found["not made"] += 1
+            continue
+        begin = time.perf_counter()
+        try:
+            found[check(fuzzed)] += 1
+        except Wrong as error:
+            found["WRONG"] += 1
+            wrong.append((index, str(fuzzed), str(error)))
+        if time.perf_counter() - begin > 20:
+            wrong.append((index, str(fuzzed), f"took {time.perf_counter() - begin:.0f} s"))
+    return found, wrong
+
+
+def limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+
+
+def parts(count: int, size: int = 500) -> Iterator[tuple[int, int]]:
+    yield from ((a, min(a + size, count)) for a in range(0, count, size))
+
+
+def main(report: Callable[[str], None] = print) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", type=int, default=-1)
+    o = parser.parse_args()
+    if o.only >= 0:
+        fuzzed = Fuzzed(o.seed, o.only)
+        report(str(fuzzed))
+        try:
+            report(check(fuzzed))
+        except Wrong:
+            traceback.print_exc()
+        return 0
+    total: Counter[str] = Counter()
+    kinds: dict[str, tuple[int, str, str]] = {}
+    start = time.perf_counter()
+    with ProcessPoolExecutor(o.processes, get_context("spawn"), limited) as pool:
+        for done in as_completed(pool.submit(run, o.seed, a, b) for a, b in parts(o.count)):
+            found, wrong = done.result()
+            total += found
+            for index, call, error in wrong:
+                kind = re.sub(r"\d+", "0", f"{call.partition('-')[0]}: {error}")[:160]
+                if kind not in kinds:
+                    kinds[kind] = index, call, error
+                    report(f"--only {index}: {call}\n    {error[:300]}")
+    report(f"{sum(total.values())} calls in {time.perf_counter() - start:.0f} s, seed {o.seed}")
+    for name, count in total.most_common():
+        report(f"{count:9} {name}")
+    return bool(kinds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
