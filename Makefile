@@ -53,6 +53,8 @@ sanitize: $(VENV)/.test ## Run the native module with checks of its memory acces
 		imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 		$(PY) tests/native_program.py 5000 build/sanitize/_native.so
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so 1000
 
 lint: $(VENV)/.lint ## Check style, format and types
 	$(PY) -m ruff check .

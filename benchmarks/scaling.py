@@ -44,7 +44,16 @@ def measured(photos: Path, work: Path, copies: int) -> dict[str, list[float]]:
                 *("examples/hf_datasets.py", photos, work / f"hf{n}", "--processes", n, "--epochs", 2),
             ),
             "WebDataset, `StatefulDataLoader`": (
-                *("examples/webdataset_loader.py", work / "ray1", "--size", 192, "--workers", n, "--epochs", 2),
+                *(
+                    "examples/webdataset_loader.py",
+                    work / "ray1",
+                    "--size",
+                    192,
+                    "--workers",
+                    n,
+                    "--epochs",
+                    2,
+                ),
             ),
             "torchrun, `DistributedDataParallel`": (
                 *(*DDP, n, "examples/train_ddp.py", photos, "--epochs", 2, "--workers", 0),

@@ -111,7 +111,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "reset_modules": ("matplotlib", "imgops_docs.reset"),
     "image_srcset": ["2x"],
-    "first_notebook_cell": "%matplotlib inline",
+    "first_notebook_cell": "%pip install --quiet imgops matplotlib scikit-image scikit-learn\n%matplotlib inline",
     "download_all_examples": False,
     "thumbnail_size": (560, 210),
 }

@@ -40,7 +40,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 def test_something_was_built() -> None:
     assert len(PAGES) > 100, "run make docs first"
-    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 12
+    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 14
 
 
 def public_names() -> list[str]:
@@ -181,6 +181,7 @@ def test_every_page_in_a_browser(browser: Any, width: int, scheme: str) -> None:
 def test_a_notebook_runs_by_itself(notebook: Path, tmp_path: Path) -> None:
     cells = json.loads(notebook.read_text())["cells"]
     code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    assert code[0].startswith("%pip install --quiet imgops ")
     assert any("import imgops" in c or "from imgops" in c for c in code)
     lines = "\n\n".join(code).splitlines()
     script = tmp_path / "notebook.py"

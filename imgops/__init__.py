@@ -39,7 +39,7 @@ from imgops.ops.resize import *
 from imgops.ops.smoothing import *
 from imgops.ops.thresholds import *
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Gradient",

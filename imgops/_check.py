@@ -52,7 +52,7 @@ def number(value: Any) -> Any:
     """A size as a message shows it: of a symbolic size its current value."""
     try:
         return int(value)
-    except RuntimeError:
+    except (RuntimeError, ValueError, TypeError, OverflowError):  # unbacked, or no number at all
         return value
 
 
@@ -106,7 +106,7 @@ def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tenso
 
 def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
     """Parameters live on the CPU, where reading them is free, or beside the image, unread."""
-    if value.device.type not in ("cpu", "meta") and value.device != image.device:
+    if value.device.type != "cpu" and value.device != image.device:
         beside = (
             "" if image.device.type in ("cpu", "meta") else f" or on the device of image ({image.device})"
         )
@@ -246,7 +246,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
 
 
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         names = ", ".join(map(repr, choices))
         fail(ValueError, op, f"{name} must be one of {names}{when}", repr(value))
 
@@ -265,6 +265,16 @@ def pixels(op: str, name: str, height: int, width: int) -> None:
 def not_empty(op: str, name: str, image: Tensor) -> None:
     if violates(image.shape[-2] * image.shape[-1] > 0):
         fail(ValueError, op, f"{name} must have at least one pixel", f"shape {shape(image)}")
+
+
+#: Of a filter's side. The work grows with it, and libraries count in 32 bits.
+WIDEST = (1 << 15) - 1
+
+
+def side(op: str, name: str, *sizes: int, most: int = WIDEST) -> None:
+    for size in sizes:
+        if violates(size <= most):
+            fail(ValueError, op, f"{name} must be at most {most}", numbers(*sizes))
 
 
 def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
@@ -307,6 +317,8 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
             fail(TypeError, op, must, value.dtype)
         if value.ndim != 1 or value.shape[0] != len(names):
             fail(ValueError, op, must, f"shape {shape(value)}")
+        if value.is_meta:
+            fail(ValueError, op, must, "a tensor on meta, which has no values")
         return tuple(value.tolist())
     if isinstance(value, str) or not hasattr(value, "__len__"):
         fail(TypeError, op, must, type(value).__name__)
@@ -325,8 +337,11 @@ def all_int(values: tuple[Any, ...]) -> bool:
 
 
 def integer(op: str, must: str, value: Any) -> int:
+    if isinstance(value, bool):
+        return int(value)
     if isinstance(value, (int, torch.SymInt)):
         return value  # type: ignore[return-value]
-    if not hasattr(value, "__index__") or isinstance(value, Tensor):
+    is_array = isinstance(value, Tensor) or getattr(value, "shape", ()) != ()
+    if not hasattr(value, "__index__") or is_array:
         fail(TypeError, op, must, f"{type(value).__name__} {value}")
     return int(value.__index__())

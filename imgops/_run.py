@@ -17,6 +17,18 @@ TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
 #: How many distinct calls of one operator are remembered; then all are forgotten at once.
 _REMEMBERED = 512
 
+#: What the dispatcher takes as it is, by annotation.
+PYTHONS: dict[Any, tuple[type, ...]] = {
+    **dict.fromkeys(("int", int), (int, torch.SymInt)),
+    **dict.fromkeys(("bool", bool), (bool, torch.SymBool)),
+    **dict.fromkeys(("str", str), (str,)),
+}
+#: What may stand for an annotation, and what an error calls it.
+_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("int", int), ((int, torch.SymInt), "an int")),
+    **dict.fromkeys(("bool", bool), ((bool, int, torch.SymBool), "a bool")),
+}
+
 #: ``prepare(args)``: validates; returns the output where the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
 
@@ -60,9 +72,29 @@ def returned(row: Operator, args: Sequence[Any]) -> Any:
     return args[0] if row.contract is Contract.INPLACE else args[-1]
 
 
+def _typed(row: Operator) -> Function:
+    """The fake, behind the types of whole numbers and of switches, for which the dispatcher has other errors.
+
+    What a string must be the fake says.
+    """
+    fake, op, parameters = row.fake, row.name, row.signature.parameters.values()
+    typed = [(i, p.name, _KINDS[p.annotation]) for i, p in enumerate(parameters) if p.annotation in _KINDS]
+    before = 1 if row.contract is Contract.DYNAMIC else 0  # what makes a size that depends on data
+
+    def checked(*args: Any, **keywords: Any) -> Any:
+        for i, name, (kinds, what) in typed:
+            value = args[before + i]
+            number = hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
+            if not isinstance(value, kinds) and not number:
+                _check.fail(TypeError, op, f"{name} must be {what}", repr(value))
+        return fake(*args, **keywords)
+
+    return checked if typed else fake
+
+
 def preparation(row: Operator) -> Prepare:
     """The fake, run for every call."""
-    fake = row.fake
+    fake = _typed(row)
     if row.contract is Contract.FUNCTIONAL:
         return lambda args: fake(*args)
     if row.contract is Contract.DYNAMIC:
@@ -84,7 +116,7 @@ def remembered(row: Operator) -> Prepare:
     """
     if row.contract is Contract.DYNAMIC:
         return preparation(row)
-    fake, tensors, empty = row.fake, row.tensors, torch.empty_strided
+    fake, tensors, empty = _typed(row), row.tensors, torch.empty_strided
     known: dict[Any, Any] = {}
 
     def remember(key: Any, value: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -18,39 +19,45 @@ from tests.specs import __main__ as operator_table
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+TABLES = (ROOT / "docs" / "tables.md").read_text()
 CODE = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
-def test_example_runs_as_printed(tmp_path: Path) -> None:
-    code = CODE[0]
+def run(code: str, folder: Path) -> str:
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+def test_fifteen_lines(tmp_path: Path) -> None:
+    (code,) = [c for c in CODE if "stick" in c]
     assert len(code.strip().splitlines()) <= 15
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "torch.Size([3, 64, 64]) tensor(True)\n"
+    assert run(code, tmp_path) == "torch.Size([3, 64, 64]) tensor(True)\n"
 
 
-@pytest.mark.parametrize("i", range(1, len(CODE)))
-def test_other_examples_run(i: int, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CODE[i]],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("i", range(len(CODE)))
+def test_examples_run(i: int, tmp_path: Path) -> None:
+    run(CODE[i], tmp_path)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.rst")), ids=lambda p: p.stem)
+def test_examples_of_the_pages_run(page: Path, tmp_path: Path) -> None:
+    """One after the other, as they are read."""
+    found = re.findall(r"^\.\. code-block:: python\n\n((?:(?:   .*)?\n)+)", page.read_text(), re.M)
+    code = "\n".join(textwrap.dedent(block) for block in found)
+    run(code.replace("fullgraph=True)", 'fullgraph=True, backend="aot_eager")'), tmp_path)
 
 
 def test_the_transforms_are_all_named() -> None:
     from imgops import transforms
 
-    table = re.search(r"<!-- transforms -->\n(.*?)<!-- /transforms -->", README, re.S)
+    table = re.search(r"<!-- transforms -->\n(.*?)<!-- /transforms -->", TABLES, re.S)
     assert table is not None
     cells = [line.split("|")[1] for line in table.group(1).strip().splitlines()[2:]]
     assert sorted(re.findall(r"\w+", " ".join(cells))) == sorted(transforms.OURS)
@@ -68,8 +75,8 @@ def test_commands_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in ("README.md", "CONTRIBUTING.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
+    for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
             assert target.startswith("http") or (ROOT / target).exists(), f"{page}: {target}"
 
 
@@ -88,8 +95,13 @@ def test_docstring_examples(name: str) -> None:
     assert runner.run(test).failed == 0
 
 
-def test_changelog_has_unreleased() -> None:
-    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+def test_the_versions_agree() -> None:
+    """Of the package, the CHANGELOG's newest dated entry, and the citation."""
+    (version,) = re.findall(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(), re.M)
+    dated = re.findall(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert version == imgops.__version__ == dated[0][0]
+    assert f"version: {version}\n" in citation and f"date-released: {dated[0][1]}\n" in citation
 
 
 def test_the_number_of_added_transforms() -> None:

@@ -69,7 +69,7 @@ ALLOWED = {
         "vmap",
     },
     "inverse": {"_check", "_rows", "config", "ops"},
-    "transforms": {"", "_subclass", "_torch_private", "decomposition", "kernels", "transforms"},
+    "transforms": {"_layout", "", "_subclass", "_torch_private", "decomposition", "kernels", "transforms"},
     "testing": {"", "_layout", "_rows", "_torch_private", "kernels"},
     "demo": {"", "_check", "_torch_private", "demo"},
     "show": {"", "_check", "ops", "show", "transforms"},

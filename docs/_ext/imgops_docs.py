@@ -108,8 +108,8 @@ _GRADIENTS = {
 
 
 @cache
-def _readme(mark: str) -> list[list[str]]:
-    text = (ROOT / "README.md").read_text()
+def _tables(mark: str) -> list[list[str]]:
+    text = (DOCS / "tables.md").read_text()
     table = re.search(rf"<!-- {mark}.*?-->\n(.*?)<!-- /{mark} -->", text, re.S)
     assert table, mark
     rows = [line.strip("| \n").split(" | ") for line in table.group(1).strip().splitlines()]
@@ -124,7 +124,7 @@ def _rest(cell: str) -> str:
 
 def _transform_facts(name: str) -> list[str]:
     facts = []
-    for names, near, each in _readme("transforms")[1:]:
+    for names, near, each in _tables("transforms")[1:]:
         if name in names.split(", "):
             facts += [
                 ("torchvision", f":class:`torchvision.transforms.v2.{name}`: the same arguments and draws"),
@@ -171,7 +171,7 @@ class TransformTable(Parsed):
 
     def lines(self) -> list[str]:
         rows = []
-        for i, (names, near, each) in enumerate(_readme("transforms")):
+        for i, (names, near, each) in enumerate(_tables("transforms")):
             if i:
                 names = ", ".join(f":class:`~imgops.transforms.{n}`" for n in names.split(", "))
             rows.append([names, _rest(near), each])

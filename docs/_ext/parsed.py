@@ -17,7 +17,7 @@ SOURCES = [
     for p in (
         *Path(__file__).parent.glob("*.py"),
         *(DOCS / "migration").glob("*.txt"),
-        ROOT / "README.md",
+        DOCS / "tables.md",
         ROOT / "tests" / "added_cases.py",
     )
 ]

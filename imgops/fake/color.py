@@ -54,6 +54,8 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
 
 
 def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
+    if not isinstance(names, str):
+        _check.fail(TypeError, "color_sequence", "names must be a str", type(names).__name__)
     each = names.split(",")
     for name in each:
         _check.choice("color_sequence", "names", name, STEPS)

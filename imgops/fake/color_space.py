@@ -40,7 +40,7 @@ CODES = {
 
 def cvt_color(image: Tensor, code: str) -> Tensor:
     image_like("cvt_color", image)
-    if code not in CODES:
+    if not isinstance(code, str) or code not in CODES:
         near = get_close_matches(str(code).lower(), CODES, 3, 0.4) or ["rgb2hsv", "hsv2rgb"]
         must = f"code must be a conversion such as {', '.join(map(repr, near))}"
         fail(ValueError, "cvt_color", must, repr(code))

@@ -16,6 +16,7 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
         if violates(size >= 1) or violates(size % 2 == 1):
             got = _check.numbers(kernel_width, kernel_height)
             fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", got)
+    _check.side("gaussian_blur", "kernel_size", kernel_width, kernel_height)
     return out
 
 
@@ -24,6 +25,7 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     if violates(kernel_size >= 1) or violates(kernel_size % 2 == 1):
         got = _check.number(kernel_size)
         fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)
+    _check.side("median_blur", "kernel_size", kernel_size)
     return out
 
 

@@ -9,6 +9,9 @@ from imgops import _check, _layout
 from imgops._check import fail, violates
 from imgops.fake._common import image_like, same_channels
 
+#: OpenCV makes a table of 256 levels for each tile, and pads an image to a multiple of them.
+MOST_TILES = 4096
+
 
 def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
     op = "clahe"
@@ -25,6 +28,9 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     _check.per_sample_parameter(op, "clip_limit", clip_limit, image)
     if violates(tiles_x >= 1) or violates(tiles_y >= 1):
         fail(ValueError, op, "tiles must be positive", _check.numbers(tiles_x, tiles_y))
+    if violates(tiles_x <= MOST_TILES) or violates(tiles_y <= MOST_TILES):
+        must = f"tiles must be at most {MOST_TILES} along each side"
+        fail(ValueError, op, must, _check.numbers(tiles_x, tiles_y))
     return out
 
 

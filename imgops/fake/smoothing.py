@@ -15,6 +15,7 @@ def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) 
     if violates(kernel_width >= 1) or violates(kernel_height >= 1):
         got = _check.numbers(kernel_width, kernel_height)
         fail(ValueError, "box_blur", "kernel_size must be positive", got)
+    _check.side("box_blur", "kernel_size", kernel_width, kernel_height)
     return out
 
 
@@ -28,6 +29,7 @@ def bilateral_filter(
     _check.per_sample_parameter(op, "sigma_space", sigma_space, image)
     if violates(diameter >= 1):
         fail(ValueError, op, "diameter must be positive", _check.number(diameter))
+    _check.side(op, "diameter", diameter, most=511)  # OpenCV lists all pixels of the square
     return out
 
 

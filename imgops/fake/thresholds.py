@@ -36,4 +36,5 @@ def adaptive_threshold(
     _check.per_sample_parameter(op, "c", c, image)
     if violates(block_size >= 3) or violates(block_size % 2 == 1):
         fail(ValueError, op, "block_size must be odd and at least 3", _check.number(block_size))
+    _check.side(op, "block_size", block_size)
     return out

@@ -44,10 +44,31 @@ def no_nan(op: str, name: str, value: Tensor) -> None:
             _check.fail(ValueError, op, f"{name} must be a number", number)
 
 
+def finite(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not math.isfinite(number):
+            _check.fail(ValueError, op, f"{name} must be finite", number)
+
+
 def not_negative(op: str, name: str, value: Tensor) -> None:
     for number in _numbers_of(value):
         if not number >= 0:
             _check.fail(ValueError, op, f"{name} must not be negative", number)
+
+
+def radius(op: str, name: str, value: Tensor) -> None:
+    """Of a box: larger than every image is no use, and more than PIL can count."""
+    not_negative(op, name, value)
+    for number in _numbers_of(value):
+        if number > 2**20:
+            _check.fail(ValueError, op, f"{name} must be at most {2**20}", number)
+
+
+def levels(op: str, name: str, value: Tensor) -> None:
+    """Of a size that PIL can count."""
+    for number in _numbers_of(value):
+        if not abs(number) <= 2**20:
+            _check.fail(ValueError, op, f"{name} must be at most {2**20} either way", number)
 
 
 def positive(op: str, name: str, value: Tensor) -> None:
@@ -89,7 +110,7 @@ def element(op: str) -> Function:
     def check(image: Tensor, kernel: Tensor, border: str) -> None:
         if not _on_host(kernel):
             return
-        array = kernel.detach().numpy()
+        array = (kernel.detach() != 0).numpy()
         empty = not array.any() if array.ndim == 2 else not array.any((-2, -1)).all()
         if empty:
             _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")

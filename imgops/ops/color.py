@@ -11,7 +11,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
-from imgops.kernels import cuda
+from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import color as cpu
 
 __all__ = [
@@ -105,6 +105,7 @@ def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 1, 1),
     sharding=sharding.leading(3, 1, 1),
     decomposition=decomposition.color_sequence,
+    values=_values.numbers("color_sequence", images=2, amounts=_values.finite),
 )
 def _color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor: ...
 
@@ -378,10 +379,9 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, ``order`` is not int64, or
-        ``amounts`` is not made of numbers.
+        If the dtype is neither uint8 nor floating point, ``order`` not int64, or ``amounts`` no numbers.
     ValueError
-        If a name is unknown, a shape does not fit, or a step needs 1 or 3 channels.
+        If a name is unknown, a shape does not fit, an amount is not finite, or a step needs 1 or 3 channels.
 
     Notes
     -----

@@ -285,6 +285,7 @@ def pad(
 
 def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     if isinstance(padding, int):
+        padding = _check.integer("pad", "padding must be an integer", padding)
         return padding, padding, padding, padding
     if isinstance(padding, (tuple, list)) and len(padding) == 2:
         x, y = _check.integers("pad", "padding", padding, ("x", "y"))
@@ -306,7 +307,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
     must = f"{name} must be a number or one per channel"
     single = isinstance(values, _NUMBERS)
     each: Any = [values] if single else values
-    if isinstance(each, str) or not hasattr(each, "__len__"):
+    if isinstance(each, (str, bytes, dict)) or not hasattr(each, "__len__"):
         _check.fail(TypeError, op, must, type(values).__name__)
     for value in each:
         if not isinstance(value, _NUMBERS):

@@ -18,6 +18,8 @@ from imgops.ops.resize import resize
 
 __all__ = ["contain", "cover", "downscale", "fit"]
 
+_NUMBER = (int, float, torch.SymInt, torch.SymFloat)
+
 
 @operator(
     "imgops::downscale",
@@ -188,8 +190,12 @@ def fit(
     tensor([[[2., 4.]]])
     """
     height, width, rows, columns = _sizes("fit", image, size)
+    if not isinstance(bleed, _NUMBER):
+        _check.fail(TypeError, "fit", "bleed must be a number", type(bleed).__name__)
     if not 0 <= bleed < 0.5:
         _check.fail(ValueError, "fit", "bleed must be in [0, 0.5)", bleed)
+    if not isinstance(centering, (tuple, list)) or not all(isinstance(c, _NUMBER) for c in centering):
+        _check.fail(TypeError, "fit", "centering must be 2 numbers in [0, 1]", repr(centering))
     if len(centering) != 2 or not all(0 <= c <= 1 for c in centering):
         _check.fail(ValueError, "fit", "centering must be 2 numbers in [0, 1]", tuple(centering))
     cut_x, cut_y = bleed * width, bleed * height
@@ -220,9 +226,12 @@ def _rounded(value: Any) -> Any:
 
 
 def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
+    _check.tensor(op, "image", image)
     _check.image(op, "image", image)
     rows, columns = _check.positive_size(op, size)
     _check.not_empty(op, "image", image)
+    if not (_check.is_int32(rows) and _check.is_int32(columns)):
+        _check.fail(ValueError, op, "size must be 32-bit", _check.numbers(rows, columns))
     return *image.shape[-2:], rows, columns
 
 

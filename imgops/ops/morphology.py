@@ -199,15 +199,24 @@ def morphology(
         return _hit_or_miss(image, element, border)
     if op in ("open", "tophat"):
         opened = _dilate(_erode(image, element, border), element, border)
-        # The strides of a sum are those of its first term; bytes wrap around twice.
-        return opened if op == "open" else opened.neg() + image
+        return opened if op == "open" else _less(image, opened, opened)
     if op in ("close", "blackhat"):
         closed = _erode(_dilate(image, element, border), element, border)
-        return closed if op == "close" else closed - image
+        return closed if op == "close" else _less(closed, image, closed)
     if op == "erode":
         return _erode(image, element, border)
     dilated = _dilate(image, element, border)
-    return dilated if op == "dilate" else dilated - _erode(image, element, border)
+    return dilated if op == "dilate" else _less(dilated, _erode(image, element, border), dilated)
+
+
+def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """``a - b`` with the strides of ``like``, one of both; below 0 for floats alone, as in OpenCV.
+
+    It can be, where an element has an even side or leaves out its anchor.
+    """
+    if a.dtype.is_floating_point:
+        return a - b if like is a else b.neg() + a
+    return torch.maximum(like, b if like is a else a) - b
 
 
 #: What each shows of a photograph (C, H, W), uint8.

@@ -53,7 +53,7 @@ def _bilateral_filter(
     sharding=sharding.leading(3, 0, 0, 0),
     decomposition=decomposition.unsharp_mask,
     values=_values.numbers(
-        "unsharp_mask", radius=_values.not_negative, percent=_values.no_nan, threshold=_values.no_nan
+        "unsharp_mask", radius=_values.radius, percent=_values.levels, threshold=_values.levels
     ),
 )
 def _unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor: ...
@@ -233,9 +233,9 @@ def motion_blur(
     angle : float or Tensor
         The direction of the line in degrees, counterclockwise from the x axis.
     direction : float or Tensor
-        In [-1, 1]: how the weight is distributed along the line: 0 evenly, 1 falling from its start to its
-        end, -1 the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between
-        calls without a recompile, and can require a gradient.
+        How the weight is distributed along the line, clamped to [-1, 1]: 0 evenly, 1 falling from its start
+        to its end, -1 the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample) can change
+        between calls without a recompile, and can require a gradient.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -268,6 +268,7 @@ def motion_blur(
     if _check.violates(size >= 3) or _check.violates(size % 2 == 1):
         got = _check.number(size)
         _check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
+    _check.side("motion_blur", "kernel_size", size, most=2047)
     turn, lean = (
         _check.real("motion_blur", "angle", angle),
         _check.real("motion_blur", "direction", direction),

@@ -148,6 +148,9 @@ class AddedTransform(RandomTransform, v2.Transform):
 
     def _worked(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
         """One image, or several that share parameters."""
+        if 0 in image.shape[-3:]:
+            must, got = "image must have at least one pixel", f"shape {tuple(image.shape)}"
+            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
         more = {} if extra is None else {"extra": extra}
         work = self.changed if kind == "image" else self.changed_mask
         return work(image, **self._given(values), **more)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops import _torch_private
+from imgops import _layout, _torch_private
 from imgops.decomposition import color as decomposition
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
@@ -136,7 +136,7 @@ def _change_chosen(
 
 
 def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
-    return torch.empty_like(image)
+    return _layout.empty(image, *image.shape[-2:])
 
 
 def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
@@ -179,7 +179,7 @@ def _grayed_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
 
 
 def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:
-    return torch.empty_like(image)
+    return _layout.empty(image, *image.shape[-2:])
 
 
 @imgops.operator(
@@ -270,7 +270,7 @@ def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Te
 
 
 def _applied_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
-    return torch.empty_like(image)
+    return _layout.empty(image, *image.shape[-2:])
 
 
 def _applied_formula(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:

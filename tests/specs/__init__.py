@@ -1,7 +1,7 @@
 """Every operator's spec, family by family. Adding an operator adds its spec to its family's page.
 
 ``SPECS`` has all of them by name, in the order of registration; the functions that run PyTorch's own operators come last.
-``python -m tests.specs`` rewrites the README's table of operators from them.
+``python -m tests.specs`` rewrites the table of operators in docs/tables.md from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m tests.specs``: rewrite the README's table of operators from the specs and the registered rows."""
+"""``python -m tests.specs``: rewrite the table of operators in docs/tables.md from the specs and the registered rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from imgops._rows import Contract, Gradient, operators
 from imgops.kernels.cuda import route
 from tests.specs import SPECS, OpSpec
 
-README = Path(__file__).parents[2] / "README.md"
+TABLES = Path(__file__).parents[2] / "docs" / "tables.md"
 _MARKS = re.compile(r"(<!-- operators: .*? -->\n)(.*?)(<!-- /operators -->)", re.S)
 HEAD = (
     *("call", "reference", "difference", "dtypes", "gradient"),
@@ -70,9 +70,9 @@ def table() -> str:
 
 
 def current() -> str:
-    found = _MARKS.search(README.read_text())
+    found = _MARKS.search(TABLES.read_text())
     return found.group(2) if found else ""
 
 
 if __name__ == "__main__":
-    README.write_text(_MARKS.sub(lambda m: m.group(1) + table() + m.group(3), README.read_text()))
+    TABLES.write_text(_MARKS.sub(lambda m: m.group(1) + table() + m.group(3), TABLES.read_text()))

@@ -33,6 +33,8 @@ def number_per_image(value: Tensor, image: Tensor) -> list[float]:
 def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     """A parameter of ``core`` dimensions for each image of the batch; one where all share it."""
     value = value.detach()
+    if value.dtype == torch.bfloat16:  # NumPy has none
+        value = value.float()
     if value.ndim == core:
         return value.contiguous().numpy()[None]
     own = value.shape[value.ndim - core :]

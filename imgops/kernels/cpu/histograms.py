@@ -42,7 +42,7 @@ def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int
     if image.dtype in HALF:
         in_single(_clahe_of_color, out, image, clip_limit, tiles_x, tiles_y)
     elif not _opencv.on_frames(out, image, (torch.uint8,), work):
-        lab = torch.empty_like(image)
+        lab = torch.empty_like(out)  # whose memory format OpenCV can write
         cvt_color(lab, image, "rgb2lab")
         light = lab[..., :1, :, :] / 100
         clahe(light, light.clone(), clip_limit, tiles_x, tiles_y)

@@ -106,6 +106,8 @@ def _each(value: Tensor, image: Tensor, exact: Any) -> np.ndarray:
 
 
 def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> None:
+    if not out.numel():
+        return
     shifts, strengths = (array_per_image(v.float(), image, 0) for v in (color_shift, intensity))
     numbers = noise.detach().float().numpy().reshape(-1, *noise.shape[-3:])
     levels = image.dtype == torch.uint8

@@ -1,0 +1,153 @@
+"""Random calls of everything: :mod:`tests.fuzz_calls`, whose million calls are run once; and what they found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+import imgops
+from imgops import transforms as v2
+from tests import fuzz_calls
+
+ROOT = Path(__file__).parent.parent
+PARTS = 8
+CALLS = 2000
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_calls(part: int) -> None:
+    """Of seeds that the million has not; a failure names the call, which ``--only`` runs again."""
+    found, wrong = fuzz_calls.run(1_000_000, part * CALLS // PARTS, (part + 1) * CALLS // PARTS)
+    assert not wrong and sum(found.values()) == CALLS // PARTS
+    assert found["the library's pixels"] > 20 and found["ValueError"] > 10 and found["TypeError"] > 10
+
+
+def test_the_oracle_sees_wrong_pixels() -> None:
+    """Where the library's are others by one level, and where an error is not in the grammar."""
+    calls = (fuzz_calls.Fuzzed(0, n) for n in range(20_000) if n % 5 < 4)
+    fuzzed = next(
+        f for f in calls if f.spec.name == "adjust_brightness" and not f.changes and f.args[0].numel()
+    )
+    assert fuzz_calls.checked(fuzzed) == "the library's pixels"
+    right = fuzzed.spec.reference
+    object.__setattr__(fuzzed.spec, "reference", lambda *args: right(*args) + 1)
+    try:
+        with pytest.raises(fuzz_calls.Wrong, match="not the library's pixels"):
+            fuzz_calls.checked(fuzzed)
+    finally:
+        object.__setattr__(fuzzed.spec, "reference", right)
+    fuzzed.function = lambda *args: torch.zeros(2, 3) @ torch.zeros(2, 3)
+    with pytest.raises(fuzz_calls.Wrong, match="another error: RuntimeError"):
+        fuzz_calls.checked(fuzzed)
+
+
+def test_threads_give_the_bits_of_one() -> None:
+    """:mod:`tests.soak`, whose million calls are made once."""
+    command = [sys.executable, "-m", "tests.soak", "4000", "--threads", "4"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "4000 calls by 4 threads" in done.stdout, done.stdout + done.stderr
+
+
+# -- what was found --------------------------------------------------------------------------------
+
+IMAGE = torch.arange(3 * 6 * 7).reshape(3, 6, 7).to(torch.uint8)
+
+
+def test_a_parameter_without_values() -> None:
+    """The result was memory as it lay there."""
+    for call in (
+        lambda: imgops.threshold(IMAGE, torch.empty((), device="meta")),
+        lambda: imgops.color_matrix(IMAGE, torch.empty(3, 3, device="meta")),
+        lambda: imgops.crop(IMAGE, torch.empty(4, dtype=torch.int64, device="meta")),
+    ):
+        with pytest.raises(ValueError, match=r"^\w+: \w+ must .*, got .*meta"):
+            call()
+
+
+@pytest.mark.parametrize("dispatched", [False, True])
+def test_objects_that_are_no_strings_or_switches(dispatched: bool) -> None:
+    """The dispatcher had errors of its own, or took bytes for a string."""
+    image = torch.rand(3, 6, 7, requires_grad=dispatched)
+    for wrong in (b"bytes", [None], {}, None, 3, object()):
+        with pytest.raises(ValueError, match=r"^pad: mode must be one of 'constant', .*, got "):
+            imgops.pad(image, 1, mode=wrong)  # type: ignore[arg-type]
+        with pytest.raises((TypeError, ValueError), match=r"^cvt_color: code must be "):
+            imgops.cvt_color(image, wrong)  # type: ignore[arg-type]
+    for wrong in (b"bytes", np.arange(4), None, "text"):
+        with pytest.raises(TypeError, match=r"^resize: antialias must be a bool, got "):
+            imgops.resize(image, (3, 3), antialias=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^encode_image: quality must be an int, got 1.0"):
+        imgops.encode_image(IMAGE, "png", 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["fit", "cover", "contain"])
+def test_sizes_of_pil(name: str) -> None:
+    function = getattr(imgops, name)
+    with pytest.raises(TypeError, match=rf"^{name}: image must be a Tensor, got list"):
+        function([], (3, 3))
+    with pytest.raises(ValueError, match=rf"^{name}: size must be 32-bit, got "):
+        function(IMAGE, (2**62, 3))
+    with pytest.raises(TypeError, match=r"^fit: centering must be 2 numbers"):
+        imgops.fit(IMAGE, (3, 3), centering=([], 1))  # type: ignore[arg-type]
+
+
+def test_sizes_without_sense() -> None:
+    """OpenCV's errors, or minutes and gigabytes."""
+    for call in (
+        lambda n: imgops.gaussian_blur(IMAGE, n),
+        lambda n: imgops.median_blur(IMAGE, n),
+        lambda n: imgops.box_blur(IMAGE, n),
+        lambda n: imgops.motion_blur(IMAGE, n),
+        lambda n: imgops.bilateral_filter(IMAGE, n, 9.0, 2.0),
+        lambda n: imgops.clahe(IMAGE, 2.0, n),
+        lambda n: imgops.adaptive_threshold(IMAGE, block_size=n),
+        lambda n: imgops.unsharp_mask(IMAGE, float(n)),
+        lambda n: imgops.unsharp_mask(IMAGE, 2.0, float(n)),
+        lambda n: imgops.unsharp_mask(IMAGE, 2.0, 100.0, float(n)),
+    ):
+        for n in (2**31 - 1, 2**62 + 1):
+            with pytest.raises(ValueError, match=r"^\w+: \w+ must be at most \d+.*, got "):
+                call(n)
+
+
+def test_differences_of_bytes_end_at_0() -> None:
+    """With an element that leaves out its anchor, an opened image is not below the image: bytes wrapped around."""
+    image = np.random.default_rng(0).integers(0, 256, (8, 7), dtype=np.uint8)
+    element = np.ones((3, 6), np.uint8)
+    for name in ("tophat", "blackhat", "gradient"):
+        found = imgops.morphology(torch.from_numpy(image)[None], name, torch.from_numpy(element))
+        flag = getattr(cv2, f"MORPH_{name.upper()}")
+        np.testing.assert_array_equal(found[0].numpy(), cv2.morphologyEx(image, flag, element))
+
+
+def test_images_of_any_strides_in_transforms() -> None:
+    """OpenCV cannot write to a transposed image."""
+    image = torch.rand(3, 19, 7).transpose(-1, -2)
+    for made in (v2.RandomCLAHE(p=1.0), v2.RandomGrayscale(1.0), v2.RandomHorizontalFlip(1.0)):
+        torch.testing.assert_close(made(image), made(image.contiguous()), rtol=0, atol=1e-6)
+
+
+def test_half_precision_of_parameters() -> None:
+    image, factor = torch.rand(3, 8, 9), torch.tensor(0.5)
+    found = imgops.downscale(image, factor.bfloat16())
+    assert torch.equal(found, imgops.downscale(image, factor))
+    element = torch.ones(3, 3)
+    assert torch.equal(imgops.dilate(image, element.bfloat16()), imgops.dilate(image, element))
+
+
+@pytest.mark.parametrize("name", ["RandomFog", "RandomSunFlare", "RandomISONoise"])
+def test_images_without_pixels_in_transforms(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: image must have at least one pixel, got shape"):
+        getattr(v2, name)(p=1.0)(torch.zeros(3, 0, 5))
+
+
+def test_steps_that_are_not_finite() -> None:
+    amounts = torch.tensor([float("nan")])
+    with pytest.raises(ValueError, match=r"^color_sequence: amounts must be finite, got nan"):
+        imgops.color_sequence(IMAGE, torch.tensor([0]), amounts, "posterize")

@@ -1,0 +1,45 @@
+"""Sizes that end programs: an error, never a kill. With a limit of memory, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's")
+
+
+def run(gigabytes: int, what: str) -> dict[str, str]:
+    command = [sys.executable, "-m", "tests.limits_program", str(gigabytes), what]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0 and done.stdout.endswith("alive\n"), done.stdout[-2000:] + done.stderr[-3000:]
+    lines = done.stdout.splitlines()[:-1]
+    found = dict(line.rsplit(": ", 1) if "WRONG" not in line else line.split(": ", 1) for line in lines)
+    assert [f"{k}: {v}" for k, v in found.items() if "WRONG" in v] == []
+    return found
+
+
+@pytest.mark.parametrize("gigabytes", [8, 16])
+def test_more_than_there_is_memory_for(gigabytes: int) -> None:
+    found = run(gigabytes, "huge")
+    assert len(found) == 18 and set(found.values()) == {"error", "memory"}
+    assert found["decode a bomb"] == "error" and found["resize to 2**62"] == "error"
+
+
+def test_a_million_pixels_in_a_row() -> None:
+    found = run(16, "long")
+    assert len(found) > 120 and set(found.values()) == {"returned", "error"}
+    refused = {name.split()[0] for name, what in found.items() if what == "error"}
+    assert refused == {
+        "resized_crop",
+        "encode_image",
+        "jpeg",
+        "webp",
+        "contain",
+    }  # boxes; formats; a side of 0
