@@ -66,6 +66,7 @@ def radius(op: str, name: str, value: Tensor) -> None:
 
 def levels(op: str, name: str, value: Tensor) -> None:
     """Of a size that PIL can count."""
+    no_nan(op, name, value)
     for number in _numbers_of(value):
         if not abs(number) <= 2**20:
             _check.fail(ValueError, op, f"{name} must be at most {2**20} either way", number)
