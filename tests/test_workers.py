@@ -55,3 +55,32 @@ def test_workers(method: str) -> None:
     assert (threads <= 1).all(), "workers oversubscribe the machine"
     assert torch.equal(images, epoch(method, 3)[0])
     assert not torch.equal(images, epoch(method, 4)[0])
+
+
+class Keyed(Photos):
+    """Draws that depend on the photograph alone."""
+
+    def __getitem__(self, index: int) -> Any:
+        return ours.seeded(self.transform, index)(picture(height=60, width=80, seed=index))
+
+
+@pytest.mark.parametrize("pin", [False, True], ids=["", "pinned"])
+@pytest.mark.parametrize("persistent", [False, True], ids=["", "persistent"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
+def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
+    """Three epochs, each with the images of this process."""
+    pipeline()(picture(height=500, width=500))
+    photographs = Keyed(pipeline())
+    wanted = torch.stack([photographs[i] for i in range(24)])
+    loader = DataLoader(
+        photographs,
+        batch_size=6,
+        num_workers=2,
+        multiprocessing_context=method,
+        persistent_workers=persistent,
+        pin_memory=pin,
+        timeout=120,
+    )
+    for _ in range(3):
+        torch.testing.assert_close(torch.cat(list(loader)), wanted, rtol=0, atol=2e-6)
