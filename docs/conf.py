@@ -73,23 +73,18 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "show_nav_level": 1,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {
-    "index": [],
-    "pictures": [],
-    "gallery/*": [],
-    "benchmarks": [],
-    "operators": [],
-    "migrating": [],
-    "architecture": [],
-    "transforms": [],
-}
+_WITHOUT_SIDEBAR = (
+    *("index", "pictures", "gallery/*", "benchmarks", "operators", "migrating", "architecture", "transforms"),
+    *("pytorch", "machines", "security", "stability"),
+)
+html_sidebars = {page: [] for page in _WITHOUT_SIDEBAR}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
