@@ -19,6 +19,7 @@ SOURCES = [
         *(DOCS / "migration").glob("*.txt"),
         DOCS / "tables.md",
         ROOT / "tests" / "added_cases.py",
+        *(ROOT / "benchmarks" / "results").glob("*"),
     )
 ]
 
