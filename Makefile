@@ -11,6 +11,8 @@ QUICK := structure reference errors native color geometry values fast_path torch
 INSTALLED := reference errors native color geometry values fast_path torch_private
 SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -ffp-contract=off
 
+SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0
+
 .PHONY: help demo test test-oldest wheel check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
@@ -51,10 +53,8 @@ sanitize: $(VENV)/.test ## Run the native module with checks of its memory acces
 	@mkdir -p build/sanitize
 	$(CC) -shared -fPIC $(SANITIZE) -I"$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')" \
 		imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
-	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-		$(PY) tests/native_program.py 5000 build/sanitize/_native.so
-	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-		PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so 1000
+	$(SANITIZED) $(PY) tests/native_program.py 5000 build/sanitize/_native.so
+	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so 1000
 
 lint: $(VENV)/.lint ## Check style, format and types
 	$(PY) -m ruff check .

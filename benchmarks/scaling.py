@@ -65,8 +65,8 @@ def measured(photos: Path, work: Path, copies: int) -> dict[str, list[float]]:
     return found
 
 
-def report(rounds: list[dict[str, list[float]]]) -> str:
-    of = f"{machine()['cpu']}, {os.cpu_count()} cores, {len(rounds)} rounds"
+def report(rounds: list[dict[str, list[float]]], cpu: str) -> str:
+    of = f"{cpu}, {os.cpu_count()} cores, {len(rounds)} rounds"
     lines = [f"# One process and two, {date.today()}", "", f"{of}.", ""]
     lines += [
         "| engine | one process, images/s | two, images/s | ratio |",
@@ -96,9 +96,10 @@ def main() -> None:
         for i in range(options.rounds):
             rounds.append(measured(photos, Path(folder) / f"round{i}", options.copies))
             print(rounds[-1], flush=True)
-    text = report(rounds)
+    known = machine()
+    text = report(rounds, known["cpu"])
     print(text)
-    (RESULTS / f"scaling-{date.today()}-{machine()['slug']}.md").write_text(text)
+    (RESULTS / f"scaling-{date.today()}-{known['slug']}.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -119,13 +119,14 @@ def _mutating_call(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
 def _through_dispatcher(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
     overload, prepare = row.overload, _run.preparation(row)
     out_is_keyword = row.contract is Contract.OUT and _run.TAGGED
-    kinds = [_run.PYTHONS.get(p.annotation) for p in row.signature.parameters.values()]
-    known = [(i, kind) for i, kind in enumerate(kinds) if kind is not None]
+    parameters = row.signature.parameters.values()
+    known = [(i, _run.KINDS[p.annotation][0]) for i, p in enumerate(parameters) if p.annotation in _run.KINDS]
 
     def call(args: tuple[Any, ...]) -> Any:
         for i, kind in known:
             if not isinstance(args[i], kind):
                 prepare(args)  # the dispatcher has errors of its own, and takes bytes for a string
+                break
         return overload(*args[:-1], out=args[-1]) if out_is_keyword else overload(*args)
 
     def dispatch(args: tuple[Any, ...]) -> Any:

@@ -17,16 +17,11 @@ TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
 #: How many distinct calls of one operator are remembered; then all are forgotten at once.
 _REMEMBERED = 512
 
-#: What the dispatcher takes as it is, by annotation.
-PYTHONS: dict[Any, tuple[type, ...]] = {
-    **dict.fromkeys(("int", int), (int, torch.SymInt)),
-    **dict.fromkeys(("bool", bool), (bool, torch.SymBool)),
-    **dict.fromkeys(("str", str), (str,)),
-}
-#: What may stand for an annotation, and what an error calls it.
-_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+#: By annotation: what the dispatcher takes as it is, and what an error calls it.
+KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("int", int), ((int, torch.SymInt), "an int")),
-    **dict.fromkeys(("bool", bool), ((bool, int, torch.SymBool), "a bool")),
+    **dict.fromkeys(("bool", bool), ((bool, torch.SymBool), "a bool")),
+    **dict.fromkeys(("str", str), ((str,), "a str")),
 }
 
 #: ``prepare(args)``: validates; returns the output where the operator returns new memory of a known size.
@@ -78,14 +73,15 @@ def _typed(row: Operator) -> Function:
     What a string must be the fake says.
     """
     fake, op, parameters = row.fake, row.name, row.signature.parameters.values()
-    typed = [(i, p.name, _KINDS[p.annotation]) for i, p in enumerate(parameters) if p.annotation in _KINDS]
+    kinds = [(i, p.name, KINDS[p.annotation]) for i, p in enumerate(parameters) if p.annotation in KINDS]
+    typed = [(i, name, *kind) for i, name, kind in kinds if kind[0] != (str,)]
     before = 1 if row.contract is Contract.DYNAMIC else 0  # what makes a size that depends on data
 
     def checked(*args: Any, **keywords: Any) -> Any:
-        for i, name, (kinds, what) in typed:
+        for i, name, types, what in typed:
             value = args[before + i]
             number = hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
-            if not isinstance(value, kinds) and not number:
+            if not isinstance(value, types) and not number:
                 _check.fail(TypeError, op, f"{name} must be {what}", repr(value))
         return fake(*args, **keywords)
 

@@ -28,13 +28,13 @@ import numpy as np
 import torch
 from added_cases import ROWS, Row
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as reference
 from transform_cases import CASES
 
 from imgops import transforms as v2
-from imgops.testing._call import Call
+from imgops.testing._call import Call, through_dispatcher
+from tests.fuzz_values import OBJECTS, changed, shown_as
 from tests.specs import SPECS
 from tests.specs._maker import ANY_DTYPE, BATCHES, FORMATS, Maker
 from tests.specs._spec import EXACT, OpSpec, Sample
@@ -48,45 +48,6 @@ MEMORY = re.compile(
 )
 #: Of the address space, so that a size without sense is an error, and not the end of the machine.
 LIMIT = 12 << 30
-
-NUMBERS = (0, 1, 2, 3, 5, 8, 31, -1, -7, 255, 256, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1)
-REALS = (0.0, -0.0, 0.5, 1.0, -1.0, 255.0, 1e-30, 1e30, -1e30, float("nan"), float("inf"), float("-inf"))
-WORDS = (
-    "",
-    "constant",
-    "edge",
-    "reflect",
-    "nearest",
-    "bilinear",
-    "bicubic",
-    "jpeg",
-    "L",
-    "RGB",
-    "Bilinear",
-    "no such",
-)
-OBJECTS: tuple[Any, ...] = (
-    None,
-    True,
-    "text",
-    b"bytes",
-    [],
-    (),
-    {},
-    object(),
-    [None],
-    [[1, 2], [3]],
-    1j,
-    np.float32(2),
-    np.arange(4),
-)
-
-
-class Dispatched(TorchFunctionMode):
-    """Calls go through the dispatcher."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
 
 
 @dataclass
@@ -125,77 +86,6 @@ class Fuzzed:
         self.changes.append(f"{where}: {shown_as(place[where])}")
 
 
-def changed(random: Random, value: Any) -> Any:
-    """Another value in its place."""
-    if random.random() < 0.12:
-        return random.choice(OBJECTS)
-    if isinstance(value, Tensor):
-        return changed_tensor(random, value)
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return random.choice(NUMBERS if random.random() < 0.7 else REALS)
-    if isinstance(value, float):
-        return random.choice(REALS if random.random() < 0.7 else NUMBERS)
-    if isinstance(value, str):
-        return random.choice(WORDS)
-    if isinstance(value, (tuple, list)) and value:
-        items = list(value)
-        at = random.randrange(len(items))
-        kind = random.randrange(6)
-        if kind == 0:
-            del items[at]
-        elif kind == 1:
-            items.insert(at, items[at])
-        elif kind == 2 and all(isinstance(v, (int, float)) for v in items):
-            return torch.tensor(items)
-        else:
-            items[at] = changed(random, items[at])
-        return type(value)(items) if type(value) in (tuple, list) else tuple(items)
-    if value is None:
-        return random.choice((0, 1.5, "text", torch.zeros(()), torch.rand(3, 5, 6)))
-    return random.choice(OBJECTS)
-
-
-def changed_tensor(random: Random, x: Tensor) -> Any:
-    kind = random.randrange(12)
-    if kind == 0:
-        return x.to(random.choice(ANY_DTYPE))
-    if kind == 1 and x.ndim:
-        return x.narrow(random.randrange(x.ndim), 0, 0)
-    if kind == 2 and x.ndim:
-        axis = random.randrange(x.ndim)
-        return x.narrow(axis, 0, min(1, x.shape[axis]))
-    if kind == 3 and x.ndim:
-        return x.movedim(random.randrange(x.ndim), random.randrange(x.ndim))
-    if kind == 4 and x.ndim:
-        return x.select(random.randrange(x.ndim), 0) if 0 not in x.shape else x[..., None]
-    if kind == 5:
-        return x.unsqueeze(random.randrange(x.ndim + 1))
-    if kind == 6 and x.ndim:
-        axis = random.randrange(x.ndim)
-        return x.repeat_interleave(random.choice((2, 3)), axis)
-    if kind == 7 and x.ndim:
-        return x.flip(random.randrange(x.ndim)) if x.ndim < 2 else x.as_strided(x.shape, (0,) * x.ndim)
-    if kind == 8 and x.is_floating_point():
-        return x * random.choice(REALS)
-    if kind == 9 and x.numel() == 1:
-        return x.item()
-    if kind == 10:
-        return x.to("meta")
-    if kind == 11 and x.ndim and x.shape[0] > 1 and x.is_floating_point() and x.numel() < 100:
-        return x.tolist()
-    return torch.full_like(x, random.choice((0, 1)))
-
-
-def shown_as(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return (
-            f"{str(value.dtype)[6:]}{list(value.shape)}{'' if value.is_cpu else ' on ' + value.device.type}"
-        )
-    return repr(value)[:60]
-
-
 @cache
 def _specs() -> list[OpSpec]:
     """Of what a user calls."""
@@ -218,23 +108,27 @@ def outcome(fuzzed: Fuzzed, dispatched: bool = False) -> Any:
     args, keywords = [*map(copied, fuzzed.args)], {k: copied(v) for k, v in fuzzed.keywords.items()}
     try:
         if dispatched:
-            with Dispatched():
-                return fuzzed.function(*args, **keywords)
+            return through_dispatcher(fuzzed.function, *args, **keywords)
         return fuzzed.function(*args, **keywords)
-    except (ValueError, TypeError, NotImplementedError) as error:
-        if MEMORY.search(str(error)):
-            return MemoryError(str(error))
-        if not GRAMMAR.match(str(error)):
-            raise Wrong(f"not in the grammar: {type(error).__name__}: {error}") from error
-        return error
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, MemoryError) or MEMORY.search(str(error)):
-            return MemoryError(str(error))
-        if "meta" in str(fuzzed) and "meta" in str(error).lower():  # PyTorch's own, for two devices
-            return error
-        raise Wrong(f"another error: {type(error).__name__}: {error}") from error
     except Exception as error:
-        raise Wrong(f"another error: {type(error).__name__}: {error}") from error
+        kind = kind_of(error)
+        if kind == "memory":
+            return MemoryError(str(error))
+        on_meta = "meta" in str(fuzzed) and "meta" in str(error).lower()  # PyTorch's own, for two devices
+        if kind == "error" or (kind == "another error" and isinstance(error, RuntimeError) and on_meta):
+            return error
+        raise Wrong(f"{kind}: {type(error).__name__}: {error}") from error
+
+
+def kind_of(error: Exception) -> str:
+    """Says "error" for one that may be raised, "memory" if there is none, or what is wrong with it."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, (RuntimeError, ValueError, TypeError)) and MEMORY.search(str(error)):
+        return "memory"
+    if not isinstance(error, (ValueError, TypeError, NotImplementedError)):
+        return "another error"
+    return "error" if GRAMMAR.match(str(error)) else "not in the grammar"
 
 
 def check(fuzzed: Fuzzed) -> str:
@@ -268,9 +162,8 @@ def check(fuzzed: Fuzzed) -> str:
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    return torch.equal(a, b) or np.array_equal(
-        a.detach().contiguous().view(torch.uint8).numpy(), b.detach().contiguous().view(torch.uint8).numpy()
-    )
+    """The bytes, or the values: ``bits_equal`` lets a NaN be any other."""
+    return torch.equal(a, b) or np.array_equal(*(x.detach().contiguous().view(torch.uint8) for x in (a, b)))
 
 
 def is_comparable(fuzzed: Fuzzed) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 import imgops
 from imgops import transforms as v2
-from tests.fuzz_calls import GRAMMAR, MEMORY
+from tests.fuzz_calls import kind_of
 from tests.specs import SPECS
 from tests.specs._maker import Maker
 
@@ -90,16 +90,9 @@ def _long(image: Tensor, size: tuple[int, int]) -> Tensor:
 def outcome(call: Callable[[], Any]) -> str:
     try:
         call()
-    except (ValueError, TypeError, NotImplementedError) as error:
-        if MEMORY.search(str(error)):
-            return "memory"
-        return "error" if GRAMMAR.match(str(error)) else f"WRONG {type(error).__name__}: {error}"
-    except MemoryError:
-        return "memory"
-    except RuntimeError as error:
-        return "memory" if MEMORY.search(str(error)) else f"WRONG {type(error).__name__}: {error}"
     except Exception as error:
-        return f"WRONG {type(error).__name__}: {error}"
+        kind = kind_of(error)
+        return kind if kind in ("error", "memory") else f"WRONG {type(error).__name__}: {error}"
     return "returned"
 
 

@@ -61,10 +61,13 @@ class _Fitted(OperatorTransform, v2.Transform):
         """What both sides are multiplied with."""
         raise NotImplementedError
 
-    def _resized(self, height: Any, width: Any) -> tuple[Any, Any]:
+    def _check_pixels(self, height: Any, width: Any) -> None:
         if not (height and width):
             must, got = "image must have at least one pixel", f"{height} x {width}"
             raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+
+    def _resized(self, height: Any, width: Any) -> tuple[Any, Any]:
+        self._check_pixels(height, width)
         factor = self._factor(height, width)
         return _geometry.rounded(height * factor), _geometry.rounded(width * factor)
 
@@ -274,9 +277,7 @@ class PadIfNeeded(_Fitted):
         return sides[0], sides[1]
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
-        if not (height and width):
-            must, got = "image must have at least one pixel", f"{height} x {width}"
-            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+        self._check_pixels(height, width)
         high, wide = self._out_size(height, width)
         above, beside = CORNERS.get(self.position, (None, None))
         rows, columns = high - height, wide - width

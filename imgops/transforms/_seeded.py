@@ -24,12 +24,8 @@ class Seeded:
     def __call__(self, *inputs: Any) -> Any:
         if isinstance(self.seeds, list):
             return _with_rows(self.transform, self.seeds, inputs)
-        outer, _draws.keyed = _draws.keyed, True
-        try:
-            with exchanged(torch.Generator().manual_seed(self.seeds)):
-                return self.transform(*inputs)
-        finally:
-            _draws.keyed = outer
+        with _keyed(None), exchanged(torch.Generator().manual_seed(self.seeds)):
+            return self.transform(*inputs)
 
     def __repr__(self) -> str:
         return f"seeded({self.transform!r}, seeds={self.seeds})"
@@ -147,14 +143,23 @@ class _Draws(threading.local):
 _draws = _Draws()
 
 
+@contextmanager
+def _keyed(rows: list[torch.Generator] | None) -> Iterator[None]:
+    """What is drawn has a key: for each image of a batch or for all, and no longer that of a call around."""
+    outer = _draws.keyed, _draws.rows
+    _draws.keyed, _draws.rows = True, rows
+    try:
+        yield
+    finally:
+        _draws.keyed, _draws.rows = outer
+
+
 def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tuple[Any, ...]) -> Any:
-    with _exchange:
-        before, outer = torch.get_rng_state(), (_draws.keyed, _draws.rows)
-        _draws.keyed, _draws.rows = True, [torch.Generator().manual_seed(seed) for seed in seeds]
+    with _exchange, _keyed([torch.Generator().manual_seed(seed) for seed in seeds]):
+        before = torch.get_rng_state()
         try:
             out = transform(*inputs)
         finally:
-            _draws.keyed, _draws.rows = outer
             after = torch.get_rng_state()
             torch.set_rng_state(before)
     if not torch.equal(before, after):
