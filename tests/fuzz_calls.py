@@ -9,6 +9,7 @@ same through the dispatcher and on the meta device. ``--only N`` runs call N aga
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import re
 import resource
 import sys
@@ -18,6 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import get_context
@@ -166,27 +168,30 @@ def same(a: Tensor, b: Tensor) -> bool:
     return torch.equal(a, b) or np.array_equal(*(x.detach().contiguous().view(torch.uint8) for x in (a, b)))
 
 
+def numbers_of(value: Any) -> list[float]:
+    """Of an argument, also those of a list and of a tensor."""
+    if isinstance(value, (tuple, list)):
+        return [v for x in value for v in numbers_of(x)]
+    if isinstance(value, (Tensor, np.ndarray, np.generic)):
+        value = value.detach().double().numpy() if isinstance(value, Tensor) else value
+        return list(map(float, {value.min(), value.max()})) if value.size else []
+    return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+
+
 def is_comparable(fuzzed: Fuzzed) -> bool:
     """Not where the pages say that imgops does something else than the library."""
     name, args = fuzzed.spec.name, (*fuzzed.args, *fuzzed.keywords.values())
-    numbers = [x for x in args[1:] if isinstance(x, (int, float)) and not isinstance(x, bool)]
-    numbers += [
-        v for x in args[1:] if isinstance(x, Tensor) and x.numel() < 50 for v in x.detach().flatten().tolist()
-    ]
-    if not all(abs(v) < 1e6 for v in numbers if not isinstance(v, complex)):  # also not finite
+    numbers = [v for x in args[1:] for v in numbers_of(x)]
+    if not all(abs(v) < 1e6 for v in numbers):  # also not finite
         return False
     if name in ("jpeg", "webp"):  # 0: none
         return 0 not in numbers and not any(a is False or isinstance(a, list) for a in args[1:])
     if name == "clahe":  # the reference is of one channel
         return bool(args[0].shape[-3] == 1)
-    if name == "gaussian_blur" and 0 in numbers[-2:]:  # for OpenCV the other of both
-        return False
     changed_image = args[0].is_floating_point() and any(c.startswith("0:") for c in fuzzed.changes)
     if changed_image and not ((args[0] >= 0) & (args[0] <= 1)).all():  # other numbers are no colors
         return False
-    if name == "motion_blur":  # a direction is clamped
-        return not any(abs(v) > 1 for v in numbers[2:])
-    if name == "posterize":  # so are bits
+    if name == "posterize":  # bits are clamped
         return all(0 <= v <= 8 for v in numbers)
     # A matrix that has no inverse, and positions that are infinite.
     return not (
@@ -300,6 +305,10 @@ def check_transform(fuzzed: FuzzedTransform) -> str:
 
 # -- many calls ------------------------------------------------------------------------------------
 
+#: The call at which each process is, so that one that ends a process is known.
+_AT: Any = [0]
+_slot = 0
+
 
 def run(
     seed: int, start: int, stop: int, patience: float = 60
@@ -309,6 +318,7 @@ def run(
     found: Counter[str] = Counter()
     wrong = []
     for index in range(start, stop):
+        _AT[_slot] = index
         try:
             fuzzed = made(seed, index)
         except Exception:  # a sample that its maker cannot make in this dtype
@@ -334,17 +344,22 @@ def checked(fuzzed: Fuzzed | FuzzedTransform) -> str:
     return check(fuzzed) if isinstance(fuzzed, Fuzzed) else check_transform(fuzzed)
 
 
-def limited() -> None:
+def limited(at: Any, slots: Any) -> None:
+    global _AT, _slot
+    with slots.get_lock():
+        _AT, _slot, slots.value = at, slots.value, slots.value + 1
+    faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
 
 
-def parts(count: int, size: int = 500) -> Iterator[tuple[int, int]]:
-    yield from ((a, min(a + size, count)) for a in range(0, count, size))
+def parts(start: int, count: int, size: int = 500) -> Iterator[tuple[int, int]]:
+    yield from ((a, min(a + size, count)) for a in range(start, count, size))
 
 
 def main(report: Callable[[str], None] = print) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=2000)
+    parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", type=int, default=-1)
@@ -360,9 +375,15 @@ def main(report: Callable[[str], None] = print) -> int:
     total: Counter[str] = Counter()
     kinds: dict[str, tuple[int, str, str]] = {}
     start = time.perf_counter()
-    with ProcessPoolExecutor(o.processes, get_context("spawn"), limited) as pool:
-        for done in as_completed(pool.submit(run, o.seed, a, b) for a, b in parts(o.count)):
-            found, wrong = done.result()
+    context = get_context("spawn")
+    at, slots = context.RawArray("q", [-1] * o.processes), context.Value("i", 0)
+    with ProcessPoolExecutor(o.processes, context, limited, (at, slots)) as pool:
+        for done in as_completed(pool.submit(run, o.seed, a, b) for a, b in parts(o.start, o.count)):
+            try:
+                found, wrong = done.result()
+            except BrokenProcessPool:
+                report(f"a process was ended by one of the calls --only {list(at)}")
+                return 1
             total += found
             for index, call, error in wrong:
                 kind = re.sub(r"\d+", "0", f"{call.partition('-')[0]}: {error}")[:160]

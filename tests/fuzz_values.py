@@ -77,7 +77,7 @@ def changed(random: Random, value: Any) -> Any:
 
 
 def changed_tensor(random: Random, x: Tensor) -> Any:
-    kind = random.randrange(12)
+    kind = random.randrange(13)
     if kind == 0:
         return x.to(random.choice(ANY_DTYPE))
     if kind == 1 and x.ndim:
@@ -104,6 +104,12 @@ def changed_tensor(random: Random, x: Tensor) -> Any:
         return x.to("meta")
     if kind == 11 and x.ndim and x.shape[0] > 1 and x.is_floating_point() and x.numel() < 100:
         return x.tolist()
+    if kind == 12 and x.is_floating_point() and x.numel():
+        x = x.clone(memory_format=torch.contiguous_format)
+        for _ in range(random.randrange(1, 4)):
+            value = torch.tensor(random.choice((*REALS, 3e38, -3e38, 1e-40)))
+            x.view(-1)[random.randrange(x.numel())] = value.to(x.dtype)
+        return x
     return torch.full_like(x, random.choice((0, 1)))
 
 

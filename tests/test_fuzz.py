@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 
 import imgops
 from imgops import transforms as v2
+from imgops.decomposition import smoothing
 from tests import fuzz_calls
 
 ROOT = Path(__file__).parent.parent
@@ -145,6 +147,48 @@ def test_half_precision_of_parameters() -> None:
 def test_images_without_pixels_in_transforms(name: str) -> None:
     with pytest.raises(ValueError, match=rf"^{name}: image must have at least one pixel, got shape"):
         getattr(v2, name)(p=1.0)(torch.zeros(3, 0, 5))
+
+
+BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 3e38])
+def test_pixels_that_are_no_numbers(value: float, channels: int) -> None:
+    """OpenCV's bilateral filter read 8 GiB before its table: the process ended."""
+    image = torch.rand(2, channels, 7, 6)
+    image[1, 0, 3, 3], image[1, 0, 0, 5] = value, -value
+    for border in BORDERS:
+        found = imgops.bilateral_filter(image, 5, 0.8, 2.0, border)
+        formula = smoothing.bilateral_filter(image[1], torch.tensor(0.8), torch.tensor(2.0), 5, border)
+        torch.testing.assert_close(found[1], formula, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(found[0], imgops.bilateral_filter(image[0], 5, 0.8, 2.0, border))
+
+
+@pytest.mark.parametrize("ipp", ["enabled", "disabled"])
+def test_a_border_unlike_the_image(ipp: str) -> None:
+    """Without Intel's filter OpenCV reads beyond its table for it, or, from 4.13 on, gives it a wrong weight."""
+    program = """
+import torch, imgops
+from imgops.decomposition import smoothing
+for image in (torch.rand(1, 17, 15) + 0.01, torch.rand(3, 9, 8) / 100 - 7, torch.rand(1, 5, 33) - 0.5):
+    found = imgops.bilateral_filter(image, 5, 3.0, 2.0, "constant")
+    wanted = smoothing.bilateral_filter(image.double(), torch.tensor(3.0), torch.tensor(2.0), 5, "constant")
+    torch.testing.assert_close(found.double(), wanted, rtol=0, atol=1e-4)
+print("near")
+"""
+    environment = {**os.environ, "OPENCV_IPP": ipp}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout == "near\n", done.stderr[-2000:]
+
+
+def test_switches_of_canny() -> None:
+    """``bool(array)`` raised an error of NumPy; "no" was taken for a yes."""
+    for wrong in (np.arange(4), "no", None):
+        with pytest.raises(TypeError, match=r"^canny: l2_gradient must be a bool, got "):
+            imgops.canny(IMAGE[:1], 10.0, 200.0, 3, wrong)  # type: ignore[arg-type]
 
 
 def test_steps_that_are_not_finite() -> None:

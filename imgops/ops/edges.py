@@ -243,7 +243,7 @@ def canny(
     _check.tensor("canny", "image", image)
     thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
     size = _check.integer("canny", "aperture must be an integer", aperture)
-    return _canny(image, *thresholds, size, bool(l2_gradient))
+    return _canny(image, *thresholds, size, l2_gradient)
 
 
 #: What each shows of a photograph (C, H, W), uint8.

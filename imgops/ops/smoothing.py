@@ -142,7 +142,8 @@ def bilateral_filter(
     Notes
     -----
     Reference: ``cv2.bilateralFilter``, bit-exact on uint8 and float32 (whose weights OpenCV interpolates from
-    a table: within 1e-4 of the formula); for "wrap" the image is padded first. float64 is the formula in
+    a table: within 1e-4 of the formula); for "wrap" the image is padded first. An image with a pixel that is
+    not finite, or from 1e37 on, which can end OpenCV's process, is the formula. float64 is the formula in
     double precision, half precision is computed in float32 and rounded once. On a device within 1 level. The
     gradient, for ``image`` and both deviations, is derived from the formula. Under autocast the dtype stays.
 

@@ -67,7 +67,7 @@ def with_border(
     """A filter of OpenCV with one of our borders; "wrap", which its filters do not know, is padded first."""
     if border != "wrap":
         return call(array, borderType=BORDERS[border])
-    wide = call(cv2.copyMakeBorder(array, *around, cv2.BORDER_WRAP), borderType=cv2.BORDER_CONSTANT)
+    wide = call(cv2.copyMakeBorder(array, *around, cv2.BORDER_WRAP), borderType=cv2.BORDER_REPLICATE)
     return wide[around[0] : around[0] + array.shape[0], around[2] : around[2] + array.shape[1]]
 
 

@@ -31,6 +31,8 @@ def blur_reference(image: Array, sigma: Array, width: int, height: int) -> Array
     if sigma.max() < 1e-9:
         return image
     x, y = sigma.tolist()
+    # For OpenCV a 0 is the other one of both, or made of the size; a line of 1 pixel is not blurred.
+    (width, x), (height, y) = ((n, s) if s >= 1e-9 else (1, 1.0) for n, s in ((width, x), (height, y)))
     how = {"sigmaY": y, "borderType": cv2.BORDER_REFLECT_101}
     return by_opencv(image, lambda a: cv2.GaussianBlur(a, (width, height), x, **how))
 

@@ -104,7 +104,12 @@ def bilateral_reference(image: Array, color: float, space: float, diameter: int,
         return _bilateral(image, color, space, diameter, border)
     frame = np.ascontiguousarray(image.transpose(1, 2, 0)) if len(image) == 3 else image[0]
     how = lambda a, borderType: cv2.bilateralFilter(a, diameter, color, space, borderType=borderType)
-    out = with_border(frame, border, (max(diameter // 2, 1),) * 4, how)
+    reach = (max(diameter // 2, 1),) * 4
+    if border == "constant" and not cv2.ipp.useIPP():  # its table of weights does not know the border's 0
+        frame, border = cv2.copyMakeBorder(frame, *reach, cv2.BORDER_CONSTANT), "edge"
+        out = how(frame, cv2.BORDER_REPLICATE)[reach[0] : -reach[0], reach[0] : -reach[0]]
+    else:
+        out = with_border(frame, border, reach, how)
     return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
 
 
@@ -329,7 +334,7 @@ def _unsharp_calls(case: Any) -> bench.Calls:
 
 def motion_reference(image: Array, size: int, angle: float, direction: float, border: str) -> Array:
     """The line drawn by OpenCV, turned by OpenCV, then cv2.filter2D."""
-    row = np.zeros((size, size))
+    row, direction = np.zeros((size, size)), np.clip(direction, -1, 1)
     row[size // 2] = np.linspace(0.5 + 0.5 * direction, 0.5 - 0.5 * direction, size)
     turn = cv2.getRotationMatrix2D((size // 2, size // 2), angle, 1)
     kernel = cv2.warpAffine(row.astype(np.float32), turn, (size, size), flags=cv2.INTER_LINEAR)

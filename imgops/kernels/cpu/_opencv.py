@@ -78,15 +78,21 @@ def with_border(call: Filter, border: str, around: Around) -> Callable[..., None
 
 
 def filtered(
-    call: Filter, source: np.ndarray, target: np.ndarray, border: str, around: Around, *parameters: Any
+    call: Filter,
+    source: np.ndarray,
+    target: np.ndarray,
+    border: str,
+    around: Around,
+    *parameters: Any,
+    written: bool = False,
 ) -> None:
     """A filter with one of our borders; "wrap", which OpenCV's filters do not know, is written out first."""
-    if border != "wrap":
+    if border != "wrap" and not written:
         call(source, target, BORDERS[border], *parameters)
         return
     top, bottom, left, right = around
-    wide = cv2.copyMakeBorder(source, top, bottom, left, right, cv2.BORDER_WRAP)
-    whole = call(wide, None, cv2.BORDER_CONSTANT, *parameters)
+    wide = cv2.copyMakeBorder(source, top, bottom, left, right, BORDERS[border])
+    whole = call(wide, None, cv2.BORDER_REPLICATE, *parameters)
     height, width = source.shape[:2]
     np.copyto(target, whole[top : top + height, left : left + width])
 

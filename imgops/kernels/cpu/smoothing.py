@@ -22,6 +22,16 @@ def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, 
     _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
+#: OpenCV reads a table of weights by the differences of pixels. Where one is NaN or infinite it reads far
+#: outside of the table: a process that filters such an image ends.
+_MOST = 1e37
+
+
+def _is_beyond_the_table(frame: np.ndarray) -> bool:
+    """Whether a border of 0 differs more from a pixel than two pixels do; Intel's own filter has no table."""
+    return frame.dtype == np.float32 and not cv2.ipp.useIPP() and not frame.min() <= 0 <= frame.max()
+
+
 def bilateral_filter(
     out: Tensor, image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
 ) -> None:
@@ -30,12 +40,18 @@ def bilateral_filter(
 
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
         made = np.empty_like(frame) if target is None else target
+        if frame.dtype == np.float32 and not cv2.checkRange(frame, True, -_MOST, _MOST)[0]:
+            sigmas = torch.tensor(colors[i]), torch.tensor(spaces[i])
+            planes, smooth = (torch.from_numpy(np.atleast_3d(a)).permute(2, 0, 1) for a in (frame, made))
+            run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, diameter, border)
+            return made
         _opencv.filtered(
             lambda a, b, flag: cv2.bilateralFilter(a, diameter, colors[i], spaces[i], b, flag),
             frame,
             made,
             border,
             (reach, reach, reach, reach),
+            written=border == "constant" and _is_beyond_the_table(frame),
         )
         return made
 
