@@ -52,6 +52,7 @@ def huge() -> dict[str, Callable[[], Any]]:
         "crop": lambda: imgops.crop(image, (0, 0, 2**31 - 1, 2**31 - 1)),
         "crop far": lambda: imgops.crop(image, (2**40, 0, 2**40 + 3, 3)),
         "warp": lambda: imgops.warp_affine(image, torch.eye(2, 3), (side, side)),
+        "clahe": lambda: imgops.clahe(image[:1].to(torch.uint16), 2.0, 4096),
         "fit": lambda: imgops.fit(image, (side, side)),
         "cover": lambda: imgops.cover(image, (2**31 - 1, 8)),
         "paste": lambda: imgops.paste(image, image, (2**62, 0)),

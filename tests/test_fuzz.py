@@ -109,6 +109,8 @@ def test_sizes_without_sense() -> None:
         lambda n: imgops.bilateral_filter(IMAGE, n, 9.0, 2.0),
         lambda n: imgops.clahe(IMAGE, 2.0, n),
         lambda n: imgops.adaptive_threshold(IMAGE, block_size=n),
+        lambda n: imgops.erode(IMAGE, n),
+        lambda n: imgops.morphology(IMAGE, "open", (1, n)),
         lambda n: imgops.unsharp_mask(IMAGE, float(n)),
         lambda n: imgops.unsharp_mask(IMAGE, 2.0, float(n)),
         lambda n: imgops.unsharp_mask(IMAGE, 2.0, 100.0, float(n)),
@@ -139,6 +141,9 @@ def test_half_precision_of_parameters() -> None:
     image, factor = torch.rand(3, 8, 9), torch.tensor(0.5)
     found = imgops.downscale(image, factor.bfloat16())
     assert torch.equal(found, imgops.downscale(image, factor))
+    noise = torch.rand(1, 6, 7)
+    found = imgops.salt_and_pepper(IMAGE, noise, factor.bfloat16())
+    assert torch.equal(found, imgops.salt_and_pepper(IMAGE, noise, factor))
     element = torch.ones(3, 3)
     assert torch.equal(imgops.dilate(image, element.bfloat16()), imgops.dilate(image, element))
 

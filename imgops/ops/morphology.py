@@ -144,6 +144,7 @@ def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
         if _check.violates(side >= 1) or _check.violates(side % 2 == 1):
             got = _check.numbers(height, width)
             _check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
+    _check.side(op, "kernel", height, width)
     return torch.ones(height, width, dtype=torch.uint8, device="cpu")
 
 

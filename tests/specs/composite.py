@@ -173,7 +173,7 @@ ADD_WEIGHTED = OpSpec(
 
 def composite_reference(image1: Array, image2: Array, mask: Array) -> Array:
     if image1.dtype != np.uint8:
-        mask = mask / 255 if mask.dtype == np.uint8 else mask
+        mask = mask / 255 if mask.dtype == np.uint8 else mask.astype(np.float64)
         return image2.astype(np.float64) * (1 - mask) + image1.astype(np.float64) * mask
     level = to_pil(mask)
     return np.concatenate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,9 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
         future.result()
 
 
+_NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
+
+
 class _OpenCV:
     """How many threads are inside of OpenCV: a fork waits until there is none.
 
@@ -56,11 +60,13 @@ class _OpenCV:
                 cv2.setNumThreads(threads)
             self.running += 1
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
         with self.idle:
             self.running -= 1
             if not self.running:
                 self.idle.notify_all()
+        if isinstance(error, cv2.error) and _NO_MEMORY.search(str(error)):
+            raise MemoryError(f"OpenCV: {error}") from error
 
 
 #: ``with opencv:`` around calls that use OpenCV's threads: as many as torch has.

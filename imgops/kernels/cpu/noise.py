@@ -102,7 +102,7 @@ def _exact(image: Tensor) -> Any:
 
 def _each(value: Tensor, image: Tensor, exact: Any) -> np.ndarray:
     """A parameter as it broadcasts over images."""
-    return value.detach().numpy().astype(exact)[..., None, None, None]
+    return value.detach().double().numpy().astype(exact)[..., None, None, None]
 
 
 def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> None:
