@@ -14,6 +14,7 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.cases import BENCHMARKS, EVERY_SIZE, Case
+from benchmarks.contributed import FOLDER, read
 from benchmarks.table import Row, machine, write
 
 RESULTS = Path(__file__).parent / "results"
@@ -63,14 +64,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="512 x 512, batch 1 only; written to quick.md")
     parser.add_argument("--seconds", type=float, default=0.5, help="for each case (default: %(default)s)")
     parser.add_argument("--only", default="", help="operators whose name contains this; written to quick.md")
+    parser.add_argument("--contribute", metavar="NAME", help="write for benchmarks/results/contributed")
     options = parser.parse_args()
+    if options.contribute and options.only:
+        parser.error("a contribution has every operator: leave --only out")
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     wanted = [c for c in cases(options.quick) if options.only in c.operator]
     rows = [measure(case, options.seconds) for case in tqdm(wanted, ncols=78)]
-    RESULTS.mkdir(exist_ok=True)
-    name = "quick" if options.quick or options.only else f"{date.today()}-{machine()['slug']}"
-    print(write(rows, RESULTS / name))
+    name = f"{date.today()}-{machine()['slug']}"
+    if options.contribute:
+        print(write(rows, FOLDER / name, options.contribute))
+        (FOLDER / f"{name}.md").unlink()  # the page is made of the other one
+        read(FOLDER / f"{name}.json")
+    else:
+        print(write(rows, RESULTS / ("quick" if options.quick or options.only else name)))
 
 
 if __name__ == "__main__":

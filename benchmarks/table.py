@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import timeit
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
+import cv2
 import numpy as np
 import torch
 
 from benchmarks.cases import BENCHMARKS, COLUMNS, Case
+from benchmarks.contributed import document
 
 #: A ratio below this is a loss; nearer to 1 the noise of a shared machine decides.
 EVEN = 0.95
 
-_PACKAGES = ("imgops", "torch", "torchvision", "pillow", "opencv-python", "numpy", "kornia", "scikit-image")
+_PACKAGES = ("imgops", "torch", "torchvision", "pillow", "numpy", "kornia", "scikit-image")
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ def machine() -> dict[str, str]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "slug": slug,
+        "cores": str(os.cpu_count()),
         "torch.empty": _cost(lambda: torch.empty(32, dtype=torch.uint8)),
         "numpy.copyto": _cost(lambda: np.copyto(small, small)),
     }
@@ -139,10 +144,18 @@ def _cost(call: Callable[[], object]) -> str:
     return f"{min(timeit.repeat(call, number=2000, repeat=5)) / 2000 * 1e6:.1f} us"
 
 
-def write(rows: list[Row], path: Path) -> str:
+def versions_here() -> dict[str, str]:
+    """Of what is compared; of OpenCV's four packages the one that is installed."""
+    found = {"opencv": cv2.__version__}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def write(rows: list[Row], path: Path, contributor: str = "the imgops developers") -> str:
     """Write ``path``.md and .json; return a summary."""
-    facts = machine()
-    versions = {name: version(name) for name in _PACKAGES}
+    facts, versions = machine(), versions_here()
     lines = [
         "# imgops beside the raw libraries and its peers",
         "",
@@ -172,7 +185,7 @@ def write(rows: list[Row], path: Path) -> str:
     data = [
         {
             **vars(r.case),
-            "dtype": str(r.case.dtype),
+            "dtype": str(r.case.dtype).removeprefix("torch."),
             "microseconds": {c: r.time(c) for c in COLUMNS},
             "ratio": {c: r.ratio(c) for c in COLUMNS},
             "why": why(r, overhead),
@@ -180,7 +193,7 @@ def write(rows: list[Row], path: Path) -> str:
         for r in rows
     ]
     path.with_suffix(path.suffix + ".json").write_text(
-        json.dumps({"machine": facts, "versions": versions, "rows": data}, indent=1) + "\n"
+        json.dumps(document(data, facts, versions, contributor), indent=1) + "\n"
     )
     lost = [p for r in rows for p in r.losses()]
     return f"{len(rows)} rows in {path}.md; losses: " + (

@@ -10,9 +10,10 @@ from pathlib import Path
 os.environ["TQDM_MININTERVAL"] = "3600"  # a page shows where a progress bar ended
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+sys.path[:0] = [str(HERE / "_ext"), str(HERE), str(HERE.parent)]
 
 import torch
+from publish import version_of
 
 import imgops
 
@@ -70,6 +71,10 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "imgops"},
+    # Beside the folder of this version; where there is none, as in a build of one's own, the menu is not shown.
+    "switcher": {"json_url": "../versions.json", "version_match": version_of(release)},
+    "check_switcher": False,
+    "navbar_start": ["navbar-logo", "version-switcher"],
     "show_prev_next": False,
     "navigation_with_keys": False,
     "show_nav_level": 1,

@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import functools
 import html.parser
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -25,8 +28,9 @@ from imgops import show, transforms
 from imgops.transforms import functional
 
 DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
+sys.path[:0] = [str(DOCS / "_ext"), str(DOCS), str(DOCS.parent)]
 
+import publish
 from imgops_docs import FAMILIES, MADE_OF, MODULES, NOT_MADE, public_of
 from pictures import full_name
 
@@ -142,6 +146,30 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+VERSION = publish.version_of(imgops.__version__)
+OTHER = "0.0" if VERSION == publish.DEVELOPMENT else publish.DEVELOPMENT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the pages as they are published: this version beside another one, of the same pages."""
+    folder = tmp_path_factory.mktemp("site")
+    for name in (VERSION, OTHER):
+        (folder / name).symlink_to(HTML)
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        publish.write_menu(folder, url)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield url
+        server.shutdown()
+
+
 _BROKEN = "() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 #: What reaches out of the window, and is in nothing that scrolls.
 _TOO_WIDE = """() => {
@@ -156,7 +184,7 @@ _TOO_WIDE = """() => {
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 )
-def test_every_page_in_a_browser(browser: Any, width: int, scheme: str) -> None:
+def test_every_page_in_a_browser(browser: Any, site: str, width: int, scheme: str) -> None:
     """No error in the console, no request that fails, no broken picture, nothing wider than the window."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     tab, wrong, now = context.new_page(), [], [""]
@@ -165,7 +193,7 @@ def test_every_page_in_a_browser(browser: Any, width: int, scheme: str) -> None:
     tab.on("requestfailed", lambda r: wrong.append((now[0], r.url)))
     for page in PAGES:
         now[0] = page
-        tab.goto((HTML / page).as_uri())
+        tab.goto(f"{site}/{VERSION}/{page}")
         tab.wait_for_load_state("load")
         for picture in tab.evaluate(_BROKEN):
             wrong.append((page, picture))
@@ -175,6 +203,36 @@ def test_every_page_in_a_browser(browser: Any, width: int, scheme: str) -> None:
             wrong.append((page, f"not {scheme}"))
     context.close()
     assert not wrong
+
+
+def test_the_menu_of_versions(browser: Any, site: str) -> None:
+    """It names this version, leads to the same page of another one, and is not there without other versions."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    names = {e["version"]: e["name"] for e in json.loads(tab.goto(f"{site}/versions.json").text())}
+    tab.goto(site)
+    tab.wait_for_url(f"{site}/{next(iter(names))}/")
+    tab.goto(f"{site}/{VERSION}/api/imgops.crop.html")
+    button = tab.locator(".version-switcher__button").first
+    button.get_by_text(names[VERSION], exact=True).wait_for()
+    button.click()
+    tab.locator(".version-switcher__menu a:visible", has_text=names[OTHER]).click()
+    tab.wait_for_url(f"{site}/{OTHER}/api/imgops.crop.html")
+    tab.goto((HTML / "index.html").as_uri())
+    tab.wait_for_load_state("load")
+    assert not tab.locator(".version-switcher__button:visible").count()
+    tab.close()
+
+
+def test_publish(tmp_path: Path) -> None:
+    for name in ("0.9", "0.10", "dev", "0.9"):
+        publish.publish(HTML, tmp_path, "https://example.org/imgops", name)
+    entries = json.loads((tmp_path / "versions.json").read_text())
+    assert [e["name"] for e in entries] == ["0.10 (stable)", "0.9", "dev"]
+    assert entries[1]["url"] == "https://example.org/imgops/0.9/"
+    assert "url=0.10/" in (tmp_path / "index.html").read_text()
+    for wrong in ("0.1.2", "../x", "main"):
+        with pytest.raises(ValueError, match=r"^publish: version must be "):
+            publish.publish(HTML, tmp_path, "https://example.org", wrong)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)

@@ -144,6 +144,9 @@ def test_half_precision_of_parameters() -> None:
     noise = torch.rand(1, 6, 7)
     found = imgops.salt_and_pepper(IMAGE, noise, factor.bfloat16())
     assert torch.equal(found, imgops.salt_and_pepper(IMAGE, noise, factor))
+    percent, real = torch.tensor(80.0), torch.rand(3, 8, 9, dtype=torch.float64)
+    found = imgops.unsharp_mask(real, 0.4, percent.half(), 0.0)
+    assert torch.equal(found, imgops.unsharp_mask(real, 0.4, percent, 0.0))
     element = torch.ones(3, 3)
     assert torch.equal(imgops.dilate(image, element.bfloat16()), imgops.dilate(image, element))
 

@@ -15,7 +15,16 @@ import torch
 from benchmark_plots import draw
 from docutils import nodes
 from measured import difference
-from more_docs import AddedTable, MigrationTable, PicturePair, Pictures, Results, added_facts, pair
+from more_docs import (
+    AddedTable,
+    Contributed,
+    MigrationTable,
+    PicturePair,
+    Pictures,
+    Results,
+    added_facts,
+    pair,
+)
 from parsed import DOCS, ROOT, Parsed, box, double, table
 from pictures import draw_all, full_name, moves
 from sphinx.application import Sphinx
@@ -297,4 +306,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("pictures", Pictures)
     app.add_directive("picture-pair", PicturePair)
     app.add_directive("results", Results)
+    app.add_directive("contributed", Contributed)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

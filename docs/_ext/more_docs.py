@@ -7,6 +7,7 @@ from migration import table as migration_table
 from parsed import ROOT, Parsed, box, double, table
 from pictures import CHOSEN, full_name, moves
 
+from benchmarks import contributed
 from imgops import show, transforms
 from tests.added_cases import JOINING, ROWS
 
@@ -98,6 +99,39 @@ class MigrationTable(Parsed):
 
     def lines(self) -> list[str]:
         return table(migration_table(self.arguments[0]), "22 18 48 12")
+
+
+class Contributed(Parsed):
+    """``.. contributed::``: a row for each machine whose timings were sent, and their operators beside each other."""
+
+    def lines(self) -> list[str]:
+        machines = contributed.every()
+        rows = [["machine", "date, from", "versions", "rows", *(f"median, {p}" for p in contributed.PEERS)]]
+        for one in machines:
+            versions = ", ".join(f"{name} {one['versions'][name]}" for name in ("imgops", "torch", "opencv"))
+            medians = [_ratio(one.typical(peer)) for peer in contributed.PEERS]
+            cpu, cores = one["machine"]["cpu"], one["machine"].get("cores", "?")
+            rows.append(
+                [
+                    f":download:`{cpu} </../benchmarks/results/contributed/{one.path.name}>`, {cores} cores",
+                    f"{one['date']}, {one['contributor']}",
+                    versions,
+                    str(len(one["rows"])),
+                    *medians,
+                ]
+            )
+        names = list(dict.fromkeys(row["operator"] for one in machines for row in one["rows"]))
+        sent = {"dtype": "uint8", "layout": "planar", "size": 512, "batch": 1}
+        heads = [f"{one['machine']['slug']}, {peer}" for one in machines for peer in ("raw", "torchvision")]
+        beside = [["operator", *heads]]
+        for name in names:
+            found = [one.ratios(p, operator=name, **sent) for one in machines for p in ("raw", "torchvision")]
+            beside.append([double(f"`{name}`"), *(_ratio(f[0] if f else None) for f in found)])
+        return [*table(rows), "uint8, planar, 512 × 512, one image:", "", *table(beside)]
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 class Results(Parsed):

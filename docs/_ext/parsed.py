@@ -19,7 +19,8 @@ SOURCES = [
         *(DOCS / "migration").glob("*.txt"),
         DOCS / "tables.md",
         ROOT / "tests" / "added_cases.py",
-        *(ROOT / "benchmarks" / "results").glob("*"),
+        *(ROOT / "benchmarks" / "results").glob("*.*"),
+        *(ROOT / "benchmarks" / "results" / "contributed").glob("*.json"),
     )
 ]
 

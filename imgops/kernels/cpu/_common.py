@@ -33,7 +33,7 @@ def number_per_image(value: Tensor, image: Tensor) -> list[float]:
 def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     """A parameter of ``core`` dimensions for each image of the batch; one where all share it."""
     value = value.detach()
-    if value.dtype == torch.bfloat16:  # NumPy has none
+    if value.dtype in HALF:  # NumPy has no bfloat16, and would go on in float16
         value = value.float()
     if value.ndim == core:
         return value.contiguous().numpy()[None]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._common import HALF, array_per_image, in_single
+from imgops.kernels.cpu._common import HALF, array_per_image, in_single, number_per_image
 
 #: torchvision's names of OpenCV's borders.
 BORDERS = {
@@ -140,11 +140,15 @@ def on_planes_with(
 ) -> bool:
     """``work(source, target, *parameters)`` of every plane or frame, with the parameters of its image.
 
-    Each parameter comes with its number of core dimensions.
+    Each parameter comes with its number of core dimensions; one without any is a number of Python, so that no
+    arithmetic with it is in its precision.
     """
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
-        numbers = [array_per_image(value, image, core) for value, core in parameters]
+        numbers = [
+            array_per_image(value, image, core) if core else number_per_image(value, image)
+            for value, core in parameters
+        ]
         for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
             work(source, target, *(each[i // repeat % len(each)] for each in numbers))
 
