@@ -210,7 +210,17 @@ def is_comparable(fuzzed: Fuzzed) -> bool:
 
 def largest(fuzzed: Fuzzed) -> list[float]:
     """Of the numbers among the arguments, with which rounding grows."""
-    return [abs(v) for v in (*fuzzed.args[1:], *fuzzed.keywords.values()) if isinstance(v, (int, float))]
+    small = (
+        x
+        for x in (*fuzzed.args[1:], *fuzzed.keywords.values())
+        if isinstance(x, (int, float)) or (isinstance(x, Tensor) and x.is_floating_point() and x.numel() < 10)
+    )
+    return [abs(v) for x in small for v in numbers_of(x)]
+
+
+def with_strides(value: Any) -> Any:
+    """OpenCV reads an array whose strides are 0 as if it had others."""
+    return value.copy("C") if isinstance(value, np.ndarray) and 0 in value.strides else value
 
 
 def beside_the_library(fuzzed: Fuzzed, out: Any) -> str:
@@ -231,8 +241,7 @@ def beside_the_library(fuzzed: Fuzzed, out: Any) -> str:
                 return "returned"
             args, cores = Call(fuzzed.function, args, fuzzed.keywords).op_args, spec.row.vmap.core  # type: ignore[attr-defined]
         images = [*map(tuple, per_image(args, cores))]
-        # OpenCV reads an array without strides as if it had some.
-        images = [tuple(v.copy("C") if isinstance(v, np.ndarray) else v for v in one) for one in images]
+        images = [tuple(map(with_strides, one)) for one in images]
         wanted = [torch.from_numpy(np.ascontiguousarray(spec.reference(*one))) for one in images]
     except Exception:  # of any library
         return "no reference"
