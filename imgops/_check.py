@@ -161,8 +161,10 @@ def graph_tensor(value: Any) -> Tensor:
     return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
-def integers_tensor(values: Sequence[int]) -> Tensor:
+def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     """Integers as an int64 tensor, in a graph too."""
+    if not all(map(is_64_bit, values)):
+        fail(ValueError, op, f"{name} must have signed 64-bit integers", tuple(values))
     if torch.compiler.is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
     return torch.tensor(values, dtype=torch.int64, device="cpu")
@@ -319,13 +321,21 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
             fail(ValueError, op, must, f"shape {shape(value)}")
         if value.is_meta:
             fail(ValueError, op, must, "a tensor on meta, which has no values")
-        return tuple(value.tolist())
+        found: tuple[int, ...] = tuple(value.tolist())
+        if value.dtype == torch.uint64 and not all(map(is_64_bit, found)):
+            fail(ValueError, op, f"{name} must have signed 64-bit integers", found)
+        return found
     if isinstance(value, str) or not hasattr(value, "__len__"):
         fail(TypeError, op, must, type(value).__name__)
     values: tuple[Any, ...] = tuple(value)  # type: ignore[arg-type]
     if len(values) != len(names):
         fail(ValueError, op, must, len(values))
     return tuple([integer(op, must, v) for v in values])
+
+
+def is_64_bit(value: Any) -> bool:
+    """Whether PyTorch has room for it; a symbolic one always is."""
+    return type(value) is not int or -(2**63) <= value < 2**63
 
 
 def all_int(values: tuple[Any, ...]) -> bool:

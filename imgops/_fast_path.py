@@ -124,7 +124,7 @@ def _through_dispatcher(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
 
     def call(args: tuple[Any, ...]) -> Any:
         for i, kind in known:
-            if not isinstance(args[i], kind):
+            if not _run.fits(args[i], kind):
                 prepare(args)  # the dispatcher has errors of its own, and takes bytes for a string
                 break
         return overload(*args[:-1], out=args[-1]) if out_is_keyword else overload(*args)

@@ -24,6 +24,12 @@ KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("str", str), ((str,), "a str")),
 }
 
+
+def fits(value: Any, types: tuple[type, ...]) -> bool:
+    """Whether the dispatcher takes a value for one of these types."""
+    return isinstance(value, types) and _check.is_64_bit(value)
+
+
 #: ``prepare(args)``: validates; returns the output where the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
 
@@ -83,6 +89,8 @@ def _typed(row: Operator) -> Function:
             number = hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
             if not isinstance(value, types) and not number:
                 _check.fail(TypeError, op, f"{name} must be {what}", repr(value))
+            if not _check.is_64_bit(value):
+                _check.fail(ValueError, op, f"{name} must be a signed 64-bit integer", value)
         return fake(*args, **keywords)
 
     return checked if typed else fake

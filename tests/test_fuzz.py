@@ -157,6 +157,28 @@ def test_images_without_pixels_in_transforms(name: str) -> None:
         getattr(v2, name)(p=1.0)(torch.zeros(3, 0, 5))
 
 
+@pytest.mark.parametrize("big", [2**63, -(2**64)])
+@pytest.mark.parametrize("dispatched", [False, True])
+def test_integers_of_more_than_64_bits(big: int, dispatched: bool) -> None:
+    """PyTorch: "Expected a value of type 'int' but instead found type 'int'", or "Overflow when unpacking long long"."""
+    image = torch.rand(3, 6, 7, requires_grad=dispatched)
+    unsigned = torch.tensor([-4, 0, 3, 3]).view(torch.uint64)
+    for call in (
+        lambda: imgops.crop(image, (big, 0, 3, 3)),
+        lambda: imgops.crop(image, unsigned),
+        lambda: imgops.resize(image, (big, 3)),
+        lambda: imgops.erase(image, (big, 0, 3, 3)),
+        lambda: imgops.erase(image, (1, 0, 3, 3), big),
+        lambda: imgops.pad(image, 1, fill=(big, 0, 0)),
+        lambda: imgops.canny(IMAGE[:1], 10.0, 200.0, big),
+        lambda: imgops.encode_image(IMAGE, "jpeg", big),
+        lambda: imgops.decode_image(imgops.encode_image(IMAGE, "png"), max_pixels=big),
+    ):
+        with pytest.raises(ValueError, match=r"^\w+: \w+ must .*, got "):
+            call()
+    assert torch.equal(imgops.rotate90(image, big + 1), imgops.rotate90(image, 1))
+
+
 BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

@@ -313,7 +313,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
         if not isinstance(value, _NUMBERS):
             _check.fail(TypeError, op, must, type(value).__name__)
     if all(isinstance(value, (int, torch.SymInt)) for value in each):
-        found = _check.integers_tensor(each)
+        found = _check.integers_tensor(op, name, each)
     elif torch.compiler.is_compiling():  # the kernel asks whether they are finite
         found = _check.graph_tensor(list(each))
     else:

@@ -388,7 +388,7 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
     _check.tensor("rotate90", "image", image)
     _check.image("rotate90", "image", image)
     turns = _check.integer("rotate90", "turns must be an integer", turns)
-    return torch.rot90(image, turns, (-2, -1)).clone(memory_format=torch.contiguous_format)
+    return torch.rot90(image, turns % 4, (-2, -1)).clone(memory_format=torch.contiguous_format)
 
 
 def _size(op: str, image: Tensor, size: Sequence[int] | None) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ def erase(
     _check.image("erase", "image", image)
     if not isinstance(boxes, Tensor):
         box = _check.integers("erase", "boxes", boxes, ("left", "top", "right", "bottom"))
-        boxes = _check.integers_tensor(box)
+        boxes = _check.integers_tensor("erase", "boxes", box)
     if not isinstance(value, Tensor):
         values = values_tensor("erase", "value", value, image.dtype)
         value = saturated(values, image.dtype).to(image.device, non_blocking=True)
