@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from benchmarks.cases import BENCHMARKS, EVERY_SIZE, Case
 from benchmarks.contributed import FOLDER, read
-from benchmarks.table import Row, machine, write
+from benchmarks.table import Row, machine, write, write_json
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -74,9 +74,8 @@ def main() -> None:
     rows = [measure(case, options.seconds) for case in tqdm(wanted, ncols=78)]
     name = f"{date.today()}-{machine()['slug']}"
     if options.contribute:
-        print(write(rows, FOLDER / name, options.contribute))
-        (FOLDER / f"{name}.md").unlink()  # the page is made of the other one
-        read(FOLDER / f"{name}.json")
+        found = read(write_json(rows, FOLDER / name, options.contribute))
+        print(f"{len(found['rows'])} rows in {found.path}")
     else:
         print(write(rows, RESULTS / ("quick" if options.quick or options.only else name)))
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -84,8 +83,8 @@ def read(path: Path) -> Contribution:
                 raise ValueError(
                     f"{path.name}: {key}: the ratio {ratio:.2f} is not that of the times of {peer}"
                 )
-    if not math.isclose(max(r["ratio"]["imgops"] for r in data["rows"]), 1):
-        raise ValueError(f"{path.name}: imgops beside itself is 1")
+        if row["ratio"]["imgops"] != 1:
+            raise ValueError(f"{path.name}: {key}: imgops beside itself must be 1")
     return Contribution(path, data)
 
 

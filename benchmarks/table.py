@@ -153,7 +153,32 @@ def versions_here() -> dict[str, str]:
     return found
 
 
-def write(rows: list[Row], path: Path, contributor: str = "the imgops developers") -> str:
+def write_json(rows: list[Row], path: Path, contributor: str = "the imgops developers") -> Path:
+    """Write ``path``.json, a line for each row; return its path."""
+    overhead = overheads(rows)
+    data = [
+        {
+            **vars(r.case),
+            "dtype": str(r.case.dtype).removeprefix("torch."),
+            "microseconds": {c: _short(r.time(c)) for c in COLUMNS},
+            "ratio": {c: _short(r.ratio(c)) for c in COLUMNS},
+            "why": why(r, overhead),
+        }
+        for r in rows
+    ]
+    found = document([], machine(), versions_here(), contributor)
+    lines = ",\n  ".join(json.dumps(row) for row in data)
+    text = json.dumps(found, indent=1).replace('"rows": []', f'"rows": [\n  {lines}\n ]')
+    target = path.with_suffix(path.suffix + ".json")
+    target.write_text(text + "\n")
+    return target
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def write(rows: list[Row], path: Path) -> str:
     """Write ``path``.md and .json; return a summary."""
     facts, versions = machine(), versions_here()
     lines = [
@@ -182,19 +207,7 @@ def write(rows: list[Row], path: Path, contributor: str = "the imgops developers
         lines.append("")
     lines += _budgets(rows)
     path.with_suffix(path.suffix + ".md").write_text("\n".join(lines))
-    data = [
-        {
-            **vars(r.case),
-            "dtype": str(r.case.dtype).removeprefix("torch."),
-            "microseconds": {c: r.time(c) for c in COLUMNS},
-            "ratio": {c: r.ratio(c) for c in COLUMNS},
-            "why": why(r, overhead),
-        }
-        for r in rows
-    ]
-    path.with_suffix(path.suffix + ".json").write_text(
-        json.dumps(document(data, facts, versions, contributor), indent=1) + "\n"
-    )
+    write_json(rows, path)
     lost = [p for r in rows for p in r.losses()]
     return f"{len(rows)} rows in {path}.md; losses: " + (
         ", ".join(f"{p} {lost.count(p)}" for p in sorted(set(lost))) or "none"
