@@ -21,9 +21,8 @@ SENT = [p for p in contributed.FOLDER.glob("*.json") if p.name != contributed.SC
 def test_what_was_sent(path: Path) -> None:
     found = contributed.read(path)
     assert path.stem == f"{found['date']}-{found['machine']['slug']}"
-    named = {row["operator"] for row in found["rows"]}
-    assert named <= set(BENCHMARKS), "operators that the benchmark does not have"
-    assert len(named) > 40, "a contribution has every operator"
+    named = {row["operator"] for row in found["rows"]} & set(BENCHMARKS)
+    assert len(named) > 40, "a contribution has every operator, under the names of its time"
 
 
 def test_one_is_there() -> None:

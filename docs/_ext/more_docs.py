@@ -102,7 +102,7 @@ class MigrationTable(Parsed):
 
 
 class Contributed(Parsed):
-    """``.. contributed::``: a row for each machine whose timings were sent, and their operators beside each other."""
+    """``.. contributed::``: a row for each machine of which timings were sent, and all of them by operator."""
 
     def lines(self) -> list[str]:
         machines = contributed.every()
