@@ -334,8 +334,8 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
 
 
 def is_64_bit(value: Any) -> bool:
-    """Whether PyTorch has room for it; a symbolic one always is."""
-    return type(value) is not int or -(2**63) <= value < 2**63
+    """Whether PyTorch has room for it, as it has for a symbolic one; dynamo shows those as plain ints."""
+    return torch.compiler.is_compiling() or type(value) is not int or -(2**63) <= value < 2**63
 
 
 def all_int(values: tuple[Any, ...]) -> bool:
