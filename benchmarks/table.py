@@ -10,6 +10,7 @@ import timeit
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -120,8 +121,9 @@ def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
     return "; ".join(reasons)
 
 
+@cache
 def machine() -> dict[str, str]:
-    """What was measured on."""
+    """What was measured on; what calls cost here is timed once."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

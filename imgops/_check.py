@@ -163,8 +163,7 @@ def graph_tensor(value: Any) -> Tensor:
 
 def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     """Integers as an int64 tensor, in a graph too."""
-    if not all(map(is_64_bit, values)):
-        fail(ValueError, op, f"{name} must have signed 64-bit integers", tuple(values))
+    signed(op, name, values)
     if torch.compiler.is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
     return torch.tensor(values, dtype=torch.int64, device="cpu")
@@ -322,8 +321,8 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
         if value.is_meta:
             fail(ValueError, op, must, "a tensor on meta, which has no values")
         found: tuple[int, ...] = tuple(value.tolist())
-        if value.dtype == torch.uint64 and not all(map(is_64_bit, found)):
-            fail(ValueError, op, f"{name} must have signed 64-bit integers", found)
+        if value.dtype == torch.uint64:
+            signed(op, name, found)
         return found
     if isinstance(value, str) or not hasattr(value, "__len__"):
         fail(TypeError, op, must, type(value).__name__)
@@ -335,7 +334,12 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
 
 def is_64_bit(value: Any) -> bool:
     """Whether PyTorch has room for it, as it has for a symbolic one; dynamo shows those as plain ints."""
-    return torch.compiler.is_compiling() or type(value) is not int or -(2**63) <= value < 2**63
+    return type(value) is not int or torch.compiler.is_compiling() or -(2**63) <= value < 2**63
+
+
+def signed(op: str, name: str, values: Sequence[int]) -> None:
+    if not all(map(is_64_bit, values)):
+        fail(ValueError, op, f"{name} must have signed 64-bit integers", tuple(values))
 
 
 def all_int(values: tuple[Any, ...]) -> bool:

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import get_context
 from random import Random
@@ -35,12 +35,12 @@ from torchvision.transforms import v2 as reference
 from transform_cases import CASES
 
 from imgops import transforms as v2
-from imgops.testing._call import Call, through_dispatcher
+from imgops.testing._call import through_dispatcher
+from tests.fuzz_oracle import Wrong, beside_the_library
 from tests.fuzz_values import OBJECTS, changed, shown_as
 from tests.specs import SPECS
 from tests.specs._maker import ANY_DTYPE, BATCHES, FORMATS, Maker
-from tests.specs._spec import EXACT, OpSpec, Sample
-from tests.test_reference import per_image
+from tests.specs._spec import OpSpec, Sample
 
 #: The grammar of an error; the first word may be the operator's name or what calls it.
 GRAMMAR = re.compile(r"^[A-Za-z_][\w.]*: .+ must .+", re.S)
@@ -95,10 +95,6 @@ def _specs() -> list[OpSpec]:
 
 
 # -- one call --------------------------------------------------------------------------------------
-
-
-class Wrong(AssertionError):
-    """What is kept as a test."""
 
 
 def copied(value: Any) -> Any:
@@ -166,102 +162,6 @@ def check(fuzzed: Fuzzed) -> str:
 def same(a: Tensor, b: Tensor) -> bool:
     """The bytes, or the values: ``bits_equal`` lets a NaN be any other."""
     return torch.equal(a, b) or np.array_equal(*(x.detach().contiguous().view(torch.uint8) for x in (a, b)))
-
-
-def numbers_of(value: Any) -> list[float]:
-    """Of an argument, also those of a list and of a tensor."""
-    if isinstance(value, (tuple, list)):
-        return [v for x in value for v in numbers_of(x)]
-    if isinstance(value, (Tensor, np.ndarray, np.generic)):
-        value = value.detach().double().numpy() if isinstance(value, Tensor) else value
-        return list(map(float, {value.min(), value.max()})) if value.size else []
-    return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
-
-
-def are_colors(image: Tensor) -> bool:
-    """Not beyond 0 and 1, nor so small that they have lost bits."""
-    return not image.is_floating_point() or bool(((image == 0) | (image >= 1e-36) & (image <= 1)).all())
-
-
-def is_comparable(fuzzed: Fuzzed) -> bool:
-    """Not where the pages say that imgops does something else than the library."""
-    name, args = fuzzed.spec.name, (*fuzzed.args, *fuzzed.keywords.values())
-    numbers = [v for x in args[1:] for v in numbers_of(x)]
-    if not all(abs(v) < 1e6 for v in numbers):  # also not finite
-        return False
-    if name in ("jpeg", "webp"):  # 0: none
-        return 0 not in numbers and not any(a is False or isinstance(a, list) for a in args[1:])
-    if name == "clahe":  # the reference is of one channel
-        return bool(args[0].shape[-3] == 1)
-    if any(c.startswith("0:") for c in fuzzed.changes) and not are_colors(args[0]):
-        return False
-    if name == "alpha_composite" and not are_colors(args[1]):
-        return False
-    if name == "color_sequence" and args[0].is_floating_point() and "posterize" in str(args[-1]):
-        return False  # what comes before rounds to one side of a step or to the other
-    if name == "posterize":  # bits are clamped
-        return all(0 <= v <= 8 for v in numbers)
-    # A matrix that has no inverse, and positions that are infinite.
-    return not (
-        name.startswith(("warp_", "remap"))
-        and any(c.startswith(("1:", "map", "matrix")) for c in fuzzed.changes)
-    )
-
-
-def largest(fuzzed: Fuzzed) -> list[float]:
-    """Of the numbers among the arguments, with which rounding grows."""
-    small = (
-        x
-        for x in (*fuzzed.args[1:], *fuzzed.keywords.values())
-        if isinstance(x, (int, float)) or (isinstance(x, Tensor) and x.is_floating_point() and x.numel() < 10)
-    )
-    return [abs(v) for x in small for v in numbers_of(x)]
-
-
-def with_strides(value: Any) -> Any:
-    """OpenCV reads an array whose strides are 0 as if it had others."""
-    return value.copy("C") if isinstance(value, np.ndarray) and 0 in value.strides else value
-
-
-def beside_the_library(fuzzed: Fuzzed, out: Any) -> str:
-    """The real library's pixels, image by image; it has limits that imgops does not (channels, sizes)."""
-    spec = fuzzed.spec
-    if (
-        not is_comparable(fuzzed)
-        or not callable(spec.reference)
-        or not isinstance(out, Tensor)
-        or out.ndim < 3
-        or not out.numel()
-    ):
-        return "returned"
-    try:
-        args, cores = tuple(fuzzed.args), spec.cores
-        if spec.is_operator:
-            if spec.row.vmap is None:
-                return "returned"
-            args, cores = Call(fuzzed.function, args, fuzzed.keywords).op_args, spec.row.vmap.core  # type: ignore[attr-defined]
-        images = [*map(tuple, per_image(args, cores))]
-        images = [tuple(map(with_strides, one)) for one in images]
-        wanted = [torch.from_numpy(np.ascontiguousarray(spec.reference(*one))) for one in images]
-    except Exception:  # of any library
-        return "no reference"
-    flat = out.detach().reshape(out.shape[:-3].numel(), *out.shape[-3:])
-    tolerance = spec.tolerance.get(out.dtype, EXACT)
-    if flat[:1].numel() < 500:  # one value of a small image is a large share of it
-        tolerance = replace(tolerance, share=1.0)
-    for a, b in zip(flat, wanted, strict=True):
-        try:
-            if not (a.isfinite().all() and b.isfinite().all()):
-                continue
-            if out.dtype.is_floating_point and tolerance.real:  # that of values up to 2
-                most = max(float(b.double().abs().max()) / 2, 1, *largest(fuzzed))
-                a, b = a.double() / most, b.to(out.dtype).double() / most
-            if a.dtype != b.dtype and not a.dtype.is_floating_point:
-                return "no reference"  # NumPy counts in another type
-            tolerance.check(a, b.to(out.dtype) if out.dtype.is_floating_point and not tolerance.real else b)
-        except AssertionError as error:
-            raise Wrong(f"not the library's pixels: {error}") from None
-    return "the library's pixels"
 
 
 # -- transforms ------------------------------------------------------------------------------------
