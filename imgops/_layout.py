@@ -39,6 +39,11 @@ def is_interleaved(image: Tensor) -> bool:
     return image.movedim(-3, -1).is_contiguous()
 
 
+def is_dense(image: Tensor) -> bool:
+    """Whether ``image`` has one of the two memory formats."""
+    return image.is_contiguous() or is_interleaved(image)
+
+
 def writes_interleaved(out: Tensor) -> bool:
     """``is_interleaved`` of a tensor that ``empty`` made, which has one of the two formats."""
     return not out.is_contiguous()

@@ -73,6 +73,11 @@ def is_plain(x: Tensor | None) -> bool:
     )
 
 
+def is_eager() -> bool:
+    """Whether neither a compiler nor a transform of torch.func follows this call."""
+    return not _is_compiling() and _functorch_level() is None
+
+
 def in_vmap() -> bool:
     """Whether a transform of torch.func is active; dynamo traces those by itself."""
     return not _is_compiling() and _functorch_level() is not None

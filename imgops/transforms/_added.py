@@ -33,9 +33,9 @@ from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops.transforms import _operators, _pil
-from imgops.transforms._base import Numbers, RandomTransform
+from imgops.transforms._base import RandomTransform
 from imgops.transforms._init import is_own
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._parameters import IS_APPLIED, Numbers, Parameter, Params
 
 #: name -> class, of every transform that torchvision does not have.
 ADDED: dict[str, type[AddedTransform]] = {}
@@ -53,6 +53,8 @@ class AddedTransform(RandomTransform, v2.Transform):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        lengths = {n: (lambda t, shape: t._rest(shape[1])) if k < 0 else k for n, k in cls._parts.items()}
+        cls.parameters = (IS_APPLIED, *(Parameter(name, length) for name, length in lengths.items()))
         if cls.__module__.startswith("imgops.") and not cls.__name__.startswith("_"):
             ADDED[cls.__name__] = cls
 
@@ -71,39 +73,23 @@ class AddedTransform(RandomTransform, v2.Transform):
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         super()._start(per_sample, generator)
         if not is_own(type(self), "changed"):
-            self._spec = ""
+            self._description = ""
 
     # -- parameters as numbers ---------------------------------------------------------------------
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
-        return None if torch.rand(1) >= self.p else self.make_params(inputs)
+    def _draw(self, inputs: Any) -> Numbers | None:
+        return None if torch.rand(1) >= self.p else self.pack(self.make_params(inputs), 0, 0)
 
     def _rest(self, channels: int) -> int:
         raise NotImplementedError
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return 1 + sum(self._rest(channels) if n < 0 else max(n, 1) for n in self._parts.values())
-
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        numbers = [1.0]
-        for name, length in self._parts.items():
-            numbers += values[name] if length else [values[name]]
-        return numbers
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return self._named(numbers) if numbers[0] else None
 
     def _named(self, numbers: Sequence[Any]) -> dict[str, Any]:
         """Each parameter of one row of numbers: a number or a list."""
-        found, at = {}, 1
-        for name, length in self._parts.items():
-            end = len(numbers) if length < 0 else at + max(length, 1)
-            found[name] = numbers[at:end] if length else numbers[at]
-            at = end
-        return found
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return 0.0
+        names = [parameter.name for parameter in self.parameters]
+        return dict(list(zip(names, self.split(numbers), strict=True))[1:])
 
     # -- an image ----------------------------------------------------------------------------------
 
@@ -139,12 +125,13 @@ class AddedTransform(RandomTransform, v2.Transform):
 
     def _done(self, image: Tensor, params: Params, kind: str) -> Tensor:
         extra = self._extra(image) if kind == "image" else None
-        if params.values is None:
-            return _operators.applied(image, params.numbers, extra, self._spec, kind)
+        if not params.is_known:
+            return _operators.applied(image, params.numbers, extra, self._description, kind)
+        values = self._named(params.numbers)
         if torch.is_autocast_enabled(image.device.type):  # the operator above keeps the dtype as well
             with torch.autocast(image.device.type, enabled=False):
-                return self._worked(image, params.values, extra, kind)
-        return self._worked(image, params.values, extra, kind)
+                return self._worked(image, values, extra, kind)
+        return self._worked(image, values, extra, kind)
 
     def _worked(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
         """One image, or several that share parameters."""
@@ -167,7 +154,7 @@ class AddedTransform(RandomTransform, v2.Transform):
         ``out``, where there is one, is written to: it has the shape of the image.
         """
         if numbers.ndim == 1:
-            values = self.unpack_params(numbers.tolist(), 0, 0)
+            values = self.unpack(numbers.tolist(), 0, 0)
             done = image if values is None else self._worked(image, values, extra, kind)
             return done.clone() if out is None else out.copy_(done)
         rows = numbers.reshape(image.shape[0], -1)
@@ -230,9 +217,6 @@ class AddedTransform(RandomTransform, v2.Transform):
         return found
 
     # -- other inputs ------------------------------------------------------------------------------
-
-    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
-        return self._computed(inpt, params)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         """Boxes, keypoints and PIL images."""

@@ -4,16 +4,18 @@ A transform is a record of how it samples its parameters and what it does with t
 class it states
 
 =====================  ==========================================================================
+``parameters``         its parameters: names, lengths, and the values that change nothing
 ``_config``            the arguments that its parameters depend on
-``_size``              how many numbers its parameters are (``_count``, where the image decides)
-``pack_params``        torchvision's parameters as numbers
-``unpack_params``      numbers as torchvision's parameters
-``identity_params``    the numbers that change nothing
 ``_image``, ``_mask``  what it does to an image and to a mask, by public operators
 ``_out_size``          the height and width that come out; None where the parameters decide
 =====================  ==========================================================================
 
-and the base does the rest: boxes and keypoints follow by torchvision's own code.
+and the base does the rest: boxes and keypoints follow by torchvision's own code. ``pack`` and ``unpack``
+are overridden where torchvision's parameters are not simply numbers.
+
+A call takes one of two ways. In eager mode, a plain tensor that the operators compute goes from ``forward``
+through ``draw`` to ``_image``. Everything else (structures, tv_tensors, PIL images, graphs, samples with
+parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
 """
 
 from __future__ import annotations
@@ -28,42 +30,62 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _operators, _program, _torchvision
+from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
+from imgops.transforms import _annotations, _operators, _program, _seeded, _torchvision
 from imgops.transforms._init import is_own, take_init
-from imgops.transforms._sampling import ParameterSampler, Params, SamplingProgram, Shape
+from imgops.transforms._parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
+from imgops.transforms._sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
-Numbers = Any  # floats, or a tensor of them
 
 
 class OperatorTransform(_torchvision.Hooks):
     """Mixed into one of torchvision's classes: its kernels for images, videos and masks are imgops'."""
 
     _config: tuple[str, ...] = ()
-    _spec_name = ""
-    _spec = ""
+    _description_name = ""
+    _description = ""
     #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
     _moves = False
+    #: The dtypes and the numbers of channels of images that the operators compute; torchvision has the others.
+    _dtypes: frozenset[torch.dtype] | None = None
+    _channels: tuple[int, ...] | None = None
     #: Whether ``forward`` is not a user's, so that a pipeline may ask for the parts of what it does.
     has_own_forward = True
+    #: Whether it has an ``_image``, and no method that torchvision's ``forward`` would call is a user's.
+    _is_pure = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.has_own_forward = is_own(cls, "forward")
+        steps = ("transform", "make_params", "check_inputs", "_call_kernel", "call_kernel")
+        cls._is_pure = cls._image is not OperatorTransform._image and all(is_own(cls, s) for s in steps)
         if cls.__module__.startswith("imgops."):
-            if "_spec_name" not in vars(cls):
-                cls._spec_name = cls.__name__
+            if "_description_name" not in vars(cls):
+                cls._description_name = cls.__name__
             _program.CLASSES[cls.__name__] = cls
             if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 take_init(cls, OperatorTransform)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in self._config and self.__dict__.get("_spec"):
-            self._spec = _program.spec_of(self)
+        if name in self._config and self.__dict__.get("_description"):
+            self._description = _program.description_of(self)
+
+    def forward(self, *inputs: Any) -> Any:
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
+            return self._image(inputs[0], NOTHING, Tensor)
+        return super().forward(*inputs)  # type: ignore[misc]
+
+    def _computes(self, image: Tensor) -> bool:
+        """Return whether imgops' operators compute an image of this kind."""
+        return (
+            image.ndim > 2
+            and (self._dtypes is None or image.dtype in self._dtypes)
+            and (self._channels is None or image.shape[-3] in self._channels)
+        )
 
     def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
@@ -74,7 +96,7 @@ class OperatorTransform(_torchvision.Hooks):
         return self.torchvision_kernel(functional, inpt, *args, **keywords)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        """torchvision's own code, for an input that is no image, and for images no operator computes."""
+        """Run torchvision's own code: for an input that is no image, and for images no operator computes."""
         return super().transform(inpt, values)  # type: ignore[misc]
 
     def is_pils(self) -> bool:
@@ -86,7 +108,11 @@ class OperatorTransform(_torchvision.Hooks):
         return False
 
     def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
-        """What is done to a PIL image, of its pixels."""
+        """Do to the pixels of a PIL image what is done to the image."""
+        return self._image(image, NOTHING, PIL.Image.Image)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Any:
+        """Transform an image ``(..., C, H, W)``; ``kind`` is its class, for its fill."""
         raise NotImplementedError
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
@@ -106,7 +132,7 @@ class OperatorTransform(_torchvision.Hooks):
         return height, width
 
     def _canvas(self, params: Params) -> tuple[int, int]:
-        """The size that comes out, of these parameters."""
+        """Return the size that comes out, of these parameters."""
         size = self._out_size(*params.canvas)
         assert size is not None
         return size
@@ -114,29 +140,51 @@ class OperatorTransform(_torchvision.Hooks):
     def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
         """Boxes and keypoints in a graph, or of one of many samples: torchvision's code in an operator."""
         if params is None:
-            params = Params(inpt.canvas_size, {}, torch.zeros(0, dtype=torch.float64, device="cpu"))
-        values, kind = _subclass.plain(inpt), _operators.kind_of(inpt)
-        out = _operators.by_torchvision(values, params.numbers, *params.canvas, self._spec, kind)
+            params = Params(inpt.canvas_size, torch.zeros(0, dtype=torch.float64, device="cpu"))
+        values, kind = _subclass.plain(inpt), _annotations.kind_of(inpt)
+        out = _operators.by_torchvision(values, params.tensor(), *params.canvas, self._description, kind)
         return _dispatch.wrapped(out, inpt, self._canvas(params))
 
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        """Numbers as torchvision's parameters; None where nothing is to be done."""
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        """Return numbers as torchvision's parameters; None where nothing is to be done."""
         return {}
+
+
+#: The parameters of a transform that samples none.
+NOTHING = Params((0, 0), [])
 
 
 class RandomTransform(OperatorTransform):
     """An :class:`OperatorTransform` that samples parameters."""
 
     added_arguments = ("per_sample", "generator")
-    _size = 1
+    #: In the order of their numbers.
+    parameters: tuple[Parameter, ...] = ()
+    _has_probability = False
     _site = -1
     _generator_handle = 0
     per_sample = False
     generator: torch.Generator | None = None
-    #: The dtypes of images that the operators compute; others go to torchvision's kernels.
-    _dtypes: frozenset[torch.dtype] | None = None
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._has_probability = issubclass(cls, _torchvision.WithProbability)
 
     def forward(self, *inputs: Any) -> Any:
+        if (
+            len(inputs) == 1
+            and type(inputs[0]) is Tensor
+            and is_eager()
+            and self._description
+            and not self.per_sample
+            and self._is_pure
+            and self._computes(inputs[0])
+        ):
+            image = inputs[0]
+            numbers = self.draw(inputs)
+            if numbers is None:
+                return image
+            return self._image(image, Params(image.shape[-2:], numbers, self), Tensor)
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -156,7 +204,7 @@ class RandomTransform(OperatorTransform):
         if generator is not None:
             self.generator = generator
         if is_own(type(self), "transform") and is_own(type(self), "make_params"):
-            self._spec = _program.spec_of(self)
+            self._description = _program.description_of(self)
 
     def sample(self, inputs: Any) -> dict[Any, Any]:
         """Sample parameters without applying them.
@@ -188,7 +236,7 @@ class RandomTransform(OperatorTransform):
     def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
         self.check_inputs([image])  # type: ignore[attr-defined]
         params = self._sampled([image], sampler)
-        return image if params is None else self._image(image, self._ready(params), PIL.Image.Image)
+        return image if params is None else self._image(image, params, PIL.Image.Image)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
@@ -197,38 +245,78 @@ class RandomTransform(OperatorTransform):
         self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """One input, by parameters of ``make_params``."""
+        """Transform one input by parameters of ``make_params``."""
         _, _, height, width = self.shape_of([inpt])
-        return self._applied(inpt, Params((height, width), params, None, self), ParameterSampler())
+        numbers = self.pack(params, height, width)
+        return self._change(inpt, Params((height, width), numbers, self), ParameterSampler())
 
-    # -- sampling --------------------------------------------------------------------------------
+    # -- parameters ------------------------------------------------------------------------------
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
-        """torchvision's parameters for flat inputs; None where the transform is not to be applied."""
-        if isinstance(self, _torchvision.WithProbability) and torch.rand(1) >= self.p:
+    def draw(self, inputs: Any) -> Numbers | None:
+        """Sample the numbers for flat inputs, by torchvision's code; None where the transform is not applied."""
+        if self.generator is None:
+            return self._draw(inputs)
+        with _seeded.exchanged(self.generator):
+            return self._draw(inputs)
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        if self._has_probability and torch.rand(1) >= self.p:  # type: ignore[attr-defined]
             return None
-        return self.make_params(inputs)  # type: ignore[attr-defined]
+        _, _, height, width = self.shape_of(inputs)
+        return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        """torchvision's parameters as numbers."""
-        raise NotImplementedError
+    def draw_row(self, shape: Shape) -> Numbers | None:
+        """Sample the numbers for one image of a shape, as many as ``count_numbers`` says."""
+        return self._draw([like(*shape)])
 
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        """The numbers that change nothing."""
-        raise NotImplementedError
-
-    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
-        """What operators take of the numbers, ``(..., m)``, for images of a size."""
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        """Return torchvision's parameters as numbers."""
+        numbers: list[float] = []
+        for name, length, _, _ in self.parameters:
+            if name == "is_applied":
+                numbers.append(1.0)
+            elif length == 0:
+                numbers.append(values[name])
+            else:
+                value = values[name]
+                numbers += value.tolist() if isinstance(value, Tensor) else value
         return numbers
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return self._size
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        if self.parameters and self.parameters[0] is IS_APPLIED and not numbers[0]:
+            return None
+        values: dict[str, Any] = {}
+        for (name, length, _, kind), value in zip(self.parameters, self.split(numbers), strict=True):
+            values[name] = kind(value) if length == 0 else [kind(v) for v in value]
+        values.pop("is_applied", None)
+        return values
 
-    def _numbers(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        values = self.sample_params([like(samples, channels, height, width)])
-        if values is None:
-            return self.identity_params(samples, channels, height, width)
-        return self.pack_params(values, height, width)
+    def split(self, numbers: Numbers) -> list[Any]:
+        """Return the numbers of each parameter: of a list numbers and lists, of a tensor its parts."""
+        found, at = [], 0
+        last = len(self.parameters) - 1
+        for i, (_, length, _, _) in enumerate(self.parameters):
+            if length == 0:
+                found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
+                at += 1
+                continue
+            end = at + length if isinstance(length, int) else None  # one that the shape decides is the last
+            assert end is not None or i == last
+            found.append(numbers[..., at:end] if isinstance(numbers, Tensor) else numbers[at:end])
+            at = end or at
+        return found
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        """Return the numbers that change nothing."""
+        return [float(n) for p in self.parameters for n in p.neutral_numbers(self, shape)]
+
+    def count_numbers(self, shape: Shape) -> int:
+        """Return how many numbers the parameters are."""
+        return sum(p.count(self, shape) for p in self.parameters)
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        """Return what operators take of the numbers, for images of a size."""
+        return numbers
 
     def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """The parameters for flat inputs; sets how many samples have some of their own."""
@@ -239,15 +327,17 @@ class RandomTransform(OperatorTransform):
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         return self._out_shape(shape) if program.add(self, shape) else None
 
-    def shape_of(self, inputs: list[Any]) -> tuple[int, int, int, int]:
-        """Samples that share a draw, channels, height and width of what the transform works on."""
+    def shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
+        """Return samples that share a draw, channels, height and width of what the transform works on."""
         if inputs and type(inputs[0]) is Tensor:
-            *leading, channels, height, width = inputs[0].shape
-            return leading[0] if leading else 1, channels, height, width
+            size = inputs[0].shape
+            if len(size) > 2:
+                return size[0] if len(size) > 3 else 1, *size[-3:]
+            return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
-                channels, height, width = plain.shape[-3:]
+                channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
                 batch = plain.ndim > 4 or (plain.ndim == 4 and not isinstance(inpt, tv_tensors.Video))
                 return plain.shape[0] if batch else 1, channels, height, width
         for inpt in inputs:
@@ -263,15 +353,15 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if not self._spec and not self.per_sample and not _subclass.in_graph():
-            return super().forward(*inputs)  # type: ignore[misc]
+        if not self._description and not self.per_sample and not _subclass.in_graph():
+            return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
             params = self._sampled([inputs[0]], sampler)
             out: Any = inputs[0]
             if params is not None:
-                out = self._applied(out, self._ready(params), sampler)
+                out = self._change(out, params, sampler)
         else:
             flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             self.check_inputs(flat)  # type: ignore[attr-defined]
@@ -280,19 +370,15 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                out = tree_unflatten(self._all(flat, needs, self._ready(params), sampler), spec)
+                out = tree_unflatten(self._change_all(flat, needs, params, sampler), spec)
         sampler.count = before
         return out
 
-    def _ready(self, params: Params) -> Params:
-        """The parameters as they are applied, of those that were sampled."""
-        return params
-
-    def _all(
+    def _change_all(
         self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
     ) -> list[Any]:
         if not (params.each and self._moves):
-            return [self._applied(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
+            return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
@@ -300,7 +386,7 @@ class RandomTransform(OperatorTransform):
                 out.append(self._boxes(inpt, params, sample, boxes))
                 sample += 1
             else:
-                out.append(self._applied(inpt, params, sampler) if wanted else inpt)
+                out.append(self._change(inpt, params, sampler) if wanted else inpt)
         return out
 
     def _boxes(self, inpt: Any, params: Params, sample: int, among: int) -> Any:
@@ -309,7 +395,7 @@ class RandomTransform(OperatorTransform):
         if inpt.is_nested and among == 1:
             each = _subclass.plain(inpt).unbind()
             moved = [
-                self._annotations(_subclass.like(x, inpt), Params(params.canvas, None, row))
+                self._annotations(_subclass.like(x, inpt), Params(params.canvas, row))
                 for x, row in zip(each, numbers, strict=True)
             ]
             nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
@@ -319,44 +405,30 @@ class RandomTransform(OperatorTransform):
         if among != numbers.shape[0]:
             must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
             raise ValueError(f"{type(self).__name__}: {must}, got {among} with per_sample=True")
-        return self._annotations(inpt, Params(params.canvas, None, numbers[sample]))
+        return self._annotations(inpt, Params(params.canvas, numbers[sample]))
 
-    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
-        try:
-            return self._computed(inpt, params)
-        except (TypeError, ValueError):  # what torchvision refuses is refused in its own words
-            if params.values is None or _subclass.in_graph():
-                raise
-            return self.by_torchvision(inpt, params.values)
-
-    def _computed(self, inpt: Any, params: Params) -> Any:
-        if type(inpt) is Tensor and (self._dtypes is None or inpt.dtype in self._dtypes):
-            return self._image(inpt, params, Tensor)
-        if _dispatch.is_image(inpt) and not _dispatch.has_users_kernel(type(inpt)):
-            image = _subclass.plain(inpt)
-            if self._dtypes is None or image.dtype in self._dtypes:
-                return _dispatch.wrapped(self._image(image, params, type(inpt)), inpt)
-            if params.values is None:
-                numbers, kind = params.beside(image), "image"
-                out = _operators.by_torchvision(image, numbers, *params.canvas, self._spec, kind)
-                return _dispatch.wrapped(out, inpt)
-        elif self._moves and isinstance(inpt, tv_tensors.Mask) and not _dispatch.has_users_kernel(type(inpt)):
-            mask = _subclass.plain(inpt)
-            flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
-            out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
-            return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
-        if params.values is not None:
-            return self.by_torchvision(inpt, params.values)
-        if isinstance(inpt, ANNOTATIONS):
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        """Transform one input: by the operators what they compute, all else by torchvision's code."""
+        if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
+            if _dispatch.is_image(inpt):
+                image = _subclass.plain(inpt)
+                if self._computes(image):
+                    return _dispatch.wrapped(self._image(image, params, type(inpt)), inpt)
+                if not params.is_known:
+                    numbers = params.beside(image)
+                    how = (*params.canvas, self._description, "image")
+                    return _dispatch.wrapped(_operators.by_torchvision(image, numbers, *how), inpt)
+            elif self._moves and isinstance(inpt, tv_tensors.Mask):
+                mask = _subclass.plain(inpt)
+                flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
+                out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
+                return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
+        if isinstance(inpt, ANNOTATIONS) and not params.is_known:
             return self._annotations(inpt, params) if self._moves else inpt
-        if isinstance(inpt, PIL.Image.Image):
-            values = self.unpack_params(params.numbers.tolist(), *params.canvas)
-            return inpt if values is None else self.by_torchvision(inpt, values)
-        return inpt
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        """What becomes of an image ``(..., C, H, W)``; ``kind`` is its class, for its fill."""
-        raise NotImplementedError
+        if not params.is_known and not isinstance(inpt, PIL.Image.Image):
+            return inpt
+        values = self.unpack(params.tensor().tolist(), *params.canvas)
+        return inpt if values is None else self.by_torchvision(inpt, values)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         return self._image(mask, params, tv_tensors.Mask)
@@ -368,13 +440,13 @@ def _arguments(inputs: Any) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=256)
 def like(samples: int, channels: int, height: int, width: int) -> Tensor:
-    """What a transform asks for its size."""
+    """Return what a transform asks for its size."""
     shape = (channels, height, width) if samples == 1 else (samples, channels, height, width)
     return torch.empty(shape, device="meta")
 
 
 def batch_of(inputs: list[Any]) -> int | None:
-    """How many samples the first image has; None for one without a batch."""
+    """Return how many samples the first image has; None for one without a batch."""
     for inpt in inputs:
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)

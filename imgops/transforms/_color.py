@@ -11,14 +11,20 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops.transforms import _operators
-from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._base import OperatorTransform, RandomTransform
+from imgops.transforms._parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
+from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
 
 
 class Grayscale(OperatorTransform, v2.Grayscale):
     """As torchvision's, with PIL's pixels."""
+
+    _dtypes = _dispatch.COMPUTED
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return functional_color.rgb_to_grayscale(image, self.num_output_channels)
 
     def _plan(self, shape: Any, program: Any) -> Any:
         samples, _, height, width = shape
@@ -27,6 +33,11 @@ class Grayscale(OperatorTransform, v2.Grayscale):
 
 class RGB(OperatorTransform, v2.RGB):
     """As torchvision's: gray images get three equal channels."""
+
+    _dtypes = _dispatch.COMPUTED
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return functional_color.grayscale_to_rgb(image)
 
     def _plan(self, shape: Any, program: Any) -> Any:
         samples, channels, height, width = shape
@@ -38,19 +49,10 @@ class _Steps(RandomTransform):
 
     _names = ""
     _dtypes = _dispatch.COMPUTED
+    parameters = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
 
     def is_pils(self) -> bool:
         return True
-
-    @property
-    def _length(self) -> int:
-        return self._names.count(",") + 1
-
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return 2 * self._length
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [-1.0] * self._length + [0.0] * self._length
 
     def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
         """The order, with -1 for steps that are left out, and the factors of torchvision's parameters."""
@@ -59,14 +61,15 @@ class _Steps(RandomTransform):
         return [*taken, *(0.0 if f is None else f for f in factors)]
 
     def _unpack_factors(self, numbers: list[float]) -> dict[str, Any]:
-        names, steps = self._names.split(","), self._length
-        taken = numbers[:steps]
-        return {f"{name}_factor": numbers[steps + i] if i in taken else None for i, name in enumerate(names)}
+        taken, names = numbers[:4], self._names.split(",")
+        return {f"{name}_factor": numbers[4 + i] if i in taken else None for i, name in enumerate(names)}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers, steps = params.beside(image), self._length
-        order, amounts = numbers[..., :steps].long(), numbers[..., steps : 2 * steps]
-        return imgops.color_sequence(image, order, amounts, self._names)
+        order, amounts, *_ = self.split(params.beside(image))
+        if params.is_known:
+            order = torch.tensor(as_integers(order), device="cpu")
+            amounts = torch.tensor(amounts, dtype=torch.float64, device="cpu")
+        return imgops.color_sequence(image, order.long(), amounts, self._names)
 
 
 class ColorJitter(_Steps, v2.ColorJitter):
@@ -74,10 +77,11 @@ class ColorJitter(_Steps, v2.ColorJitter):
 
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue")
+    _channels = (1, 3)
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
-        values = self.make_params(inputs)
-        return values if self._changes() else None
+    def _draw(self, inputs: Any) -> Numbers | None:
+        numbers = super()._draw(inputs)
+        return numbers if self._changes() else None
 
     def _changes(self) -> bool:
         return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
@@ -88,19 +92,20 @@ class ColorJitter(_Steps, v2.ColorJitter):
     def outweighs_pil(self) -> bool:
         return sum(f is not None for f in (self.brightness, self.contrast, self.saturation)) > 1
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return self._pack_steps(values, values["fn_idx"].tolist())
 
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         used = [int(i) for i in numbers[:4] if i >= 0]
         order = [*used, *(i for i in range(4) if i not in used)]
         return {"fn_idx": torch.tensor(order), **self._unpack_factors(numbers)}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if not self._changes():
-            return image
-        functional_color.require_one_or_three("ColorJitter", image)
-        return super()._image(image, params, kind)
+        return super()._image(image, params, kind) if self._changes() else image
+
+
+#: The channels in their new order.
+PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: range(shape[1]), int)
 
 
 class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
@@ -108,25 +113,24 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
 
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
+    _channels = (1, 3)
+    parameters = (*_Steps.parameters, PERMUTATION)
 
     def is_pils(self) -> bool:
         return False
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return 8 + channels
-
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
         permutation = values["channel_permutation"]
-        return [
-            *self._pack_steps(values, order),
-            *(range(values["channels"]) if permutation is None else permutation.tolist()),
-        ]
+        if permutation is None:
+            permutation = torch.arange(values["channels"])
+        return [*self._pack_steps(values, order), *permutation.tolist()]
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
-        return {**self.make_params(inputs), "channels": self.shape_of(inputs)[1]}
+    def _draw(self, inputs: Any) -> Numbers:
+        channels = self.shape_of(inputs)[1]
+        return self.pack({**self.make_params(inputs), "channels": channels}, 0, 0)
 
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         permutation = torch.tensor([int(n) for n in numbers[8:]])
         return {
             **self._unpack_factors(numbers),
@@ -134,59 +138,59 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
             "channel_permutation": permutation,
         }
 
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [*super().identity_params(samples, channels, height, width), *range(channels)]
-
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        values = params.values
-        if values is None or any(values[f"{name}_factor"] is not None for name in self._names.split(",")):
-            functional_color.require_one_or_three("RandomPhotometricDistort", image)
+        order, _, permutation = self.split(params.beside(image))
+        if not params.is_known or max(order) >= 0:
             image = super()._image(image, params, kind)
-        if values is not None and values["channel_permutation"] is None:
+        if params.is_known and permutation == sorted(permutation):
             return image
-        return permuted(image, params.beside(image)[..., 8:].long())
+        return permuted(image, as_integers(permutation))
 
 
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     """As torchvision's, and per sample."""
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return channels
+    parameters = (PERMUTATION,)
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return values["permutation"].tolist()
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         return {"permutation": torch.tensor([int(n) for n in numbers])}
 
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return list(range(channels))
-
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return permuted(image, params.beside(image).long())
+        return permuted(image, as_integers(params.beside(image)))
 
 
-def permuted(image: Tensor, order: Tensor) -> Tensor:
-    """The channels in an order, or each sample's in an order of its own."""
-    order = order.to(image.device, non_blocking=True)
+def permuted(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
+    """Return the channels in an order, or each sample's in an order of its own."""
+    order = torch.as_tensor(order, dtype=torch.int64).to(image.device, non_blocking=True)
     if order.ndim == 1:
         return image.index_select(-3, order)
     return image.gather(-3, order[..., None, None].expand(image.shape))
 
 
-class _Chosen(_Steps):
-    """One step, taken with a probability."""
+class _OneStep(_Steps):
+    """One step, taken with a probability, whose amount is an argument of the transform."""
 
     _config: tuple[str, ...] = ("p",)
+    parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [0.0, self._amount()]
 
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {} if numbers[0] >= 0 else None
 
     def _amount(self) -> float:
         return 0.0
+
+    def _step(self, image: Tensor) -> Tensor:
+        """Do the step to a whole image."""
+        raise NotImplementedError
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if params.is_known:
+            return self._step(image)
+        numbers = params.beside(image)
+        return imgops.color_sequence(image, numbers[..., :1].long(), numbers[..., 1:], self._names)
 
 
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
@@ -194,18 +198,10 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
+    parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
 
     def is_pils(self) -> bool:
         return True
-
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [1.0]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return {"num_input_channels": 3} if numbers[0] else None
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0]
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if issubclass(kind, _dispatch.Video):
@@ -215,17 +211,21 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
             return image
         if channels != 3:
             raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
-        known = params.values is not None  # then it was chosen
-        return _operators.grayed(image, _operators.CHOSEN if known else params.beside(image)[..., 0] > 0)
+        if params.is_known:
+            return imgops.grayscale(image, 3)
+        return _operators.grayed(image, params.beside(image)[..., 0] > 0)
 
 
-class RandomInvert(_Chosen, v2.RandomInvert):
+class RandomInvert(_OneStep, v2.RandomInvert):
     """As torchvision's, and per sample."""
 
     _names = "invert"
 
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.invert(image)
 
-class RandomPosterize(_Chosen, v2.RandomPosterize):
+
+class RandomPosterize(_OneStep, v2.RandomPosterize):
     """As torchvision's, and per sample."""
 
     _names = "posterize"
@@ -234,12 +234,15 @@ class RandomPosterize(_Chosen, v2.RandomPosterize):
     def _amount(self) -> float:
         return float(self.bits)
 
+    def _step(self, image: Tensor) -> Tensor:
+        return functional_color.posterize(image, self.bits)
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         functional_color.require_bits(self.bits)
         return super()._image(image, params, kind)
 
 
-class RandomSolarize(_Chosen, v2.RandomSolarize):
+class RandomSolarize(_OneStep, v2.RandomSolarize):
     """As torchvision's, and per sample."""
 
     _names = "solarize"
@@ -248,46 +251,55 @@ class RandomSolarize(_Chosen, v2.RandomSolarize):
     def _amount(self) -> float:
         return float(self.threshold)
 
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.solarize(image, self.threshold)
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         functional_color.require_threshold(image, self.threshold)
         return super()._image(image, params, kind)
 
 
-class RandomAdjustSharpness(_Chosen, v2.RandomAdjustSharpness):
+class RandomAdjustSharpness(_OneStep, v2.RandomAdjustSharpness):
     """As torchvision's, with PIL's pixels, and per sample."""
 
     _names = "sharpness"
     _config = ("sharpness_factor", "p")
+    _channels = (1, 3)
 
     def _amount(self) -> float:
         return float(self.sharpness_factor)
 
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.adjust_sharpness(image, self.sharpness_factor)
+
     def outweighs_pil(self) -> bool:
         return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        functional_color.require_one_or_three("RandomAdjustSharpness", image)
         functional_color.require_not_negative("sharpness_factor", self.sharpness_factor)
         return super()._image(image, params, kind)
 
 
-class RandomAutocontrast(_Chosen, v2.RandomAutocontrast):
+class RandomAutocontrast(_OneStep, v2.RandomAutocontrast):
     """As torchvision's, with PIL's pixels, and per sample."""
 
     _names = "autocontrast"
+    _channels = (1, 3)
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.autocontrast(image)
 
     def outweighs_pil(self) -> bool:
         return True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        functional_color.require_one_or_three("RandomAutocontrast", image)
-        return super()._image(image, params, kind)
 
-
-class RandomEqualize(_Chosen, v2.RandomEqualize):
+class RandomEqualize(_OneStep, v2.RandomEqualize):
     """As torchvision's, and per sample."""
 
     _names = "equalize"
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.equalize(image)
 
 
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
@@ -295,19 +307,13 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
 
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
+    parameters = (Parameter("sigma", 2),)
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [values["sigma"][0]]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return {"sigma": [numbers[0], numbers[0]]} if numbers[0] > 0 else None
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0]
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return {"sigma": list(numbers)} if numbers[0] > 0 else None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        sigma = params.beside(image)
-        return imgops.gaussian_blur(image, tuple(self.kernel_size), sigma.expand(*sigma.shape[:-1], 2))
+        return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
 
 
 class GaussianNoise(RandomTransform, v2.GaussianNoise):
@@ -315,15 +321,10 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
     _config = ("mean", "sigma", "clip")
     _dtypes = frozenset()  # noise is drawn where the transform is applied
+    parameters = (IS_APPLIED,)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
-
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [1.0]
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0]
 
     def _plan(self, shape: Any, program: Any) -> None:
         return None  # noise is drawn in its turn, beside the image
@@ -331,15 +332,16 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
 
-    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         if not _dispatch.is_image(inpt):
-            return super()._applied(inpt, params, sampler)
+            return super()._change(inpt, params, sampler)
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
             return self.by_torchvision(image, {})  # torchvision says what is wrong
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
-            sampler.record[sampler.path].noise.append(noise)
+            recorded = sampler.record[sampler.path]
+            recorded.noise = [*(recorded.noise or ()), noise]
         return _dispatch.wrapped(self._noisy(image, noise, params), inpt)
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
@@ -350,6 +352,6 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         else:
             noisy = image + (self.mean + noise * self.sigma)
             out = torch.clamp(noisy, 0, 1) if self.clip else noisy
-        if params.values is not None:
+        if params.is_known:
             return out
         return _operators.where(params.beside(image)[..., 0] > 0, out, image)

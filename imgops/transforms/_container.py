@@ -1,9 +1,14 @@
-"""Compose, RandomApply, RandomChoice and RandomOrder."""
+"""Compose, RandomApply, RandomChoice and RandomOrder.
+
+In eager mode, where one draw serves the whole call, a container calls the transforms that it has chosen. In a
+graph, and where samples have parameters of their own, all transforms run, each under a *gate*: which samples it is
+applied to. One whose parameters can say "nothing" runs with those where its gate is closed. One that joins
+samples (MixUp, Mosaic), or knows of no gates, runs, and its result is taken where its gate is open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -13,16 +18,24 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
+from imgops import _subclass
 from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _operators, _pil, _program
+from imgops.transforms import _pil, _program
 from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._misc import Normalize, ToDtype, ToImage
-from imgops.transforms._sampling import Key, ParameterSampler, SamplingProgram, Shape
+from imgops.transforms._parameters import Key, Shape
+from imgops.transforms._sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch
 
 
 class _Container(RandomTransform):
     """Transforms inside of a transform: each stands at its place in the key of what it samples."""
+
+    transforms: Sequence[Any]
+
+    @property
+    def joins_samples(self) -> bool:
+        return any(getattr(t, "joins_samples", False) for t in self.transforms)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
@@ -41,9 +54,9 @@ class _Container(RandomTransform):
     def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         """What the transforms sample one after the other."""
         path, known = program.path, shape
-        for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
+        for i, transform in enumerate(self.transforms):
             program.path = (*path, i)
-            after = _planned(transform, known, program)
+            after = _shape_after(transform, known, program)
             if after is None:
                 program.path = path
                 return None
@@ -55,36 +68,37 @@ class _Container(RandomTransform):
         """One after the other."""
         several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
         draws_once = sampler.draws_once()
-        transforms = self.transforms  # type: ignore[attr-defined]
+        transforms = self.transforms
         out: Any = inputs if several else inputs[0]
         at = 0
         while at < len(transforms):
             transform, table = transforms[at], None
-            if not draws_once or getattr(transform, "per_sample", False):
+            is_alone = draws_once and not sampler.ready and not getattr(transform, "per_sample", False)
+            if not is_alone:
                 sampler.path = (*path, at)
                 if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
                     rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
                     _sample_ahead(rest, inputs, sampler)
                 sampler.covered = covered or sampler.path in sampler.planned
-            if draws_once and not several and _pil.is_known(out) and _outweigh_pil(transforms[at:]):
+            if is_alone and not several and _pil.is_known(out) and _outweigh_pil(transforms[at:]):
                 out, at = self._of_pil(_pil.to_tensor(out), at, sampler)
                 inputs = (out,)
                 continue
             if type(transform) is ToDtype and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
-            if table is None:
-                out = _applied(transform, inputs, sampler)
-                at += 1
-            else:
+            if table is not None:
                 out = imgops.lut(out, table)
                 at += 2
+            else:
+                out = transform(*inputs) if is_alone else _apply(transform, inputs, sampler)
+                at += 1
             inputs = out if several else (out,)
         sampler.path, sampler.covered = path, covered
         return out
 
     def _of_pil(self, image: Tensor, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
         """The transforms from ``at`` on that have PIL's own bits; and the place of the first that has not."""
-        transforms = self.transforms  # type: ignore[attr-defined]
+        transforms = self.transforms
         while at < len(transforms) and _is_pils(transforms[at]):
             image = transforms[at].pil_image(image, sampler)
             at += 1
@@ -96,7 +110,7 @@ class _Container(RandomTransform):
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         path = sampler.path
         sampler.path = (*path, index)
-        out = _applied(self.transforms[index], inputs, sampler)  # type: ignore[attr-defined]
+        out = _apply(self.transforms[index], inputs, sampler)
         sampler.path = path
         return out
 
@@ -116,13 +130,13 @@ def _sample_ahead(
     for key, transform in steps:
         before = program.state()
         program.path = key
-        after = _planned(transform, shape, program)
+        after = _shape_after(transform, shape, program)
         if after is None:
             program.forget(before)
             break
         shape = after
         planned.append(key)
-    if len(program.keys) > 1:
+    if len(program.steps) > 1:
         sampler.run(program)
         sampler.planned.update(planned)
 
@@ -133,78 +147,75 @@ def _outweigh_pil(transforms: Sequence[Any]) -> bool:
 
 
 def _is_pils(transform: Any) -> bool:
-    known = isinstance(transform, OperatorTransform) and transform._spec and transform.has_own_forward
+    known = isinstance(transform, OperatorTransform) and transform._description and transform.has_own_forward
     return bool(known) and not _is_hooked(transform) and transform.is_pils()
 
 
-def _planned(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
-    known = isinstance(transform, OperatorTransform) and transform._spec and transform.has_own_forward
+def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
+    """Add what a transform samples to a program; return the shape that comes out, None where it is not known."""
+    known = isinstance(transform, OperatorTransform) and transform._description and transform.has_own_forward
     return transform._plan(shape, program) if known else None
 
 
 def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
-    """What ToDtype and Normalize make of the 256 levels of each channel, by torchvision's own arithmetic."""
+    """Return what ToDtype and Normalize make of the 256 levels of each channel; None where they do not stand so."""
     if type(image) is not Tensor or image.dtype != torch.uint8 or [type(t) for t in pair] != _END:
         return None
     first, second = pair
-    if first.dtype != torch.float32 or not first.scale:
+    if first.dtype != torch.float32 or not first.scale or _is_hooked(first) or _is_hooked(second):
         return None
-    if _is_hooked(first) or _is_hooked(second) or image.ndim < 3 or not (image.is_cpu or image.is_cuda):
+    if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None
-    mean, std = second.mean, second.std
-    if not isinstance(mean, (list, tuple)) or not isinstance(std, (list, tuple)):
-        return None
-    if len(mean) != image.shape[-3] or len(std) != len(mean) or not all(std):
-        return None  # torchvision says what is wrong
-    return _levels(tuple(mean), tuple(std), str(image.device))
+    return second.levels(image.shape[-3], image.device)
 
 
 _END: list[type] = [ToDtype, Normalize]
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
-    """Made once for a device: a graph holds the table as a constant."""
-    return _made_levels(mean, std, device)
-
-
-@lru_cache(maxsize=64)
-def _made_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
-    with torch.inference_mode(False):  # the next call may be outside
-        levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
-        real = v2.functional.to_dtype(levels, torch.float32, scale=True)
-        return v2.functional.normalize(real, list(mean), list(std))[:, 0].to(device)
 
 
 def _is_hooked(module: Any) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
-def _applied(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-    """One transform; one that does not know of samplers is applied and then chosen or not."""
-    usual = isinstance(transform, RandomTransform) and transform._spec and transform.has_own_forward
-    if usual and not _is_hooked(transform):
+def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+    """Apply one transform, where the gate is open."""
+    usual = isinstance(transform, RandomTransform) and transform._description and transform.has_own_forward
+    knows_samplers = usual and not _is_hooked(transform)
+    if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
         return transform._run(inputs, sampler)
-    out = transform(*inputs)
-    if sampler.gate is None:
+    if not knows_samplers:
+        out = transform(*inputs)
+    else:
+        later, sampler.selects_later = sampler.selects_later, True
+        out = transform._run(inputs, sampler)
+        sampler.selects_later = later
+    if sampler.gate is None or sampler.selects_later:
         return out
-    before, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-    after, _ = tree_flatten(out)
-    return tree_unflatten(
-        [_either(sampler.gate, a, b, transform) for a, b in zip(after, before, strict=True)], spec
-    )
+    return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], transform)
 
 
-def _either(gate: Tensor, changed: Any, unchanged: Any, transform: Any) -> Any:
-    if changed is unchanged or not isinstance(changed, Tensor):
-        return unchanged
-    if changed.shape != unchanged.shape or changed.dtype != unchanged.dtype:
-        name = type(transform).__name__
-        must = "transforms that may be left out must keep the shape and dtype of their input in a graph"
-        raise ValueError(
-            f"RandomApply: {must}, got {name}: {tuple(unchanged.shape)} to {tuple(changed.shape)}"
-        )
-    return _operators.where(gate, changed, unchanged)
+def _select(gate: Tensor, opened: Any, closed: Any, transform: Any) -> Any:
+    """Take one result where a gate is open, the other where it is closed."""
+    changed, spec = tree_flatten(opened)
+    unchanged, other_spec = tree_flatten(closed)
+    must = "transforms that may be left out must keep the structure, shapes and dtypes of their input"
+    refusal = f"RandomApply: {must} in a graph and with per_sample=True, got {type(transform).__name__}"
+    if spec != other_spec:
+        raise ValueError(f"{refusal}: {len(unchanged)} values to {len(changed)}")
+    out = []
+    for a, b in zip(changed, unchanged, strict=True):
+        if a is b or not isinstance(a, Tensor):
+            out.append(b)
+            continue
+        plain_a, plain_b = _subclass.plain(a), _subclass.plain(b)
+        if plain_a.shape != plain_b.shape or plain_a.dtype != plain_b.dtype:
+            forms = [f"{tuple(x.shape)} of {x.dtype}" for x in (plain_b, plain_a)]
+            raise ValueError(f"{refusal}: {forms[0]} to {forms[1]}")
+        if gate.ndim > plain_a.ndim or (gate.ndim and gate.shape[0] != plain_a.shape[0]):
+            raise ValueError(f"{refusal}: a value of {tuple(plain_a.shape)} for {gate.shape[0]} samples")
+        where = gate.to(plain_a.device, non_blocking=True)
+        where = where.reshape(*gate.shape, *(1,) * (plain_a.ndim - gate.ndim))
+        out.append(_dispatch.wrapped(torch.where(where, plain_a, plain_b), a))
+    return tree_unflatten(out, spec)
 
 
 class Compose(_Container, v2.Compose):
@@ -256,9 +267,8 @@ class _Choosing(_Container):
         raise NotImplementedError
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        inside, path, step = program.inside, program.path, len(program.keys)
-        length = self._count(*shape)
-        if not program.add(self, (1, length, 0, 0)):
+        inside, path, step = program.inside, program.path, len(program.steps)
+        if not program.add(self, (1, len(self.transforms), 0, 0)):
             return None
         program.inside = inside or self.per_sample
         known = self._plan_steps(shape, program, step)
@@ -271,20 +281,34 @@ class _Choosing(_Container):
 
     def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> bool:
         known, path = True, program.path
-        for i, transform in enumerate(self.transforms):  # type: ignore[attr-defined]
+        for i, transform in enumerate(self.transforms):
             before, program.path = program.narrowed(step, column, i), (*path, i)
-            known = known and _planned(transform, shape, program) is not None
+            known = known and _shape_after(transform, shape, program) is not None
             program.gate, program.path = before, path
         return known
 
     def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """All of the transforms in turn, each only where it was chosen."""
+        """All of the transforms, each only where it was chosen."""
+        if self.joins_samples:
+            return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
-        for i in range(len(self.transforms)):  # type: ignore[attr-defined]
+        for i in range(len(self.transforms)):
             before = sampler.narrowed(chosen == i)
             out = self._one(i, inputs, sampler)
             sampler.gate = before
             inputs = out if several else (out,)
+        return out
+
+    def _one_of_results(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        """Each transform of the same inputs, for what joins samples must see those that nothing has changed."""
+        out: Any = None
+        later, sampler.selects_later = sampler.selects_later, True
+        for i, transform in enumerate(self.transforms):
+            before = sampler.narrowed(chosen == i)
+            result = self._one(i, inputs, sampler)
+            sampler.gate = before
+            out = result if i == 0 else _select(chosen == i, result, out, transform)
+        sampler.selects_later = later
         return out
 
 
@@ -299,11 +323,17 @@ class _Chance:
         made.__dict__.update(config)
         return made
 
-    def _numbers(self, samples: int, length: int, height: int, width: int) -> list[float]:
+    def draw_row(self, shape: Shape) -> list[float]:
         return [0.0 if torch.rand(1) >= self.p else 1.0]
 
-    def identity_params(self, samples: int, length: int, height: int, width: int) -> list[float]:
+    def _draw(self, inputs: Any) -> list[float]:
+        return self.draw_row((1, len(self.transforms), 0, 0))  # type: ignore[attr-defined]
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
         return [0.0]
+
+    def count_numbers(self, shape: Shape) -> int:
+        return 1
 
 
 class _Choice(_Chance):
@@ -311,25 +341,31 @@ class _Choice(_Chance):
 
     p: Any
 
-    def _numbers(self, samples: int, length: int, height: int, width: int) -> list[float]:
+    def draw_row(self, shape: Shape) -> list[float]:
         return [float(torch.multinomial(torch.tensor(self.p), 1))]
 
-    def identity_params(self, samples: int, length: int, height: int, width: int) -> list[float]:
+    def neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0]
 
 
-class _Order(_Choice):
-    """What RandomOrder samples."""
+class _Order(_Chance):
+    """What RandomOrder samples, for as many transforms as the shape has channels."""
 
-    def _numbers(self, samples: int, length: int, height: int, width: int) -> list[float]:
-        return torch.randperm(length).double().tolist()
+    def draw_row(self, shape: Shape) -> list[float]:
+        return torch.randperm(shape[1]).double().tolist()
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [-1.0] * shape[1]
+
+    def count_numbers(self, shape: Shape) -> int:
+        return shape[1]
 
 
 class RandomApply(_Chance, _Choosing, v2.RandomApply):
     """As torchvision's, and per sample."""
 
     _config = ("p",)
-    _spec_name = "_Chance"
+    _description_name = "_Chance"
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
         before = program.narrowed(step, 0, -1)
@@ -343,7 +379,11 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         return inputs if len(inputs) > 1 else inputs[0]
 
     def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        before = sampler.narrowed(chosen[..., 0] > 0)
+        if self.p <= 0:
+            return inputs if len(inputs) > 1 else inputs[0]
+        before = sampler.gate
+        if self.p < 1:
+            sampler.narrowed(chosen[..., 0] > 0)
         out = self._through(inputs, sampler)
         sampler.gate = before
         return out
@@ -353,7 +393,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     """As torchvision's, and per sample."""
 
     _config = ("p",)
-    _spec_name = "_Choice"
+    _description_name = "_Choice"
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
         return self._plan_one_of(shape, program, step, 0)
@@ -368,10 +408,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
 class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     """As torchvision's, and per sample."""
 
-    _spec_name = "_Order"
-
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return len(self.transforms)
+    _description_name = "_Order"
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
         known, path = True, program.path

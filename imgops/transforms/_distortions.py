@@ -58,7 +58,7 @@ class _Distortion(AddedTransform):
 
     def _on_canvas(self, height: int, width: int, dtype: torch.dtype, params: dict[str, Any]) -> Tensor:
         numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
-        return _map_of(self._spec, height, width, dtype, numbers)
+        return _map_of(self._description, height, width, dtype, numbers)
 
     def changed(self, image: Tensor, **params: Any) -> Tensor:
         fill = self.fill if self.padding_mode == "constant" else 0
@@ -79,7 +79,7 @@ def _map_of(
     spec: str, height: int, width: int, dtype: torch.dtype, numbers: tuple[tuple[str, Any], ...]
 ) -> Tensor:
     with torch.inference_mode(False), torch.no_grad():
-        return _program.from_spec(spec).map_of(height, width, dtype, **dict(numbers))
+        return _program.from_description(spec).map_of(height, width, dtype, **dict(numbers))
 
 
 class RandomElastic(_Distortion):

@@ -14,7 +14,7 @@ from imgops.transforms import _torchvision
 from imgops.transforms._added import ADDED, one_of, size_of
 from imgops.transforms._base import ANNOTATIONS, OperatorTransform
 from imgops.transforms._init import is_own
-from imgops.transforms._program import spec_of
+from imgops.transforms._program import description_of
 from imgops.transforms.functional import _geometry
 
 __all__ = [
@@ -55,7 +55,7 @@ class _Fitted(OperatorTransform, v2.Transform):
         self.interpolation = _torchvision.interpolation_mode(interpolation)
         self.antialias = antialias
         if is_own(type(self), "transform"):
-            self._spec = spec_of(self)
+            self._description = description_of(self)
 
     def _factor(self, height: Any, width: Any) -> Any:
         """What both sides are multiplied with."""

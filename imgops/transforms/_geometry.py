@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import torch
-from PIL.Image import Image
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms import _operators, _pil, _program, _torchvision
-from imgops.transforms._base import Numbers, OperatorTransform, RandomTransform, fill_of
+from imgops.transforms._base import OperatorTransform, RandomTransform, fill_of
 from imgops.transforms._init import take_signature
-from imgops.transforms._sampling import ParameterSampler, Params, moved_to
+from imgops.transforms._parameters import (
+    IS_APPLIED,
+    Numbers,
+    Parameter,
+    Params,
+    as_integers,
+    copy_to,
+    each_number,
+)
 from imgops.transforms.functional import _geometry, _matrices
 
 
-class _Still(OperatorTransform):
-    """A functional of arguments that are known."""
+class _Fixed(OperatorTransform):
+    """A transform whose arguments are all that it depends on, with PIL's bits."""
+
+    _moves = True
 
     def is_pils(self) -> bool:
         return True
 
-    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
-        return self.transform(image, {})  # type: ignore[attr-defined]
 
-
-class Resize(_Still, v2.Resize):
+class Resize(_Fixed, v2.Resize):
     """As torchvision's, with PIL's and OpenCV's pixels."""
+
+    _config = ("size", "max_size")
 
     def outweighs_pil(self) -> bool:
         return True
 
-    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
-        interpolation, antialias = _pil.interpolation_of(Image, self.interpolation, self.antialias)
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        interpolation, antialias = _pil.interpolation_of(kind, self.interpolation, self.antialias)
         return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
-
-    _config = ("size", "max_size")
-    _moves = True
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         high, wide = _torchvision.resized_size((height, width), self.size, self.max_size)
         return high, wide
 
 
-class CenterCrop(_Still, v2.CenterCrop):
+class CenterCrop(_Fixed, v2.CenterCrop):
     """As torchvision's."""
 
     _config = ("size",)
-    _moves = True
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return _geometry.center_crop(image, self.size)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -61,6 +69,9 @@ class Pad(OperatorTransform, v2.Pad):
     _config = ("padding", "padding_mode")
     _moves = True
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return _geometry.pad(image, self.padding, fill_of(self, kind), self.padding_mode)
+
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         left, right, top, bottom = _torchvision.pad_sides(self.padding)
         return height + top + bottom, width + left + right
@@ -69,32 +80,30 @@ class Pad(OperatorTransform, v2.Pad):
 class FiveCrop(OperatorTransform, v2.FiveCrop):
     """As torchvision's: the corners and the middle, as five images."""
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
+        return _geometry.five_crop(image, self.size)
+
 
 class TenCrop(OperatorTransform, v2.TenCrop):
     """As torchvision's: the corners and the middle, and those of the mirrored image."""
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
+        return _geometry.ten_crop(image, self.size, self.vertical_flip)
 
 
 class _Flip(RandomTransform):
     _config = ("p",)
     _moves = True
     _dim = -1
-
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [1.0]
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return {} if numbers[0] else None
+    parameters = (IS_APPLIED,)
 
     def is_pils(self) -> bool:
         return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        known = params.values is not None  # then it was chosen
-        chosen = _operators.CHOSEN if known else params.beside(image)[..., 0] > 0
-        return _operators.flipped(image, chosen, self._dim)
+        if params.is_known:
+            return _operators.flip(image, self._dim)
+        return _operators.flipped(image, params.beside(image)[..., 0] > 0, self._dim)
 
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
@@ -111,19 +120,18 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     """As torchvision's, with PIL's pixels, and per sample."""
 
     _config = ("size", "scale", "ratio")
-    _size = 4
     _moves = True
+    parameters = (
+        Parameter("top", kind=int),
+        Parameter("left", kind=int),
+        Parameter("height", neutral=lambda shape: [shape[2]], kind=int),
+        Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
+    )
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        top, left = values["top"], values["left"]
-        return [left, top, left + values["width"], top + values["height"]]
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0, 0.0, width, height]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        left, top, right, bottom = map(int, numbers)
-        return {"top": top, "left": left, "height": bottom - top, "width": right - left}
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        top, left, high, wide = each_number(numbers)
+        box = [left, top, left + wide, top + high]
+        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
 
     def outweighs_pil(self) -> bool:
         return True
@@ -132,14 +140,14 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        boxes = params.beside(image).long()
+        boxes = as_integers(params.beside(image))
         how = _pil.interpolation_of(kind, self.interpolation, self.antialias)
-        out = _geometry.crop_boxes(image, boxes, self.size, *how)
         # torchvision's crop of one interleaved image comes out planar: what follows is faster so.
-        return _operators.planar(out) if out.ndim == 3 and not out.is_contiguous() else out
+        return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return _operators.nearest(mask, params.beside(mask).long(), self.size, False)
+        boxes = as_integers(params.beside(mask))
+        return _operators.nearest(mask, torch.as_tensor(boxes, device="cpu"), self.size, False)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -149,8 +157,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     """As torchvision's, and per sample."""
 
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
-    _size = 2
     _moves = True
+    parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
 
     @classmethod
     def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:
@@ -159,21 +167,16 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
             padding = [left, top, right, bottom]
         return cls(padding=padding, **config)
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [values["left"], values["top"]]
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0, 0.0]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        left, top = map(int, numbers)
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        top, left = map(int, numbers)
         padding, (high, wide) = self._padding(height, width), self.size
         crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
         return crop | {"needs_pad": any(padding), "padding": padding}
 
-    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
-        left, top = numbers.unbind(-1)
-        return torch.stack([left, top, left + self.size[1], top + self.size[0]], -1)
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        top, left = each_number(numbers)
+        box = [left, top, left + self.size[1], top + self.size[0]]
+        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
 
     def _padding(self, height: int, width: int) -> list[int]:
         """left, top, right, bottom."""
@@ -190,10 +193,16 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         height, width = image.shape[-2:]
-        padding = self._padding(height, width)
-        boxes = params.beside(image).long()
+        boxes = as_integers(params.beside(image))
         if self.padding is not None or self.pad_if_needed:
-            image = _geometry.pad(image, padding, fill_of(self, kind), self.padding_mode)
+            padding, fill = self._padding(height, width), fill_of(self, kind)
+            if params.is_known and self.padding_mode == "constant" and not fill:
+                # Outside of an image a crop is 0, and torchvision's padding lies outside of it.
+                left, top = boxes[0] - padding[0], boxes[1] - padding[1]
+                return _geometry.crop(image, top, left, *self.size)
+            image = _geometry.pad(image, padding, fill, self.padding_mode)
+        if params.is_known:
+            return _geometry.crop(image, boxes[1], boxes[0], *self.size)
         return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
@@ -217,22 +226,17 @@ class RandomAffine(_Warp, v2.RandomAffine):
     """As torchvision's, with OpenCV's pixels, and per sample."""
 
     _config = ("degrees", "translate", "scale", "shear", "center")
-    _size = 6
+    parameters = (
+        Parameter("angle"),
+        Parameter("translate", 2, kind=int),
+        Parameter("scale", neutral=1.0),
+        Parameter("shear", 2),
+    )
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [values["angle"], *values["translate"], values["scale"], *values["shear"]]
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        angle, x, y, scale, *shear = numbers
-        return {"angle": angle, "translate": (int(x), int(y)), "scale": scale, "shear": tuple(shear)}
-
-    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
-        angle, x, y, scale, *shear = numbers.unbind(-1)
-        matrix = _matrices.affine(angle, (x, y), scale, shear, self.center, height, width)
-        return matrix.flatten(-2)
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        angle, translate, scale, shear = self.split(numbers)
+        how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
+        return _matrices.affine(*how).flatten(-2)
 
     def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         matrix = params.beside(image).unflatten(-1, (2, 3))
@@ -243,18 +247,9 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     """As torchvision's, with OpenCV's pixels, and per sample."""
 
     _config = ("distortion_scale", "p")
-    _size = 9
+    parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [1.0, *values["coefficients"]]
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0] * 9
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return {"coefficients": numbers[1:]} if numbers[0] else None
-
-    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
         return _matrices.of_coefficients(numbers).flatten(-2)
 
     def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
@@ -270,6 +265,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     _config = ("sigma",)
     _moves = True
+    parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
 
     def __init__(
         self,
@@ -297,32 +293,30 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
             return self.alpha.to("cpu")
         return torch.tensor(self.alpha, dtype=torch.float32, device="cpu")
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
-        unit = _program.from_spec(self._spec).make_params(inputs)
-        return {"displacement": unit["displacement"] * self._factor()}
+    def _draw(self, inputs: Any) -> Tensor:
+        return _program.from_description(self._description).make_params(inputs)["displacement"].flatten()
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return values["displacement"].flatten()
 
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        return {"displacement": torch.tensor(numbers, dtype=torch.float32).reshape(1, height, width, 2)}
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        unit = copy(self)  # torchvision's displacement has the factor already
+        unit.alpha = [1.0, 1.0]
+        return RandomTransform.transform(unit, inpt, params)
 
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return 0.0
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        unit = torch.tensor(numbers, dtype=torch.float32).reshape(1, height, width, 2)
+        return {"displacement": unit * self._factor()}
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return 2 * height * width
-
-    def _ready(self, params: Params) -> Params:
-        if params.values is not None:
-            return params
-        numbers = params.numbers.unflatten(-1, (-1, 2)) * self._factor()
-        return Params(params.canvas, None, numbers.flatten(-2))
+    def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
+        assert params is not None
+        scaled = (params.numbers.unflatten(-1, (-1, 2)) * self._factor()).flatten(-2)
+        return super()._annotations(inpt, Params(params.canvas, scaled))
 
     def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
-        displacement = params.beside(image).unflatten(-1, (*image.shape[-2:], 2)).to(dtype)
-        (displacement,) = moved_to(image.device, [displacement])
+        unit = params.beside(image).unflatten(-1, (*image.shape[-2:], 2))
+        (displacement,) = copy_to(image.device, [(unit * self._factor()).to(dtype)])
         return _geometry.elastic(image, displacement, interpolation, fill)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

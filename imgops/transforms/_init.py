@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from imgops.transforms._program import spec_of
+from imgops.transforms._program import description_of
 
 
 def is_own(cls: type, method: str) -> bool:
@@ -17,7 +17,7 @@ def is_own(cls: type, method: str) -> bool:
 
 
 def take_init(cls: Any, mixin: type) -> None:
-    """Give a class torchvision's signature, with what is added after it where it samples, and its spec."""
+    """Give a class torchvision's signature, with what is added after it where it samples, and its description."""
     theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, mixin))
     if not issubclass(theirs, torch.nn.Module):
         return
@@ -30,7 +30,7 @@ def take_init(cls: Any, mixin: type) -> None:
         if random:
             self._start(per_sample, generator)
         elif is_own(type(self), "transform"):
-            self._spec = spec_of(self)
+            self._description = description_of(self)
 
     cls.__init__ = __init__
     take_signature(cls, theirs)

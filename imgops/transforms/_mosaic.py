@@ -15,8 +15,8 @@ from imgops import _subclass
 from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import _operators, _torchvision
 from imgops.transforms._added import AddedTransform, in_range, size_of, uniform
-from imgops.transforms._base import Numbers
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._parameters import Params, Shape
+from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = [
@@ -31,6 +31,7 @@ class _Joined(AddedTransform):
     """A transform of a list of samples of one structure."""
 
     _moves = True
+    joins_samples = True
     #: How many there are.
     _samples = 2
 
@@ -170,8 +171,8 @@ class Mosaic(_Joined):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"x": uniform(self.center), "y": uniform(self.center)}
 
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [1.0, 0.5, 0.5]
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [1.0, 0.5, 0.5]  # what is not applied is decided by the container
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         """The point in the middle, y and x, in pixels."""
@@ -180,9 +181,9 @@ class Mosaic(_Joined):
 
     def _middle(self, params: Params) -> tuple[int, int]:
         if _subclass.in_graph():
-            shape = _operators.sizes(params.numbers, *params.canvas, (0, 0), self._spec).shape
+            shape = _operators.sizes(params.numbers, *params.canvas, (0, 0), self._description).shape
             return shape[0], shape[1]
-        y, x = self.sampled_sizes(params.numbers.tolist(), *params.canvas)
+        y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
         return y, x
 
     def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
@@ -343,7 +344,7 @@ class CopyPaste(_Joined):
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
         taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
-        return (taken if params.values is not None else taken & (params.numbers[0] > 0)).to(device)
+        return (taken if params.is_known else taken & (params.numbers[0] > 0)).to(device)
 
     def _composed(self, first: _Sample, second: _Sample, places: tuple[int, int], taken: Tensor) -> list[Any]:
         height, width = first.pixels.shape[-2:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,57 +13,34 @@ from imgops import _layout, _torch_private
 from imgops.decomposition import color as decomposition
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
-from imgops.transforms import _program
+from imgops.transforms import _annotations, _program
 
 # -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
 
 
 def _by_torchvision_fake(
-    values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
+    values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
 ) -> Tensor:
     return torch.empty(values.shape, dtype=values.dtype, device=values.device)
 
 
 def _by_torchvision_kernel(
-    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
+    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
 ) -> None:
-    transform = _program.from_spec(spec)
+    transform = _program.from_description(description)
     whole = numbers.ndim == 1
     rows = [numbers] if whole else list(numbers)
     for target, source, row in zip([out] if whole else out, [values] if whole else values, rows, strict=True):
-        inpt = tv_tensor(source.detach(), kind, (height, width))
-        params = transform.unpack_params(row.tolist(), height, width)
+        inpt = _annotations.tv_tensor(source.detach(), kind, (height, width))
+        params = transform.unpack(row.tolist(), height, width)
         target.copy_(inpt if params is None else transform.by_torchvision(inpt, params))
-
-
-def kind_of(inpt: Any) -> str:
-    """What :func:`by_torchvision` has to know of a tv_tensor to make it again."""
-    from torchvision import tv_tensors
-
-    if isinstance(inpt, tv_tensors.BoundingBoxes):
-        return f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
-    return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"
-
-
-def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
-    from torchvision import tv_tensors
-
-    if kind == "image":
-        return plain
-    if kind == "keypoints":
-        return tv_tensors.KeyPoints(plain, canvas_size=canvas)
-    format, clamping = kind.split(",")
-    boxes: dict[str, Any] = {"format": format, "canvas_size": canvas}
-    if clamping != "soft":  # older versions of torchvision know no other
-        boxes["clamping_mode"] = None if clamping == "None" else clamping
-    return tv_tensors.BoundingBoxes(plain, **boxes)
 
 
 @imgops.operator(
     "imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake
 )
 def by_torchvision(
-    values: Tensor, numbers: Tensor, height: int, width: int, spec: str, kind: str
+    values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
 ) -> Tensor: ...
 
 
@@ -77,17 +53,19 @@ def _sizes_fake(
     height: int,
     width: int,
     least: Sequence[int],
-    spec: str,
+    description: str,
 ) -> Tensor:
     return torch.empty((*(new_size(min=low) for low in least), 0), device=numbers.device)
 
 
-def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], spec: str) -> Tensor:
-    return torch.empty((*_program.from_spec(spec).sampled_sizes(numbers.tolist(), height, width), 0))
+def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
+    return torch.empty(
+        (*_program.from_description(description).sampled_sizes(numbers.tolist(), height, width), 0)
+    )
 
 
 @imgops.operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
-def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], spec: str) -> Tensor:
+def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
     """No pixels: the shape has the sizes that parameters decide, each at least as said, and 0."""
 
 
@@ -105,10 +83,6 @@ def kept(kept: Tensor) -> Tensor:
 
 
 # -- the samples that were chosen ------------------------------------------------------------------
-
-
-#: What is known to have been chosen, by one draw for all.
-CHOSEN = torch.ones((), dtype=torch.bool, device="cpu")
 
 
 def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
@@ -149,6 +123,18 @@ def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Non
             out.copy_(image.flip(dim))
 
     _change_chosen(out, image.detach(), chosen, mirror)
+
+
+def flip(image: Tensor, dim: int) -> Tensor:
+    """Mirror an image, and all samples of a batch."""
+    if image.numel() < _SMALL or dim != -1:
+        return image.flip(dim) if _layout.is_dense(image) else image.contiguous().flip(dim)
+    return flipped(image, _ALL, dim)
+
+
+#: Values up to which PyTorch's flip takes less time than a call of the native one.
+_SMALL = 1 << 12
+_ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 
 @imgops.operator(
@@ -269,21 +255,25 @@ def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Te
 # -- the transforms that torchvision does not have ---------------------------------------------------
 
 
-def _applied_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+def _applied_fake(
+    image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
+) -> Tensor:
     return _layout.empty(image, *image.shape[-2:])
 
 
-def _applied_formula(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+def _applied_formula(
+    image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
+) -> Tensor:
     # A derived gradient has its parameters beside the image; which samples are meant is decided on the host.
-    return _program.from_spec(spec).each(image, numbers.cpu(), extra, kind, None)
+    return _program.from_description(description).each(image, numbers.cpu(), extra, kind, None)
 
 
 def _applied_kernel(
-    out: Tensor, image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str
+    out: Tensor, image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> None:
     with _torch_private.default_dispatch_state(), torch.no_grad():
         plain = None if extra is None else extra.detach()
-        _program.from_spec(spec).each(image.detach(), numbers.detach(), plain, kind, out)
+        _program.from_description(description).each(image.detach(), numbers.detach(), plain, kind, out)
 
 
 @imgops.operator(
@@ -294,5 +284,5 @@ def _applied_kernel(
     vmap=imgops.vmap.leading(3, 1, 1),
     decomposition=_applied_formula,
 )
-def applied(image: Tensor, numbers: Tensor, extra: Tensor | None, spec: str, kind: str) -> Tensor:
+def applied(image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str) -> Tensor:
     """The samples that were chosen, changed by the transform of a spec, whose parameters these are."""

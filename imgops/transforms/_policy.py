@@ -15,54 +15,57 @@ from torchvision.transforms import v2
 import imgops
 from imgops._torch_private import tree_unflatten
 from imgops.transforms import _torchvision
-from imgops.transforms._base import Numbers, RandomTransform, fill_of, like
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._base import OperatorTransform, RandomTransform, fill_of, like
+from imgops.transforms._parameters import Numbers, Parameter, Params, Shape
+from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
 
 #: The numbers of a step: a forward matrix, the place of a kind in ``_COLORS`` or -1, its amounts on uint8 and
-#: on floats.
-_WIDTH = 9
-_NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
+#: on floats; and what torchvision calls it, for PIL images: the place of its name in ``_KINDS``, its magnitude.
+_WIDTH = 11
+_NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0]
 
 
 class _Policy(_torchvision.PolicyHooks, RandomTransform):
     """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
 
     _dtypes = _dispatch.COMPUTED
+    parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
     #: What torchvision's forward takes, where it is run to be written down.
     _taken: list[Step] | None = None
 
     def _steps(self) -> int:
-        """How many there can be."""
+        """Return how many there can be."""
         raise NotImplementedError
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return _WIDTH * self._steps()
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
+    def neutral_numbers(self, shape: Shape) -> list[float]:
         return _NO_STEP * self._steps()
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
-        """The steps of torchvision's own forward, written down instead of taken."""
+    def make_params(self, flat_inputs: Any) -> dict[str, Any]:
+        """Run torchvision's own forward, and write its steps down instead of taking them."""
         recorder = self._recorder(_taken=[])
-        recorder.torchvision_forward(like(*self.shape_of(inputs)))
+        recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
         return {"steps": recorder._taken}
 
     def _recorder(self, **state: Any) -> Any:
-        """The same transform with a state of its own, for threads share what a spec made."""
+        """The same transform with a state of its own, for threads share what a description made."""
         recorder = object.__new__(type(self))
         recorder.__dict__ = {**self.__dict__, **state}
         return recorder
 
     def torchvision_forward(self, *inputs: Any) -> Any:
-        return super(RandomTransform, self).forward(*inputs)  # type: ignore[misc]
+        return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         taken = values["steps"]
         numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
         return numbers + _NO_STEP * (self._steps() - len(taken))
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        starts = range(0, _WIDTH * self._steps(), _WIDTH)
+        return {"steps": [(_KINDS[int(numbers[at + 9])], numbers[at + 10]) for at in starts]}
 
     def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
         if self._taken is not None:
@@ -75,7 +78,7 @@ class _Policy(_torchvision.PolicyHooks, RandomTransform):
         before = sampler.count
         params = self._sampled([flat[place]], sampler)
         assert params is not None
-        flat[place] = self._applied(flat[place], params, sampler)
+        flat[place] = self._change(flat[place], params, sampler)
         sampler.count = before
         return tree_unflatten(flat, spec)
 
@@ -93,42 +96,24 @@ class _Policy(_torchvision.PolicyHooks, RandomTransform):
         return self._walked(image, params, range(self._steps()), fill_of(self, kind))
 
     def _walked(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
-        """Some of the steps; those that are known, in eager mode, without the half that does nothing."""
-        taken = None if params.values is None else [*params.values["steps"], *_NONE]
+        """Take some of the steps; of those that are known, in eager mode, the half that does something."""
+        numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
+        place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
-            if taken is not None:
-                if taken[i][0] == "Identity":
-                    continue
-                matrix, color = _known_step(taken[i], image)
-            else:
-                step = params.beside(image)[..., _WIDTH * i : _WIDTH * (i + 1)]
-                matrix = step[..., :6].unflatten(-1, (2, 3))
-                amount = step[..., 7:8] if image.dtype == torch.uint8 else step[..., 8:]
-                amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
-                color = (step[..., 6:7].long(), amounts)
-            if matrix is not None:
-                image = _geometry.warp(image, matrix, self.interpolation, fill)  # type: ignore[attr-defined]
-            if color is not None:
-                order, amounts = color
-                image = imgops.color_sequence(image, order, amounts, _STEPS)
+            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)] if not params.is_known else None
+            if step is None:
+                step = numbers[_WIDTH * i : _WIDTH * (i + 1)]
+                if step[:6] != _NO_STEP[:6]:
+                    matrix = torch.tensor(step[:6], dtype=torch.float64).reshape(2, 3)
+                    image = _geometry.warp(image, matrix, interpolation, fill)
+                if step[6] >= 0:
+                    image = _FUNCTIONS[int(step[6])](image, step[place])
+                continue
+            image = _geometry.warp(image, step[..., :6].unflatten(-1, (2, 3)), interpolation, fill)
+            amount = step[..., place : place + 1]
+            amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
+            image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
         return image
-
-
-def _known_step(step: Step, image: Tensor) -> tuple[Any, Any]:
-    """The same matrix, or the same order and amounts, of one step that is known."""
-    kind, magnitude = step
-    if kind in _MOVES:
-        return _geometry_of(kind, magnitude, *image.shape[-2:]), None
-    return None, _color_of(kind, _amount(kind, magnitude, 255.0 if image.dtype == torch.uint8 else 1.0))
-
-
-@lru_cache(maxsize=256)
-def _color_of(kind: str, amount: float) -> tuple[Tensor, Tensor]:
-    """Magnitudes are few: they are those of the policy's bins."""
-    with torch.inference_mode(False):
-        order = torch.tensor([list(_COLORS).index(kind)], device="cpu")
-        amounts = torch.tensor([amount], dtype=torch.float64, device="cpu")
-    return order, amounts.expand(len(_COLORS))
 
 
 def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor:
@@ -136,18 +121,17 @@ def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor
     return _matrices.affine(angle, translate, scale, shear, center, height, width)
 
 
-#: Steps beyond those that were sampled.
-_NONE: list[Step] = [("Identity", 0.0)] * 64
-
-
+@lru_cache(maxsize=1024)
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
+    """The numbers of a step. Magnitudes are few: they are those of the policy's bins."""
+    name = [float(_KINDS.index(kind)), magnitude]
     if kind in _MOVES:
         matrix = _geometry_of(kind, magnitude, height, width)
-        return [*matrix.flatten().tolist(), *_NO_STEP[6:]]
+        return [*matrix.flatten().tolist(), *_NO_STEP[6:9], *name]
     if kind == "Identity":
         return _NO_STEP
     place = float(list(_COLORS).index(kind))
-    return [*_NO_STEP[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0)]
+    return [*_NO_STEP[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0), *name]
 
 
 def _amount(kind: str, magnitude: float, most: float) -> float:
@@ -178,6 +162,20 @@ _COLORS: dict[str, str] = {
     )
 }
 _STEPS = ",".join(_COLORS.values())
+#: What each of them does to a whole image, by its amount.
+_FUNCTIONS: tuple[Callable[[Tensor, float], Tensor], ...] = (
+    imgops.adjust_brightness,
+    imgops.adjust_saturation,
+    imgops.adjust_contrast,
+    imgops.adjust_sharpness,
+    imgops.posterize,
+    imgops.solarize,
+    lambda image, _: imgops.autocontrast(image),
+    lambda image, _: imgops.equalize(image),
+    lambda image, _: imgops.invert(image),
+)
+#: The names of all steps.
+_KINDS = ("Identity", *_MOVES, *_COLORS)
 
 
 class AutoAugment(_Policy, v2.AutoAugment):
@@ -227,17 +225,21 @@ class AugMix(_Policy, v2.AugMix):
     def _steps(self) -> int:
         return self.mixture_width * self._depth()
 
-    def _count(self, samples: int, channels: int, height: int, width: int) -> int:
-        return _WIDTH * self._steps() + samples * (1 + self.mixture_width)
+    parameters = (
+        Parameter(
+            "steps_and_weights",
+            lambda t, shape: _WIDTH * t._steps() + shape[0] * (1 + t.mixture_width),
+        ),
+    )
 
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        weights = [1.0] * samples + [0.0] * (samples * self.mixture_width)
-        return [*_NO_STEP * self._steps(), *weights]
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        samples = shape[0]
+        return [*_NO_STEP * self._steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any]:
-        samples, *_ = self.shape_of(inputs)
+    def make_params(self, flat_inputs: Any) -> dict[str, Any]:
+        samples, *_ = self.shape_of(flat_inputs)
         recorder = self._recorder(_taken=[], _weights=[], _chain=None)
-        recorder.torchvision_forward(like(*self.shape_of(inputs)))
+        recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
         first, second = recorder._weights
         weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)
         return {"steps": recorder._chains(), "weights": weights.reshape(samples, -1)}
@@ -268,17 +270,24 @@ class AugMix(_Policy, v2.AugMix):
         out: list[Step] = []
         for start, stop in zip(starts, [*starts[1:], len(self._taken)], strict=True):
             chain = self._taken[start + 1 : stop]
-            out += [*chain, *_NONE[: self._depth() - len(chain)]]
+            out += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
         return out
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [*super().pack_params(values, height, width), *values["weights"].T.flatten().tolist()]
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [*super().pack(values, height, width), *values["weights"].T.flatten().tolist()]
 
-    def _applied(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32)
+        return {
+            **super().unpack(numbers, height, width),
+            "weights": weights.reshape(1 + self.mixture_width, -1).T,
+        }
+
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         if isinstance(inpt, PIL.Image.Image):
             tensor = v2.functional.pil_to_tensor(inpt)
-            return v2.functional.to_pil_image(super()._applied(tensor, params, sampler))
-        return super()._applied(inpt, params, sampler)
+            return v2.functional.to_pil_image(super()._change(tensor, params, sampler))
+        return super()._change(inpt, params, sampler)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         def walk(start: int) -> Any:
@@ -293,12 +302,15 @@ class AugMix(_Policy, v2.AugMix):
         def walk(start: int) -> Tensor:
             return self._walked(image, params, range(start, start + depth), fill)
 
-        if params.values is not None:
-            return self._mix(image, params.values["weights"].T, walk)
-        weights = params.beside(image)[..., _WIDTH * self._steps() :]
+        weights = self._weights_of(params.beside(image))
         if weights.ndim == 1:  # of each sample of a batch
             return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
         return self._mix(image, weights.movedim(-1, 0), walk)
+
+    def _weights_of(self, numbers: Numbers) -> Tensor:
+        if isinstance(numbers, Tensor):
+            return numbers[..., _WIDTH * self._steps() :]
+        return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64)
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
         """``weights``: ``(1 + width, samples)``; in float32, as torchvision mixes."""

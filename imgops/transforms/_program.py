@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -21,10 +20,8 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms import _seeded
-
-Key = tuple[int, ...]
-Shape = Sequence[int]  # samples that share a draw, channels, height, width
+from imgops.transforms import _annotations, _seeded
+from imgops.transforms._parameters import Key, Shape
 
 #: name -> class, for everything that samples.
 CLASSES: dict[str, type] = {}
@@ -33,10 +30,10 @@ CLASSES: dict[str, type] = {}
 # -- a transform as text --------------------------------------------------------------------------
 
 
-def spec_of(transform: Any) -> str:
+def description_of(transform: Any) -> str:
     """The class and the arguments that make a transform again, as far as its parameters depend on them."""
     config = {name: _plain(getattr(transform, name)) for name in transform._config}
-    return json.dumps([type(transform)._spec_name, config])
+    return json.dumps([type(transform)._description_name, config])
 
 
 def _plain(value: Any) -> Any:
@@ -48,7 +45,7 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def from_spec(text: str) -> Any:
+def from_description(text: str) -> Any:
     name, config = json.loads(text)
     cls = CLASSES[name]
     return getattr(cls, "_from_config", cls)(**config)
@@ -73,14 +70,9 @@ def handle_of(owner: Any, generator: torch.Generator | None) -> int:
     return handle
 
 
-@contextmanager
-def drawing_from(handle: int) -> Iterator[None]:
-    """Let what draws from PyTorch's global generator draw from a transform's."""
-    if not handle:
-        yield
-        return
-    with _seeded.exchanged(_generators[handle]):
-        yield
+def generator_of(handle: int) -> torch.Generator | None:
+    """Return a transform's generator; None for the global one."""
+    return _generators[handle] if handle else None
 
 
 # -- programs -------------------------------------------------------------------------------------
@@ -103,26 +95,28 @@ class SamplingProgram:
         self.path: Key = ()
         self.site = -1  # of the first transform: equal calls of two pipelines are not to be merged
         self.gate: tuple[int, ...] = ()
-        self.keys: list[Key] = []
-        self.transforms: list[tuple[Any, int, int]] = []  # with the sizes of their images
-        self.specs: list[str] = []
+        self.steps: list[tuple[Key, Any, int, int]] = []  # with the sizes of their images
+        self.descriptions: list[str] = []
         self.sizes: list[int] = []
         self.shapes: list[int] = []
         self.generators: list[int] = []
         self.conditions: list[int] = []
 
+    @property
+    def keys(self) -> list[Key]:
+        return [step[0] for step in self.steps]
+
     def add(self, transform: Any, shape: Shape) -> bool:
-        """Whether the transform can have its parameters from this program."""
+        """Add a transform; return whether it can have its parameters from this program."""
         each = self.batch is not None and (self.inside or transform.per_sample)
-        if not transform._spec or (self.each is not None and self.each != each):
+        if not transform._description or (self.each is not None and self.each != each):
             return False
         self.each = each
-        self.site = self.site if self.keys else transform._site
-        self.keys.append(self.path)
-        self.transforms.append((transform, shape[2], shape[3]))
-        self.specs.append(transform._spec)
-        shape = (1, *shape[1:]) if each else shape
-        self.sizes.append(transform._count(*shape))
+        self.site = self.site if self.steps else transform._site
+        self.steps.append((self.path, transform, shape[2], shape[3]))
+        self.descriptions.append(transform._description)
+        shape = (1, *shape[1:]) if each else tuple(shape)
+        self.sizes.append(transform.count_numbers(shape))
         self.shapes.extend(shape)
         self.generators.append(transform._generator_handle)
         self.conditions.extend((len(self.gate) // 3, *self.gate))
@@ -135,29 +129,54 @@ class SamplingProgram:
         return before
 
     def state(self) -> tuple[int, int]:
-        return len(self.specs), len(self.conditions)
+        return len(self.steps), len(self.conditions)
 
     def forget(self, state: tuple[int, int]) -> None:
         """Go back to an earlier state."""
         steps, conditions = state
-        del (
-            self.keys[steps:],
-            self.transforms[steps:],
-            self.specs[steps:],
-            self.sizes[steps:],
-            self.shapes[4 * steps :],
-        )
-        del self.generators[steps:], self.conditions[conditions:]
+        del self.steps[steps:], self.descriptions[steps:], self.sizes[steps:], self.generators[steps:]
+        del self.shapes[4 * steps :], self.conditions[conditions:]
 
 
-@lru_cache(maxsize=1024)
-def _steps(program: str, conditions: tuple[int, ...]) -> list[tuple[Any, list[tuple[int, int, int]]]]:
-    found, at = [], 0
-    for text in program.splitlines():
+class _Step:
+    """A transform of a program that runs: what draws its numbers, and where they lie in a row."""
+
+    def __init__(
+        self,
+        description: str,
+        shape: Shape,
+        generator: int,
+        start: int,
+        conditions: Sequence[tuple[int, int]],
+    ) -> None:
+        transform = from_description(description)
+        self.draw_row, self.shape, self.start, self.conditions = transform.draw_row, shape, start, conditions
+        self.neutral = transform.neutral_numbers(shape)
+        self.generator = generator_of(generator)
+
+    def is_open(self, row: list[float]) -> bool:
+        """Return whether earlier steps of a sample let this one draw."""
+        for column, value in self.conditions:
+            if not (row[column] > 0 if value < 0 else row[column] == value):
+                return False
+        return True
+
+
+def _steps(
+    program: str,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+) -> list[_Step]:
+    steps, at = [], 0
+    starts = [0, *accumulate(sizes)]
+    for i, text in enumerate(program.splitlines()):
         gate = conditions[at + 1 : at + 1 + 3 * conditions[at]]
         at += 1 + 3 * conditions[at]
-        found.append((from_spec(text), list(zip(gate[::3], gate[1::3], gate[2::3], strict=True))))
-    return found
+        gates = [(starts[s] + c, v) for s, c, v in zip(gate[::3], gate[1::3], gate[2::3], strict=True)]
+        steps.append(_Step(text, tuple(shapes[4 * i : 4 * i + 4]), generators[i], starts[i], gates))
+    return steps
 
 
 def run_program(
@@ -170,20 +189,48 @@ def run_program(
     program: str,
 ) -> None:
     """Sample by sample, as a loop over a batch would, and step by step."""
-    values, is_open = out.numpy(), gate.expand(len(out)).tolist()
-    starts = [0, *accumulate(sizes)]
-    steps = _steps(program, tuple(conditions))
-    for n, (row, chosen_sample) in enumerate(zip(values, is_open, strict=True)):
-        with _seeded.row(n, len(values)):
-            for i, (transform, gates) in enumerate(steps):
-                chosen = chosen_sample
-                for step, column, value in gates:
-                    found = row[starts[step] + column]
-                    chosen = chosen and (found > 0 if value < 0 else found == value)
-                shape = shapes[4 * i : 4 * i + 4]
-                with drawing_from(generators[i]):
-                    numbers = transform._numbers(*shape) if chosen else transform.identity_params(*shape)
-                row[starts[i] : starts[i + 1]] = numbers
+    steps = _steps(program, sizes, shapes, generators, conditions)
+    keyed = _seeded.sample_generators(len(out))
+    rows: list[Any] = []
+    for n, is_open in enumerate(gate.expand(len(out)).tolist()):
+        if keyed is None:
+            rows.append(_sample_row(steps, is_open))
+        else:
+            with _seeded.exchanged(keyed[n]):
+                rows.append(_sample_row(steps, is_open))
+    if not rows:
+        return
+    if isinstance(rows[0], Tensor) or any(isinstance(row, Tensor) for row in rows):
+        rows = [torch.as_tensor(row, dtype=torch.float64) for row in rows]
+        torch.stack(rows, out=out)
+    else:
+        out.copy_(torch.tensor(rows, dtype=torch.float64))
+
+
+def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
+    """Sample the numbers of one sample."""
+    row: list[float] = []
+    long: list[tuple[int, Tensor]] = []  # fields of the image's size stay tensors
+    for step in steps:
+        numbers: Any = None
+        if is_open and step.is_open(row):
+            if step.generator is None:
+                numbers = step.draw_row(step.shape)
+            else:
+                with _seeded.exchanged(step.generator):
+                    numbers = step.draw_row(step.shape)
+        if numbers is None:
+            numbers = step.neutral
+        if isinstance(numbers, Tensor):
+            long.append((step.start, numbers))
+            numbers = [0.0] * len(numbers)
+        row += numbers
+    if not long:
+        return row
+    whole = torch.tensor(row, dtype=torch.float64)
+    for start, numbers in long:
+        whole[start : start + len(numbers)] = numbers
+    return whole
 
 
 def _sample_fake(
@@ -250,7 +297,7 @@ def _beside_fake(
     width: int,
     generator: int,
     site: int,
-    spec: str,
+    description: str,
     kind: str,
 ) -> Tensor:
     return torch.empty((4 + boxes.shape[0],), dtype=torch.float64, device=boxes.device)
@@ -265,20 +312,17 @@ def _beside_kernel(
     width: int,
     generator: int,
     site: int,
-    spec: str,
+    description: str,
     kind: str,
 ) -> None:
-    from imgops.transforms._operators import tv_tensor
-
-    transform, image = from_spec(spec), torch.empty((3, height, width), device="meta")
-    values = None
+    transform, image = from_description(description), torch.empty((3, height, width), device="meta")
+    numbers = None
     if gate.item():
-        with drawing_from(generator):
-            values = transform.sample_params([image, tv_tensor(boxes.detach(), kind, (height, width))])
-    if values is None:
+        inputs = [image, _annotations.tv_tensor(boxes.detach(), kind, (height, width))]
+        with _seeded.exchanged(generator_of(generator)):
+            numbers = transform.draw(inputs)
+    if numbers is None:
         numbers = [0.0, 0.0, width, height, *(1.0 for _ in boxes)]
-    else:
-        numbers = transform.pack_params(values, height, width)
     out.copy_(torch.tensor(numbers, dtype=torch.float64))
 
 
@@ -293,7 +337,7 @@ def sample_beside_boxes(
     width: int,
     generator: int,
     site: int,
-    spec: str,
+    description: str,
     kind: str,
 ) -> Tensor: ...
 
@@ -305,13 +349,14 @@ def normal_fake(image: Tensor, gate: Tensor, previous: Tensor, generator: int, s
 def normal_kernel(
     out: Tensor, image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int
 ) -> None:
-    with drawing_from(generator):
+    with _seeded.exchanged(generator_of(generator)):
         if gate.ndim == 0:
             _seeded.noise(out) if gate.item() else out.zero_()
             return
-        for n, (row, chosen) in enumerate(zip(out, gate.tolist(), strict=True)):
-            with _seeded.row(n, len(out)):
-                _seeded.noise(row) if chosen else row.zero_()
+        keyed = _seeded.sample_generators(len(out))
+        for n, (sample, is_open) in enumerate(zip(out, gate.tolist(), strict=True)):
+            with _seeded.exchanged(keyed[n] if keyed else None):
+                _seeded.noise(sample) if is_open else sample.zero_()
 
 
 def _normal_rule(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:

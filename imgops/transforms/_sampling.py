@@ -6,103 +6,15 @@ place, :meth:`ParameterSampler.draws_in_python`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from imgops._torch_private import in_vmap, is_vmapped, tree_leaves
-from imgops.kernels.cuda import _parameters
 from imgops.transforms import _program
-from imgops.transforms._program import Key, SamplingProgram, Shape, drawing_from
-
-
-class Table:
-    """What a program sampled for each image of a batch, as operators take it: in one copy on the device.
-
-    The arithmetic between (angles become matrices) is done on the CPU, where small operations cost less.
-    """
-
-    def __init__(self, program: SamplingProgram, each: Sequence[Tensor]) -> None:
-        self.program, self.each = program, each
-        self.device: torch.device | None = None
-        self.parts: dict[Key, Tensor] = {}
-
-    def on(self, device: torch.device, key: Key) -> Tensor:
-        """The numbers of one transform."""
-        if self.device != device:
-            known = zip(self.program.transforms, self.each, strict=True)
-            ready = [t.prepared(numbers, height, width) for (t, height, width), numbers in known]
-            (moved,) = moved_to(device, [torch.cat(ready, -1)])
-            parts = moved.split([r.shape[-1] for r in ready], -1)
-            self.parts, self.device = dict(zip(self.program.keys, parts, strict=True)), device
-        return self.parts[key]
-
-
-def is_on_host(image: Tensor) -> bool:
-    return image.is_cpu
-
-
-def moved_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
-    """On a device, without waiting for it; from pinned memory where this is no graph."""
-    if torch.compiler.is_compiling() or device.type != "cuda":
-        return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
-    return _parameters.together(device, tensors)
-
-
-class Params:
-    """The parameters of one transform in one call.
-
-    ``values`` are torchvision's, where one draw in eager mode gave them; ``numbers`` the same as a tensor,
-    ``(n,)`` or ``(N, n)``, packed when first asked for. ``canvas`` is the size of the image they are for.
-    """
-
-    __slots__ = ("_key", "_numbers", "_table", "_transform", "canvas", "noise", "sizes", "values")
-
-    def __init__(
-        self,
-        canvas: tuple[int, int],
-        values: dict[str, Any] | None = None,
-        numbers: Tensor | None = None,
-        transform: Any = None,
-        table: Table | None = None,
-        key: Key = (),
-    ) -> None:
-        self.canvas, self.values, self._numbers, self._transform = canvas, values, numbers, transform
-        self._table, self._key = table, key
-        self.noise: list[Tensor] = []
-        self.sizes: tuple[int, ...] | None = None
-
-    @property
-    def numbers(self) -> Tensor:
-        if self._numbers is None:
-            packed = self._transform.pack_params(self.values, *self.canvas)
-            if not isinstance(packed, Tensor):
-                packed = torch.tensor(packed, dtype=torch.float64, device="cpu")
-            self._numbers = packed
-        return self._numbers
-
-    @property
-    def each(self) -> bool:
-        """Whether each sample has parameters of its own."""
-        return self._numbers is not None and self._numbers.ndim == 2
-
-    def beside(self, image: Tensor) -> Tensor:
-        """What operators take, with dimensions for what else an image has before its channels.
-
-        On the CPU, but where each image of a batch on a device has parameters of its own: beside it.
-        """
-        height, width = image.shape[-2:]
-        if self._table is not None and not is_on_host(image) and (height, width) == self.canvas:
-            numbers = self._table.on(image.device, self._key)
-        elif self._transform is not None:
-            numbers = self._transform.prepared(self.numbers, height, width)
-        else:
-            numbers = self.numbers
-        if numbers.ndim == 1 or image.ndim == 4:
-            return numbers
-        return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])
+from imgops.transforms._parameters import Key, Params, Shape, Table
+from imgops.transforms._program import SamplingProgram
 
 
 class ParameterSampler:
@@ -126,6 +38,7 @@ class ParameterSampler:
             "planned",
             "ready",
             "record",
+            "selects_later",
             "replays",
             "table",
         ),
@@ -142,6 +55,8 @@ class ParameterSampler:
         self.table: Table | None = None
         self.planned: set[Key] = set()
         self.covered = False
+        #: Whether a container chooses between whole results: a gate then only says what is sampled.
+        self.selects_later = False
         self.record = record
         self.replays = replay
 
@@ -168,14 +83,16 @@ class ParameterSampler:
         if self.replays is not None:
             return self._again(transform, inputs)
         numbers = self.ready.get(self.path) if self.ready else None
+        shape = transform.shape_of(inputs)
+        canvas = (shape[2], shape[3])
         if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
-            found = _sampled(transform, inputs)
+            drawn = transform.draw(inputs)
+            found = None if drawn is None else Params(canvas, drawn, transform)
         else:
-            shape = transform.shape_of(inputs)
             table = None if numbers is None else self.table
             if numbers is None:
                 numbers = self._single(transform, shape)
-            found = Params((shape[2], shape[3]), None, numbers, transform, table, self.path)
+            found = Params(canvas, numbers, transform, table, self.path)
         if self.record is not None:
             self.record[self.path] = found
         return found
@@ -196,12 +113,10 @@ class ParameterSampler:
         if self.replays is not None:
             return self.replays[self.path]
         numbers: Any = self.ready.get(self.path) if self.ready else None
-        length = container._count(1, 0, 0, 0)
         if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
-            with drawing_from(container._generator_handle):
-                numbers = container._numbers(1, length, 0, 0)
+            numbers = container.draw([])
         elif numbers is None:
-            numbers = self._single(container, (1, length, 0, 0))
+            numbers = self._single(container, (1, len(container.transforms), 0, 0))
         if self.record is not None:
             self.record[self.path] = numbers
         return numbers
@@ -223,7 +138,7 @@ class ParameterSampler:
     def beside_boxes(self, transform: Any, boxes: Tensor, kind: str, canvas: tuple[int, int]) -> Tensor:
         """What a transform samples that has to see the boxes."""
         gate = self._opened()
-        options = (transform._generator_handle, transform._site, transform._spec, kind)
+        options = (transform._generator_handle, transform._site, transform._description, kind)
         self.last = _program.sample_beside_boxes(boxes, gate, self._previous(), *canvas, *options)
         return self.last.to("cpu")
 
@@ -232,7 +147,7 @@ class ParameterSampler:
         numbers = self._program(program, program.batch if program.each else None)
         each = numbers.split(list(program.sizes), -1)
         self.ready.update(zip(program.keys, each, strict=True))
-        self.table = Table(program, each) if program.each else None
+        self.table = Table(program.steps, each) if program.each else None
 
     def narrowed(self, gate: Tensor) -> Tensor | None:
         """Open ``gate`` only where this sampler is open; returns the gate to go back to."""
@@ -241,7 +156,7 @@ class ParameterSampler:
         return before
 
     def _single(self, transform: Any, shape: Shape) -> Tensor:
-        if not transform._spec:
+        if not transform._description:
             must = "make_params and transform must be imgops' own in a graph and with per_sample=True"
             raise NotImplementedError(f"{type(transform).__name__}: {must}, got a subclass's")
         program = SamplingProgram(self.count, True)
@@ -251,7 +166,7 @@ class ParameterSampler:
     def _program(self, program: SamplingProgram, count: int | None) -> Tensor:
         gate = self._opened()
         rows = 1 if count is None else count
-        text = "\n".join(program.specs)
+        text = "\n".join(program.descriptions)
         options = (program.sizes, program.shapes, program.generators, program.conditions)
         if self.draws_in_python():
             numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
@@ -271,20 +186,6 @@ class ParameterSampler:
         if before is None:
             return None
         _, _, height, width = transform.shape_of(inputs)
-        again = Params((height, width), before.values, before._numbers, transform, before._table, before._key)
-        again.noise = list(before.noise)
+        again = Params((height, width), before.numbers, transform, before.table, before.key)
+        again.noise = None if before.noise is None else list(before.noise)
         return again
-
-
-def _sampled(transform: Any, inputs: list[Any]) -> Params | None:
-    """One draw in Python, for inputs that share it."""
-    handle = transform._generator_handle
-    if handle:
-        with drawing_from(handle):
-            values = transform.sample_params(inputs)
-    else:
-        values = transform.sample_params(inputs)
-    if values is None:
-        return None
-    _, _, height, width = transform.shape_of(inputs)
-    return Params((height, width), values, None, transform)

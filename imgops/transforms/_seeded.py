@@ -120,11 +120,14 @@ _exchange = threading.RLock()
 
 
 @contextmanager
-def exchanged(generator: torch.Generator) -> Iterator[None]:
-    """Let what draws from PyTorch's global generator draw from another one.
+def exchanged(generator: torch.Generator | None) -> Iterator[None]:
+    """Let what draws from PyTorch's global generator draw from another one; from itself where that is None.
 
     The two exchange their states for as long: what other threads draw meanwhile is theirs no more.
     """
+    if generator is None:
+        yield
+        return
     with _exchange:
         before = torch.get_rng_state()
         torch.set_rng_state(generator.get_state())
@@ -168,18 +171,13 @@ def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tupl
     return out
 
 
-@contextmanager
-def row(index: int, count: int) -> Iterator[None]:
-    """While image ``index`` of ``count`` is sampled: with its own generator, if :func:`seeded` gave one."""
-    rows = _draws.rows
-    if rows is None:
-        yield
-        return
-    if len(rows) != count:
+def sample_generators(count: int) -> list[torch.Generator] | None:
+    """Return a generator for each of ``count`` samples that are drawn for one by one, if :func:`seeded` has some."""
+    generators = _draws.rows
+    if generators is not None and len(generators) != count:
         must = f"key must be a list of {count}, one for each image sampled alone (per_sample=True)"
-        raise ValueError(f"seeded: {must}, got {len(rows)}")
-    with exchanged(rows[index]):
-        yield
+        raise ValueError(f"seeded: {must}, got {len(generators)}")
+    return generators
 
 
 def noise(out: torch.Tensor) -> None:

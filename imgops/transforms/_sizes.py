@@ -11,9 +11,10 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import _subclass
-from imgops.transforms import _operators, _torchvision
-from imgops.transforms._base import Numbers, RandomTransform, fill_of
-from imgops.transforms._sampling import ParameterSampler, Params, SamplingProgram, Shape
+from imgops.transforms import _annotations, _operators, _torchvision
+from imgops.transforms._base import RandomTransform, fill_of
+from imgops.transforms._parameters import Numbers, Parameter, Params, Shape, each_number
+from imgops.transforms._sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry
 
 
@@ -44,9 +45,11 @@ class RandomSizeTransform(RandomTransform):
 
     def _sizes(self, params: Params) -> tuple[int, ...]:
         if params.sizes is None:
-            if _subclass.in_graph():
-                shape = _operators.sizes(params.numbers, *params.canvas, self._least, self._spec).shape
-                params.sizes = tuple(shape[: len(self._least)])
+            if params.is_known:
+                params.sizes = self.sampled_sizes(params.numbers, *params.canvas)
+            elif _subclass.in_graph():
+                how = (*params.canvas, self._least, self._description)
+                params.sizes = tuple(_operators.sizes(params.numbers, *how).shape[: len(self._least)])
             else:
                 params.sizes = self.sampled_sizes(params.numbers.tolist(), *params.canvas)
         return params.sizes
@@ -57,23 +60,17 @@ class RandomSizeTransform(RandomTransform):
 
 
 class _RandomResize(RandomSizeTransform):
-    _size = 2
+    parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return _torchvision.resized_size((height, width), values["size"], None)
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        return {"size": tuple(map(int, numbers))}
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [height, width]
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[0]), int(numbers[1])
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._canvas(params)
-        if params.values is not None and size == tuple(image.shape[-2:]):
+        if params.is_known and size == tuple(image.shape[-2:]):
             return image
         return _geometry.resized(image, size, self.interpolation, self.antialias)  # type: ignore[attr-defined]
 
@@ -105,14 +102,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     _config = ("degrees", "expand", "center")
     _least = (1, 1, 1, 1)
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [values["angle"]]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        return {"angle": numbers[0]}
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0]
+    parameters = (Parameter("angle"),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         """The image's, and that of the canvas of boxes and keypoints, which torchvision computes apart."""
@@ -139,19 +129,20 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         return height, width
 
     def _turned(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        if params.values is not None:
-            angle = params.values["angle"]
+        if params.is_known:
+            (angle,) = params.numbers
             if self.center is None and angle % 90 == 0:  # torchvision turns whole pixels there
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
-        angles = params.beside(image)[..., 0]
-        return _geometry.turn(image, angles, interpolation, self.center, fill, self._sizes(params)[:2])
+        angle = torch.as_tensor(params.beside(image), dtype=torch.float64)[..., 0]
+        return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
 
-    def prepared(self, numbers: Tensor, height: int, width: int) -> Tensor:
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
         if self.expand:  # then the matrix depends on a size that is sampled
             return numbers
-        return _geometry.turned(numbers[..., 0], self.center, height, width).flatten(-2)
+        (angle,) = each_number(numbers)
+        return _geometry.turned(angle, self.center, height, width).flatten(-2)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return self._turned(image, params, self.interpolation, fill_of(self, kind))
@@ -164,17 +155,8 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     """As torchvision's."""
 
     _config = ("side_range", "p")
-    _size = 4
     _least = (0, 0, 0, 0)
-
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return values["padding"]
-
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        return {"padding": [int(n) for n in numbers]}
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0, 0.0, 0.0, 0.0]
+    parameters = (Parameter("padding", 4, kind=int),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return tuple(int(n) for n in numbers)
@@ -197,20 +179,18 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     def _from_config(cls, options: list[float], **config: Any) -> RandomIoUCrop:
         return cls(sampler_options=options, **config)
 
-    def sample_params(self, inputs: list[Any]) -> dict[str, Any] | None:
-        return self.make_params(inputs) or None
+    def _draw(self, inputs: Any) -> Numbers | None:
+        values = self.make_params(inputs)
+        return self.pack(values, 0, 0) if values else None
 
-    def pack_params(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         box = [values["left"], values["top"], values["width"], values["height"]]
         return [*box, *values["is_within_crop_area"].tolist()]
 
-    def unpack_params(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         left, top, wide, high = map(int, numbers[:4])
         inside = torch.tensor(numbers[4:], dtype=torch.float64) > 0
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
-
-    def identity_params(self, samples: int, channels: int, height: int, width: int) -> Numbers:
-        return [0.0, 0.0, width, height, 1.0]
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> None:
         return None  # the boxes are not known beforehand
@@ -220,10 +200,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
             return super()._sampled(inputs, sampler)
         _, _, height, width = self.shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
-        kind = _operators.kind_of(boxes)
-        return Params(
-            (height, width), None, sampler.beside_boxes(self, _subclass.plain(boxes), kind, (height, width))
-        )
+        kind = _annotations.kind_of(boxes)
+        numbers = sampler.beside_boxes(self, _subclass.plain(boxes), kind, (height, width))
+        return Params((height, width), numbers)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         left, top, wide, high = (int(n) for n in numbers[:4])

@@ -10,7 +10,8 @@ from torch import Tensor
 import imgops
 from imgops import _subclass
 from imgops.transforms._added import AddedTransform, integer
-from imgops.transforms._sampling import ParameterSampler, Params
+from imgops.transforms._parameters import Params
+from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch
 
 __all__ = ["RandomRotate90", "RandomTranspose"]
@@ -24,14 +25,14 @@ class _Turned(AddedTransform):
 
     def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         params = super()._sampled(inputs, sampler)
-        if params is not None and params.values is None and params.canvas[0] != params.canvas[1]:
+        if params is not None and not params.is_known and params.canvas[0] != params.canvas[1]:
             must = f"{type(self).__name__}: image must be square in a graph and with per_sample=True"
             raise NotImplementedError(f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
         return params
 
     def _canvas(self, params: Params) -> tuple[int, int]:
         height, width = params.canvas
-        swapped = params.values is not None and self._swaps(**params.values)
+        swapped = params.is_known and self._swaps(**self._named(params.numbers))
         return (width, height) if swapped else (height, width)
 
     def _swaps(self, **params: Any) -> bool:

@@ -186,12 +186,18 @@ def resized_crop_labels(
 
 
 def crop_boxes(
-    image: Tensor, boxes: Tensor, size: Sequence[int], interpolation: Interpolation, antialias: bool | None
+    image: Tensor,
+    boxes: Sequence[int] | Tensor,
+    size: Sequence[int],
+    interpolation: Interpolation,
+    antialias: bool | None,
+    planar: bool = False,
 ) -> Tensor:
-    """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom."""
+    """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom; ``planar``: whatever the format was."""
     name, smooth = _how(interpolation, antialias)
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
-    return _restored(out, image)
+    out = _restored(out, image)
+    return _operators.planar(out) if planar and not out.is_contiguous() else out
 
 
 def pad(

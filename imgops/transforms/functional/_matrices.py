@@ -78,8 +78,10 @@ def perspective(
     return _forward(_through_corners(endpoints, startpoints))
 
 
-def of_coefficients(numbers: Tensor) -> Tensor:
+def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
     """From ``(..., 9)``: whether to move at all, and torchvision's 8 coefficients of the way back."""
+    if not isinstance(numbers, Tensor):
+        return perspective(None, None, numbers[1:])
     back = torch.cat([numbers[..., 1:], torch.ones_like(numbers[..., :1])], -1)
     back = back.reshape(*numbers.shape[:-1], 3, 3)
     identity = torch.eye(3, dtype=torch.float64, device="cpu")

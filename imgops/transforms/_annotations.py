@@ -1,0 +1,27 @@
+"""Boxes and keypoints as plain tensors and text, which operators take, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torchvision import tv_tensors
+
+
+def kind_of(inpt: Any) -> str:
+    """What :func:`by_torchvision` has to know of a tv_tensor to make it again."""
+    if isinstance(inpt, tv_tensors.BoundingBoxes):
+        return f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
+    return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"
+
+
+def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
+    if kind == "image":
+        return plain
+    if kind == "keypoints":
+        return tv_tensors.KeyPoints(plain, canvas_size=canvas)
+    format, clamping = kind.split(",")
+    boxes: dict[str, Any] = {"format": format, "canvas_size": canvas}
+    if clamping != "soft":  # older versions of torchvision know no other
+        boxes["clamping_mode"] = None if clamping == "None" else clamping
+    return tv_tensors.BoundingBoxes(plain, **boxes)
