@@ -8,11 +8,14 @@ of backed sizes becomes a guard, one of unbacked sizes a run-time assertion.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from imgops import _torch_private
 
 #: PIL and OpenCV both count pixels of one image in a signed 32-bit integer.
 MAX_PIXELS = 2**31 - 1
@@ -136,6 +139,11 @@ def real(op: str, name: str, value: object) -> Tensor:
     """A number, a sequence of them or a tensor as a parameter tensor."""
     if isinstance(value, Tensor):
         return value
+    if (type(value) is float or type(value) is int) and value and _torch_private.can_bypass_dispatcher():
+        try:
+            return _number(value)  # most numbers are arguments that stay: to make a tensor costs a small kernel's time
+        except OverflowError:
+            pass
     try:
         if torch.compiler.is_compiling():
             return graph_tensor(value)
@@ -144,6 +152,13 @@ def real(op: str, name: str, value: object) -> Tensor:
         fail(
             TypeError, op, f"{name} must be a number, a sequence of numbers or a Tensor", type(value).__name__
         )
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _number(value: float) -> Tensor:
+    """A number as a tensor that nothing writes to. Zeros are not asked for: two of them are equal."""
+    with torch.inference_mode(False):  # a later call may record a gradient
+        return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def graph_tensor(value: Any) -> Tensor:

@@ -6,6 +6,7 @@ A call through the dispatcher costs several times what the kernel of a small ima
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -19,99 +20,75 @@ _autocasts = torch.is_autocast_enabled
 _exporting = torch.compiler.is_exporting
 _increment_version = torch.autograd.graph.increment_version
 
-#: What a fast path returns where the dispatcher must be asked.
-DISPATCH = object()
-
-
-def build(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any] | None:
-    """``row.fast_path``: ``run`` where every tensor is an ordinary CPU tensor without a gradient.
-
-    The caller checks that no mode, transform or tracer is active.
-    """
+def function(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+    """The operator as a function of Python: ``run`` on the CPU where the dispatcher would do nothing else."""
     if row.contract is Contract.DYNAMIC:
-        return None  # the kernel costs far more than the dispatcher
-    return _mutating(row, run) if row.contract.mutates else _functional(row, run)
-
-
-def _functional(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
-    is_plain, tensors = _torch_private.is_plain, row.tensors
-
-    def fast_path(args: Sequence[Any]) -> Any:
-        for x in args[:tensors]:
-            if not is_plain(x):
-                return DISPATCH
-        return run(args)
-
-    return fast_path
-
-
-def _mutating(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
-    is_plain, mutated = _torch_private.is_plain, row.mutated_indices
-    inputs = [*range(row.tensors), *(mutated if row.contract is Contract.OUT else ())]
-
-    def fast_path(args: Sequence[Any]) -> Any:
-        for i in inputs:
-            if not is_plain(args[i]):
-                return DISPATCH
-        for i in mutated:
-            if args[i].is_inference():
-                return DISPATCH
-        run(args)
-        for i in mutated:
-            _increment_version(args[i])
-        return None
-
-    return fast_path
-
-
-def function(row: Operator) -> Function:
-    """The operator as a function of Python."""
-    call = _mutating_call(row) if row.contract.mutates else _functional_call(row)
+        call = _through_dispatcher(row)  # the kernel costs far more than the dispatcher
+    elif row.contract.mutates:
+        call = _mutating_call(row, run)
+    else:
+        return _functional(row, run)
     signature, arity = row.signature, len(row.signature.parameters)
 
     def bound(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
-            whole = signature.bind(*args, **keywords)
-            whole.apply_defaults()
-            args = tuple(whole.arguments.values())
+            args = _all_arguments(signature, args, keywords)
         return call(args)
 
     return bound
 
 
-def _functional_call(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
-    can_bypass_dispatcher, fast_path = _torch_private.can_bypass_dispatcher, row.fast_path
-    dispatch = _through_dispatcher(row)
-    if fast_path is None:
-        return dispatch
-    casts = row.autocast is not None
+def _all_arguments(signature: inspect.Signature, args: tuple[Any, ...], keywords: Any) -> tuple[Any, ...]:
+    whole = signature.bind(*args, **keywords)
+    whole.apply_defaults()
+    return tuple(whole.arguments.values())
 
-    def call(args: tuple[Any, ...]) -> Any:
-        if not can_bypass_dispatcher() or (casts and _autocasts("cpu")):
+
+def _functional(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+    can_bypass_dispatcher, is_plain = _torch_private.can_bypass_dispatcher, _torch_private.is_plain
+    dispatch, casts = _through_dispatcher(row), row.autocast is not None
+    signature, arity, tensors = row.signature, len(row.signature.parameters), row.tensors
+
+    def bound(*args: Any, **keywords: Any) -> Any:
+        if keywords or len(args) != arity:
+            args = _all_arguments(signature, args, keywords)
+        if not can_bypass_dispatcher() or (casts and _autocasts("cpu")) or not is_plain(args[0]):
             return dispatch(args)
-        out = fast_path(args)
-        return dispatch(args) if out is DISPATCH else out
+        for i in range(1, tensors):
+            if not is_plain(args[i]):
+                return dispatch(args)
+        return run(args)
 
-    return call
+    return bound
 
 
-def _mutating_call(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
-    can_bypass_dispatcher = _torch_private.can_bypass_dispatcher
-    fast_path = cast("Callable[[Any], Any]", row.fast_path)
+def _mutating_call(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callable[[tuple[Any, ...]], Any]:
+    can_bypass_dispatcher, is_plain = _torch_private.can_bypass_dispatcher, _torch_private.is_plain
     dispatch, fake = _through_dispatcher(row), row.fake
-    first, returns_nothing = row.mutated_indices[0], row.contract is Contract.BUFFERS
+    mutated, returns_nothing = row.mutated_indices, row.contract is Contract.BUFFERS
+    inputs = [*range(row.tensors), *(mutated if row.contract is Contract.OUT else ())]
     # An exported program holds functional operators, which have decompositions. (Before torch 2.13 every
     # compiler says that it exports, and there the mutating operator is the better one.)
     functional = cast("Function | None", row.autograd) if _run.TAGGED else None
 
+    def is_direct(args: tuple[Any, ...]) -> bool:
+        return (
+            can_bypass_dispatcher()
+            and all(is_plain(args[i]) for i in inputs)
+            and not any(args[i].is_inference() for i in mutated)
+        )
+
     def call(args: tuple[Any, ...]) -> Any:
-        if not can_bypass_dispatcher() or fast_path(args) is DISPATCH:
-            if functional is not None and _exporting():
-                fake(*args)
-                functional(*args)
-            else:
-                dispatch(args)
-        return None if returns_nothing else args[first]
+        if is_direct(args):
+            run(args)
+            for i in mutated:
+                _increment_version(args[i])
+        elif functional is not None and _exporting():
+            fake(*args)
+            functional(*args)
+        else:
+            dispatch(args)
+        return None if returns_nothing else args[mutated[0]]
 
     return call
 

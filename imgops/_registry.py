@@ -166,10 +166,9 @@ def operator(
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             row = replace(row, autograd=_completed(row, decomposition, declared))
         run = _run.runner(row, row.kernel, _run.remembered(row))
-        row = replace(row, fast_path=_fast_path.build(row, run))
         row = replace(row, overload=_define(row, declared, run))
         _rows.table[name] = row
-        call = wraps(declared)(_fast_path.function(row))
+        call = wraps(declared)(_fast_path.function(row, run))
         call.operator = row  # type: ignore[attr-defined]
         return call
 
@@ -213,6 +212,7 @@ def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], An
     opdef = _torch_private.custom_op(row.qualified, elsewhere, schema=schema, tags=tags)
     # One device a call: a shared registration cannot be replaced for one device alone.
     opdef.register_kernel("cpu", _registered(run))
+    _torch_private.register_cpu_kernel(opdef, _registered(run))
     opdef.register_kernel("cuda", elsewhere)
     with warnings.catch_warnings():
         # The fake that PyTorch makes for in-place and out= operators would let every mistake pass.
@@ -290,10 +290,7 @@ def _register_gradient(row: Operator, opdef: Any) -> None:
         _torch_private.register_mutation(opdef, _run.preparation(row), recorded, result)
         return
     gradient = cast("Gradient | None", row.autograd) or _rows.missing_gradient(row)
-    fast_path = row.fast_path, _fast_path.DISPATCH
-    _torch_private.register_gradient(
-        opdef, gradient.setup_context, gradient.backward, gradient.jvp, fast_path
-    )
+    _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
 
 
 def _vmap_rule(row: Operator, opdef: Any) -> Function:

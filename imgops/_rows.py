@@ -71,7 +71,6 @@ class Operator:
     #: Why it has no useful gradient; asking for one is refused.
     no_gradient: str = ""
     overload: Any = None
-    fast_path: Callable[[Any], Any] | None = None
 
     @property
     def qualified(self) -> str:

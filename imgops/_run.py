@@ -36,11 +36,13 @@ Prepare = Callable[[Sequence[Any]], Any]
 
 def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Sequence[Any]], Any]:
     """The fake, then the kernel: the same on every device, around the dispatcher and behind it."""
-    kernel = _behind_values(row.values, kernel, row.contract is Contract.FUNCTIONAL)
+    values = row.values
     if row.contract is Contract.FUNCTIONAL:
 
         def fill(args: Sequence[Any]) -> Any:
             out = prepare(args)
+            if values is not None:
+                values(*args)
             kernel(out, *args)
             return out
 
@@ -48,22 +50,12 @@ def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Seque
 
     def compute(args: Sequence[Any]) -> Any:
         prepare(args)
+        if values is not None:
+            values(*args)
         made = kernel(*args)
         return returned(row, args) if row.contract.mutates else made
 
     return compute
-
-
-def _behind_values(values: Function | None, kernel: Function, has_out: bool) -> Function:
-    """The kernel, once the values of its parameters are found right."""
-    if values is None:
-        return kernel
-
-    def checked(*args: Any) -> Any:
-        values(*args[1:] if has_out else args)
-        return kernel(*args)
-
-    return checked
 
 
 def returned(row: Operator, args: Sequence[Any]) -> Any:
@@ -112,11 +104,21 @@ def preparation(row: Operator) -> Prepare:
     return validate
 
 
+def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
+    """Return what a fake's answer depends on: sizes, strides and dtypes of tensors, and the other arguments."""
+    x = args[0]
+    if tensors == 1:
+        return x.shape, x.stride(), x.dtype, args[1:]
+    key: tuple[Any, ...] = (x.shape, x.stride(), x.dtype, args[tensors:])
+    for x in args[1:tensors]:
+        key = (*key, None) if x is None else (*key, x.shape, x.stride(), x.dtype)
+    return key
+
+
 def remembered(row: Operator) -> Prepare:
     """The fake, run once for each distinct call on the CPU.
 
-    What a fake says depends on the sizes, strides and dtypes of tensors and on the other arguments, so an
-    output can be allocated, or a call known to be valid, without asking again. Errors are not remembered.
+    An output can be allocated, or a call known to be valid, without asking again. Errors are not remembered.
     """
     if row.contract is Contract.DYNAMIC:
         return preparation(row)
@@ -128,15 +130,8 @@ def remembered(row: Operator) -> Prepare:
             known.clear()
         known[key] = value
 
-    def key_of(args: Sequence[Any]) -> tuple[Any, ...]:
-        x = args[0]
-        key: tuple[Any, ...] = (x.shape, x.stride(), x.dtype, args[tensors:])
-        for x in args[1:tensors]:
-            key = (*key, None) if x is None else (*key, x.shape, x.stride(), x.dtype)
-        return key
-
     def allocate(args: Sequence[Any]) -> Any:
-        key = key_of(args)
+        key = key_of(args, tensors)
         try:
             found = known.get(key)
         except TypeError:  # a list among the arguments
@@ -153,7 +148,7 @@ def remembered(row: Operator) -> Prepare:
     no_overlap, is_out = _no_overlap(row), row.contract is Contract.OUT
 
     def validate(args: Sequence[Any]) -> None:
-        key = key_of(args[:-1] if is_out else args)
+        key = key_of(args[:-1] if is_out else args, tensors)
         if is_out:
             out = args[-1]
             key = (*key, out.shape, out.stride(), out.dtype)

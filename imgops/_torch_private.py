@@ -113,13 +113,8 @@ def register_gradient(
     setup_context: Callable[..., None],
     backward: Callable[..., Any],
     jvp: Callable[..., Any] | None,
-    fast_path: tuple[Callable[[Any], Any] | None, object] = (None, None),
 ) -> None:
     """``opdef.register_autograd``, made right under torch.func and in forward mode.
-
-    ``fast_path``: a function of the arguments that skips the rest of the dispatcher, and what it returns
-    where that cannot be. A compiled graph comes here for every call, and what is below costs more than many
-    kernels.
 
     The stock Autograd kernel of a custom operator fails under ``torch.func.grad`` and gives a silent
     zero tangent in forward mode. This one records a single-level function at each functorch level,
@@ -154,14 +149,8 @@ def register_gradient(
         body["jvp"] = staticmethod(lambda ctx, *tangents: jvp(ctx, *tangents[:-1]))
     function: Any = type(f"{opdef._namespace}_{opdef._name}", (_SingleLevelFunction,), body)
 
-    direct, dispatch = fast_path
-
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
         records = _grad_enabled() and _C._any_requires_grad(*args)
-        if direct is not None and not records and can_bypass_dispatcher():
-            out = direct(args)
-            if out is not dispatch:
-                return out
         run_deferred()
         forward_mode = forward_ad._current_level >= 0
         if forward_mode and (jvp is None or _forward_levels() > 1) and _any_dual(args):
@@ -236,6 +225,17 @@ def _any_dual(args: Iterable[Any]) -> bool:
 
 def _any_floating(args: Iterable[Any]) -> bool:
     return any(isinstance(a, Tensor) and (a.is_floating_point() or a.is_complex()) for a in args)
+
+
+def register_cpu_kernel(opdef: Any, kernel: Callable[..., Any]) -> None:
+    """Put a kernel in the place of PyTorch's wrapper of it, which looks for aliases after every call.
+
+    A compiled graph calls the dispatcher, and the wrapper costs more than many kernels. Dynamo stays away from the
+    kernel as it stays away from the wrapper.
+    """
+    with warnings.catch_warnings():  # torch 2.11 warns of every override, wanted or not
+        warnings.simplefilter("ignore")
+        opdef._lib.impl(opdef._name, torch._disable_dynamo(kernel), "CPU", allow_override=True)
 
 
 def _override_autograd(opdef: Any, kernel: Callable[..., Any]) -> None:

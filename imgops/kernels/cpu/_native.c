@@ -666,6 +666,8 @@ end:
     return result;
 }
 
+#include "_native_images.h"
+
 static PyMethodDef methods[] = {
     {"simd_level", simd_level, METH_VARARGS,
      "simd_level() -> int\n\nThe most that this machine can: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. Every function\n"
@@ -708,6 +710,18 @@ static PyMethodDef methods[] = {
     {"sequence", sequence, METH_VARARGS,
      "sequence(out, image, kinds, amounts, simd)\n\n"
      "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order. out may be image."},
+    {"crop", crop, METH_VARARGS,
+     "crop(out, image, left, top) -> bool\n\n"
+     "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},
+    {"crop_each", crop_each, METH_VARARGS,
+     "crop_each(out, image, boxes) -> bool\n\nThe same, with the left and top of each of equal parts."},
+    {"levels", levels, METH_VARARGS,
+     "levels(out, image, table, simd) -> bool\n\nLook the bytes of a tensor up in a table of 256."},
+    {"stretch_levels", stretch_levels, METH_VARARGS,
+     "stretch_levels(out, image, equalize, simd) -> bool\n\n"
+     "PIL's autocontrast or equalize of each plane of a tensor of bytes."},
+    {"gray", gray, METH_VARARGS,
+     "gray(out, image, simd) -> bool\n\nPIL's gray of a tensor of bytes of three channels, in three channels."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -716,4 +730,4 @@ static struct PyModuleDef module = {
     NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__native(void) { return make_names() ? PyModule_Create(&module) : NULL; }

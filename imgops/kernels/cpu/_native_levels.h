@@ -297,3 +297,6 @@ static const struct {
     const char *name;
     void (*u8[3])(const Color *), (*f32[3])(const Color *);
 } passes[] = {PASSES(ENTRY, ENTRY_REAL){"lut", LUT, LUT_FLOATS}, {"histogram", HISTOGRAM, {0}}};
+/* Where those stand that are called without a name. */
+#define PLACE(name) name##_place,
+enum { PASSES(PLACE, PLACE) LUT_PASS, HISTOGRAM_PASS, EXTREMES_PASS = extremes_place, GRAY_PASS = gray_place };

@@ -13,14 +13,14 @@ import cv2
 import torch
 
 #: Below this many values a second thread costs more than it saves.
-_WORTH_A_THREAD = 1 << 18
+SHARED = 1 << 18
 
 _pool: ThreadPoolExecutor | None = None
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
     """Run ``work(start, stop)`` over ``range(count)``, in parallel when ``values`` are many."""
-    threads = min(torch.get_num_threads(), count, max(values // _WORTH_A_THREAD, 1))
+    threads = min(torch.get_num_threads(), count, max(values // SHARED, 1))
     if threads <= 1:
         work(0, count)
         return

@@ -86,8 +86,11 @@ def _has_rgb_passes(image: Tensor) -> bool:
     return native.has_passes(image) and image.shape[-3] == _RGB and image.numel() > 0
 
 
-@_pil.like(lambda image, channels: image.convert("L"), (1,))
+@_pil.like(lambda image, channels: image.convert("L").convert("L" if channels == 1 else "RGB"), (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
+    if channels == _RGB and image.dtype == torch.uint8 and image.numel() < _threads.SHARED:
+        if native.gray_rgb(out, image):
+            return
     if not _has_rgb_passes(image):
         run_decomposition(out, formula.grayscale, image, channels)
         return

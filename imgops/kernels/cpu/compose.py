@@ -18,7 +18,7 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition._borders import folded
 from imgops.decomposition._saturate import saturated
-from imgops.kernels.cpu import _pil
+from imgops.kernels.cpu import _pil, native
 from imgops.kernels.cpu._opencv import BORDERS
 
 #: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
@@ -34,6 +34,8 @@ _WHOLE = (...,)
 
 
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
+    if out.numel() < _LARGE and native.crop(out, image, left, top):
+        return
     height, width = image.shape[-2:]
     if left >= 0 and top >= 0 and right <= width and bottom <= height:
         _copy(out, _WHOLE, image, (..., slice(top, bottom), slice(left, right)))

@@ -7,6 +7,7 @@ left, and all where the native module was not built, is the decomposition, run b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -49,6 +50,8 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
         _by_table(out, formula.posterize, image, bits)
         return
     levels = 1 << min(max(int(bits), 0), 8)
+    if image.dtype == torch.uint8 and _is_small(image) and native.levels(out, image, _posterize_table(levels)):
+        return
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
     elif native.has_passes(image):
@@ -60,6 +63,8 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
 @_pil.like(ImageOps.solarize, (77.0,))
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
+        if _is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):
+            return
         table = np.where(threshold.item() <= GRAY_LEVELS, 255 - GRAY_LEVELS, GRAY_LEVELS).astype(np.uint8)
         lut(out, image, torch.from_numpy(table)[None])
     elif native.has_passes(image) and image.dtype != torch.uint8 and image.numel():
@@ -67,6 +72,21 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
         native.point("invert_above", out, in_format_of(image, out), thresholds)
     else:
         _by_table(out, formula.solarize, image, threshold)
+
+
+@lru_cache(maxsize=16)
+def _posterize_table(levels: int) -> bytes:
+    return bytes(level & (256 - 256 // levels) for level in range(256))
+
+
+@lru_cache(maxsize=512)
+def _solarize_table(threshold: float) -> bytes:
+    return bytes(255 - level if threshold <= level else level for level in range(256))
+
+
+def _is_small(image: Tensor) -> bool:
+    """Whether one thread does the work."""
+    return image.numel() < _threads.SHARED or torch.get_num_threads() == 1
 
 
 def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
@@ -83,6 +103,8 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
 @_pil.like(ImageOps.autocontrast, ())
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """``ImageOps.autocontrast`` of each plane."""
+    if image.dtype == torch.uint8 and _is_small(image) and native.stretch_levels(out, image, False):
+        return
     if not native.has_passes(image) or image.numel() == 0:
         run_decomposition(out, formula.autocontrast, image)
         return
@@ -110,6 +132,8 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
 @_pil.like(ImageOps.equalize, ())
 def equalize(out: Tensor, image: Tensor) -> None:
     """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
+    if image.dtype == torch.uint8 and _is_small(image) and native.stretch_levels(out, image, True):
+        return
     if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
         run_decomposition(out, formula.equalize, image)
         return

@@ -159,6 +159,35 @@ def split(out: Tensor, image: Tensor) -> bool:
     return True
 
 
+def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
+    """Show an image from a place on, zeros outside of it; False where it was not done."""
+    return module is not None and -_FAR < left < _FAR and -_FAR < top < _FAR and module.crop(out, image, left, top)
+
+
+def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
+    """Show each of equal parts of a batch from a place (left, top) of its own on; False where it was not done."""
+    return module is not None and module.crop_each(out, image, places)
+
+
+#: Places that a machine's word holds, in bytes too.
+_FAR = 1 << 40
+
+
+def levels(out: Tensor, image: Tensor, table: bytes) -> bool:
+    """Bytes through a table of 256; False where it was not done. Any memory format, the same for both."""
+    return module is not None and module.levels(out, image, table, SIMD_LEVEL)
+
+
+def stretch_levels(out: Tensor, image: Tensor, equalize: bool) -> bool:
+    """PIL's autocontrast or equalize of the planes of a uint8 image; False where it was not done."""
+    return module is not None and module.stretch_levels(out, image, equalize, SIMD_LEVEL)
+
+
+def gray_rgb(out: Tensor, image: Tensor) -> bool:
+    """PIL's gray of a uint8 RGB image, in three equal channels; False where it was not done."""
+    return module is not None and module.gray(out, image, SIMD_LEVEL)
+
+
 def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
     """PIL's sharpness of a uint8 image, a factor for each image; ``image`` has the format of ``out``."""
     view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes

@@ -1,0 +1,351 @@
+/* Images of PyTorch, asked for their memory by their own methods: for a small image an array in between costs more than
+ * the pixels. Whatever is not a tensor of one of the two memory formats is declined, and the caller goes another way.
+ * Included by _native.c alone.
+ */
+#define MOST_DIMENSIONS 16
+
+typedef struct {
+    char *at;
+    int dimensions, interleaved;
+    Py_ssize_t shape[MOST_DIMENSIONS], itemsize, values;
+    /* planar: a plane for each channel, of rows of pixels; interleaved: a frame, whose pixels have all channels */
+    Py_ssize_t planes, height, width, channels;
+} Image;
+
+static PyObject *shape_name, *itemsize_name, *stride_name, *pointer_name;
+
+static int make_names(void) {
+    return (shape_name = PyUnicode_InternFromString("shape")) && (stride_name = PyUnicode_InternFromString("stride")) &&
+           (itemsize_name = PyUnicode_InternFromString("itemsize")) &&
+           (pointer_name = PyUnicode_InternFromString("data_ptr"));
+}
+
+/* -1 and an exception where it is none. */
+static Py_ssize_t number_of(PyObject *number) {
+    Py_ssize_t value;
+    if (!number) return -1;
+    value = PyLong_AsSsize_t(number);
+    Py_DECREF(number);
+    return value;
+}
+
+static int numbers_of(PyObject *tuple, Py_ssize_t *numbers, int most) {
+    Py_ssize_t i, count;
+    if (!tuple) return -1;
+    count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : -1;
+    for (i = 0; i < count && i < most; i++) {
+        numbers[i] = PyLong_AsSsize_t(PyTuple_GetItem(tuple, i));
+        if (numbers[i] == -1 && PyErr_Occurred()) count = -1;
+    }
+    Py_DECREF(tuple);
+    if (count < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "native: image must be a tensor");
+    return (int)count;
+}
+
+/* Whether strides are those of these sizes, the last one first; of one alone, or of none, they mean nothing. */
+static int is_dense(const Py_ssize_t *shape, const Py_ssize_t *stride, const int *order, int dimensions) {
+    Py_ssize_t step = 1;
+    int i;
+    for (i = dimensions - 1; i >= 0; i--) {
+        Py_ssize_t size = shape[order[i]];
+        if (size > 1 && stride[order[i]] != step) return 0;
+        step *= size;
+    }
+    return 1;
+}
+
+/* 1, 0 where it has neither memory format, -1 and an exception. */
+static int image_of(PyObject *object, Image *image) {
+    Py_ssize_t stride[MOST_DIMENSIONS];
+    int i, n, order[MOST_DIMENSIONS];
+    void *at;
+    PyObject *pointer;
+    n = numbers_of(PyObject_GetAttr(object, shape_name), image->shape, MOST_DIMENSIONS);
+    if (n < 0) return -1;
+    if (n < 3 || n > MOST_DIMENSIONS) return 0;
+    if (numbers_of(PyObject_CallMethodObjArgs(object, stride_name, NULL), stride, MOST_DIMENSIONS) != n) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "native: image must be a tensor");
+        return -1;
+    }
+    image->itemsize = number_of(PyObject_GetAttr(object, itemsize_name));
+    if (image->itemsize <= 0) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "native: image must be a tensor");
+        return -1;
+    }
+    pointer = PyObject_CallMethodObjArgs(object, pointer_name, NULL);
+    if (!pointer) return -1;
+    at = PyLong_AsVoidPtr(pointer);
+    Py_DECREF(pointer);
+    if (!at && PyErr_Occurred()) return -1;
+    image->at = at;
+    image->dimensions = n;
+    image->values = 1;
+    for (i = 0; i < n; i++) {
+        image->values *= image->shape[i];
+        order[i] = i;
+    }
+    image->height = image->shape[n - 2];
+    image->width = image->shape[n - 1];
+    image->interleaved = !is_dense(image->shape, stride, order, n);
+    if (image->interleaved) {
+        order[n - 3] = n - 2;
+        order[n - 2] = n - 1;
+        order[n - 1] = n - 3;
+        if (!is_dense(image->shape, stride, order, n)) return 0;
+    }
+    image->channels = image->interleaved ? image->shape[n - 3] : 1;
+    image->planes = 1;
+    for (i = 0; i < n - 2 - image->interleaved; i++) image->planes *= image->shape[i];
+    return 1;
+}
+
+/* Both images, of one format and type; 1, 0 where they are not such, -1 and an exception. */
+static int images_of(PyObject *out_object, PyObject *image_object, Image *out, Image *image) {
+    int found = image_of(out_object, out);
+    if (found == 1) found = image_of(image_object, image);
+    if (found != 1) return found;
+    if (out->interleaved != image->interleaved && out->values && image->values) {
+        /* One channel, or one pixel, is of both formats: as planes its rows are the same. */
+        return 0;
+    }
+    return out->itemsize == image->itemsize && out->dimensions == image->dimensions && out->planes == image->planes &&
+           out->channels == image->channels;
+}
+
+/* From this many bytes on other threads may run meanwhile. */
+#define LONG_WORK (1 << 16)
+
+/* One plane or frame: rows of `row` bytes of the image, shown from (left, top) on; zeros outside. left in bytes. */
+static void crop_plane(char *out, const char *in, Py_ssize_t out_height, Py_ssize_t out_row, Py_ssize_t height,
+                       Py_ssize_t row, Py_ssize_t left, Py_ssize_t top) {
+    Py_ssize_t y, start = left < 0 ? -left : 0, end = row - left;
+    if (start > out_row) start = out_row;
+    if (end > out_row) end = out_row;
+    if (end < start) end = start;
+    for (y = 0; y < out_height; y++, out += out_row) {
+        Py_ssize_t from = y + top;
+        if (from < 0 || from >= height || start == end) {
+            memset(out, 0, (size_t)out_row);
+            continue;
+        }
+        if (start) memset(out, 0, (size_t)start);
+        memcpy(out + start, in + from * row + left + start, (size_t)(end - start));
+        if (end < out_row) memset(out + end, 0, (size_t)(out_row - end));
+    }
+}
+
+/* Coordinates beyond these say nothing more, and cannot overflow. */
+static Py_ssize_t clamped(Py_ssize_t value) {
+    const Py_ssize_t most = (Py_ssize_t)1 << 40;
+    return value > most ? most : value < -most ? -most : value;
+}
+
+static PyObject *crop(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object;
+    Image out, image;
+    Py_ssize_t left, top, i, pixel, out_size, size;
+    int found;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOnn", &out_object, &image_object, &left, &top)) return NULL;
+    if ((found = images_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found) Py_RETURN_FALSE;
+    pixel = image.itemsize * image.channels;
+    left = clamped(left) * pixel;
+    top = clamped(top);
+    out_size = out.height * out.width * pixel;
+    size = image.height * image.width * pixel;
+#define CROP                                                                                                    \
+    for (i = 0; i < out.planes; i++)                                                                            \
+        crop_plane(out.at + i * out_size, image.at + i * size, out.height, out.width * pixel, image.height,     \
+                   image.width * pixel, left, top)
+    if (out_size && out_size * out.planes < LONG_WORK) {
+        CROP;
+    } else if (out_size) {
+        Py_BEGIN_ALLOW_THREADS
+        CROP;
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_TRUE;
+}
+
+/* Each image of a batch by its own box: `boxes` has the left and the top of each, as int64. */
+static PyObject *crop_each(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *boxes_object, *result = NULL;
+    const Py_buffer *boxes;
+    Arrays arrays = {0};
+    Image out, image;
+    Py_ssize_t i, pixel, out_size, size, per_image;
+    int found;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOO", &out_object, &image_object, &boxes_object)) return NULL;
+    if ((found = images_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found) Py_RETURN_FALSE;
+    if (!(boxes = array_of(&arrays, boxes_object, "boxes", "q", 2, CONTIGUOUS)) ||
+        !require(boxes->shape[1] == 2 && boxes->shape[0] > 0 && out.planes % boxes->shape[0] == 0,
+                 "boxes must be those of equal parts of the planes"))
+        goto end;
+    per_image = out.planes / boxes->shape[0];
+    pixel = image.itemsize * image.channels;
+    out_size = out.height * out.width * pixel;
+    size = image.height * image.width * pixel;
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; out_size && i < out.planes; i++) {
+        const int64_t *box = (const int64_t *)boxes->buf + i / per_image * 2;
+        crop_plane(out.at + i * out_size, image.at + i * size, out.height, out.width * pixel, image.height,
+                   image.width * pixel, clamped(box[0]) * pixel, clamped(box[1]));
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_True);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* What the functions of bytes need: two images of one shape. */
+static int bytes_of(PyObject *out_object, PyObject *image_object, Image *out, Image *image) {
+    int i, found = images_of(out_object, image_object, out, image);
+    if (found != 1) return found;
+    for (i = 0; i < out->dimensions; i++) found = found && out->shape[i] == image->shape[i];
+    return found && out->itemsize == 1;
+}
+
+static void look_up(char *out, const char *in, const uint8_t *table, Py_ssize_t values, Py_ssize_t period, int simd) {
+    Color job = {out, in, table, values, 1, period, 0, 0};
+    (simd == 2 ? passes[LUT_PASS].u8[2] : passes[LUT_PASS].u8[0])(&job);
+}
+
+static PyObject *levels(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object;
+    const char *table;
+    Py_ssize_t length;
+    Image out, image;
+    int found, simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOy#i", &out_object, &image_object, &table, &length, &simd)) return NULL;
+    if (!require(length == 256, "a table must have 256 values")) return NULL;
+    if ((found = bytes_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found) Py_RETURN_FALSE;
+    simd = usable_simd(simd);
+    if (out.values < LONG_WORK) {
+        look_up(out.at, image.at, (const uint8_t *)table, out.values, 1, simd);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        look_up(out.at, image.at, (const uint8_t *)table, out.values, 1, simd);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_TRUE;
+}
+
+/* PIL's table of a plane with these extremes, in its double arithmetic: nothing is fused. */
+static void contrast_table(uint8_t *table, int low, int high) {
+    double scale, offset;
+    int i;
+    for (i = 0; i < 256; i++) table[i] = (uint8_t)i;
+    if (high <= low) return;
+    scale = 255.0 / (double)(high - low);
+    offset = -(double)low * scale;
+    for (i = 0; i < 256; i++) {
+        double level = (double)i * scale;
+        level = level + offset;
+        table[i] = level < 0.0 ? 0 : level > 255.0 ? 255 : (uint8_t)level;
+    }
+}
+
+/* PIL's table of a plane in which levels occur so often. */
+static void equal_table(uint8_t *table, const int64_t *counts) {
+    int64_t total = 0, last = 0, step, before = 0;
+    int i;
+    for (i = 0; i < 256; i++) {
+        total += counts[i];
+        if (counts[i]) last = counts[i];
+    }
+    step = (total - last) / 255;
+    for (i = 0; i < 256; i++) {
+        int64_t level = step ? (before + step / 2) / step : i;
+        table[i] = level > 255 ? 255 : (uint8_t)level;
+        before += counts[i];
+    }
+}
+
+enum { MOST_PERIOD = 4 };
+
+static void stretch(const Image *out, const Image *image, int equalize, int simd) {
+    Py_ssize_t pixels = image->height * image->width, size = pixels * image->channels, i, c;
+    for (i = 0; i < image->planes; i++) {
+        uint8_t tables[MOST_PERIOD * 256];
+        for (c = 0; c < image->channels; c++) {
+            int64_t counts[256];
+            uint8_t ends[2];
+            Color job = {equalize ? (void *)counts : (void *)ends,
+                         image->at + i * size + c, NULL, pixels, image->channels, 0, 0, 0};
+            passes[equalize ? HISTOGRAM_PASS : EXTREMES_PASS].u8[simd](&job);
+            if (equalize)
+                equal_table(tables + 256 * c, counts);
+            else
+                contrast_table(tables + 256 * c, ends[0], ends[1]);
+        }
+        look_up(out->at + i * size, image->at + i * size, tables, size, image->channels, simd);
+    }
+}
+
+static PyObject *stretch_levels(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object;
+    Image out, image;
+    int found, simd, equalize;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOpi", &out_object, &image_object, &equalize, &simd)) return NULL;
+    if ((found = bytes_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found || image.channels > MOST_PERIOD) Py_RETURN_FALSE;
+    simd = usable_simd(simd);
+    if (!out.values) {
+    } else if (out.values < LONG_WORK) {
+        stretch(&out, &image, equalize, simd);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        stretch(&out, &image, equalize, simd);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_TRUE;
+}
+
+/* PIL's gray of three bytes a pixel, in three equal channels. */
+static void gray_frames(const Image *out, const Image *image, Py_ssize_t frames, int simd) {
+    Py_ssize_t pixels = image->height * image->width, i, at, n, k;
+    uint8_t gray[STRIP];
+    for (i = 0; i < frames; i++) {
+        const uint8_t *in = (const uint8_t *)image->at + i * 3 * pixels;
+        uint8_t *to = (uint8_t *)out->at + i * 3 * pixels;
+        for (at = 0; at < pixels; at += STRIP) {
+            Py_ssize_t step = image->interleaved ? 3 : 1;
+            n = pixels - at < STRIP ? pixels - at : STRIP;
+            {
+                Color job = {gray, in + at * step, NULL, n, step, image->interleaved ? 1 : pixels, 0, 0};
+                passes[GRAY_PASS].u8[simd](&job);
+            }
+            if (image->interleaved)
+                for (k = 0; k < n; k++) to[3 * (at + k)] = to[3 * (at + k) + 1] = to[3 * (at + k) + 2] = gray[k];
+            else
+                for (k = 0; k < 3; k++) memcpy(to + k * pixels + at, gray, (size_t)n);
+        }
+    }
+}
+
+static PyObject *gray(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object;
+    Image out, image;
+    int found, simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOi", &out_object, &image_object, &simd)) return NULL;
+    if ((found = bytes_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found || image.shape[image.dimensions - 3] != 3) Py_RETURN_FALSE;
+    simd = usable_simd(simd);
+    if (!out.values) {
+    } else if (out.values < LONG_WORK) {
+        gray_frames(&out, &image, out.values / (3 * image.height * image.width), simd);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        gray_frames(&out, &image, out.values / (3 * image.height * image.width), simd);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_TRUE;
+}
