@@ -141,7 +141,9 @@ def real(op: str, name: str, value: object) -> Tensor:
         return value
     if (type(value) is float or type(value) is int) and value and _torch_private.can_bypass_dispatcher():
         try:
-            return _number(value)  # most numbers are arguments that stay: to make a tensor costs a small kernel's time
+            return _number(
+                value
+            )  # most numbers are arguments that stay: to make a tensor costs a small kernel's time
         except OverflowError:
             pass
     try:

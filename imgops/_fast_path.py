@@ -20,6 +20,7 @@ _autocasts = torch.is_autocast_enabled
 _exporting = torch.compiler.is_exporting
 _increment_version = torch.autograd.graph.increment_version
 
+
 def function(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
     """The operator as a function of Python: ``run`` on the CPU where the dispatcher would do nothing else."""
     if row.contract is Contract.DYNAMIC:

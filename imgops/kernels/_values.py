@@ -29,7 +29,7 @@ def _finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:
 
 def _finite_bits(bits: Tensor) -> None:
     if bits.dtype.is_floating_point:
-        for value in bits.flatten().tolist():
+        for value in _numbers_of(bits):
             if not math.isfinite(value):
                 _check.fail(ValueError, "posterize", "bits must be finite", value)
 

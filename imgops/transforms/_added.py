@@ -78,7 +78,7 @@ class AddedTransform(RandomTransform, v2.Transform):
     # -- parameters as numbers ---------------------------------------------------------------------
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        return None if torch.rand(1) >= self.p else self.pack(self.make_params(inputs), 0, 0)
+        return None if torch.rand(1).item() >= self._least else self.pack(self.make_params(inputs), 0, 0)
 
     def _rest(self, channels: int) -> int:
         raise NotImplementedError

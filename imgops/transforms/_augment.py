@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
+from imgops import _layout, _subclass
 from imgops.transforms import _torchvision
 from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._parameters import Numbers, Parameter, Params, Shape, as_integers
@@ -32,7 +32,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     )
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if torch.rand(1) >= self.p:
+        if torch.rand(1).item() >= self._least:
             return None
         values = self.make_params(inputs)
         return None if values["v"] is None else self.pack(values, 0, 0)
@@ -77,7 +77,11 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
                 value = numbers[4:].reshape(-1, high, wide)
             else:
                 value = torch.tensor(self.value)[:, None, None]
-            return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
+            if self.inplace or not _layout.is_dense(image):
+                return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
+            out = image.clone()
+            out[..., top:bottom, left:right] = value
+            return out
         if self.value is None:
             value = numbers[..., 4:].unflatten(-1, image.shape[-3:])
         else:

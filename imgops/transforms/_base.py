@@ -24,6 +24,7 @@ import itertools
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
@@ -161,6 +162,8 @@ class RandomTransform(OperatorTransform):
     #: In the order of their numbers.
     parameters: tuple[Parameter, ...] = ()
     _has_probability = False
+    #: The least number in [0, 1) with which it is not applied.
+    _least = 1.0
     _site = -1
     _generator_handle = 0
     per_sample = False
@@ -171,15 +174,7 @@ class RandomTransform(OperatorTransform):
         cls._has_probability = issubclass(cls, _torchvision.WithProbability)
 
     def forward(self, *inputs: Any) -> Any:
-        if (
-            len(inputs) == 1
-            and type(inputs[0]) is Tensor
-            and is_eager()
-            and self._description
-            and not self.per_sample
-            and self._is_pure
-            and self._computes(inputs[0])
-        ):
+        if self._is_direct(inputs):
             image = inputs[0]
             numbers = self.draw(inputs)
             if numbers is None:
@@ -187,9 +182,24 @@ class RandomTransform(OperatorTransform):
             return self._image(image, Params(image.shape[-2:], numbers, self), Tensor)
         return self._run(inputs, ParameterSampler.of(inputs))
 
+    def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
+        """Return whether a call is one draw in eager mode, for a plain tensor that the operators compute."""
+        return (
+            len(inputs) == 1
+            and type(inputs[0]) is Tensor
+            and is_eager()
+            and not self.per_sample
+            and self._is_pure
+            and bool(self._description)
+            and self._computes(inputs[0])
+        )
+
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name == "generator":
+        if name == "p" and isinstance(value, (int, float)):
+            # torchvision compares with a tensor of float32.
+            self._least = float(np.float32(value))
+        elif name == "generator":
             self._generator_handle = _program.handle_of(self, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -260,7 +270,7 @@ class RandomTransform(OperatorTransform):
             return self._draw(inputs)
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if self._has_probability and torch.rand(1) >= self.p:  # type: ignore[attr-defined]
+        if self._has_probability and torch.rand(1).item() >= self._least:
             return None
         _, _, height, width = self.shape_of(inputs)
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]

@@ -10,8 +10,9 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms import _operators
-from imgops.transforms._base import OperatorTransform, RandomTransform
+from imgops._torch_private import is_eager
+from imgops.transforms import _operators, _seeded
+from imgops.transforms._base import NOTHING, OperatorTransform, RandomTransform
 from imgops.transforms._parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
 from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _color as functional_color
@@ -325,6 +326,26 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
+
+    def forward(self, *inputs: Any) -> Any:
+        if (
+            len(inputs) == 1
+            and type(inputs[0]) is Tensor
+            and is_eager()
+            and self._draws_like_torchvision(inputs[0])
+        ):
+            noise = torch.empty_like(
+                inputs[0], dtype=inputs[0].dtype if inputs[0].is_floating_point() else torch.float32
+            )
+            _seeded.noise(noise)
+            return self._noisy(inputs[0], noise, NOTHING)
+        return super().forward(*inputs)
+
+    def _draws_like_torchvision(self, image: Tensor) -> bool:
+        is_plain = (
+            self.generator is None and not self.per_sample and self.sigma >= 0 and bool(self._description)
+        )
+        return is_plain and (image.dtype == torch.uint8 or image.dtype.is_floating_point)
 
     def _plan(self, shape: Any, program: Any) -> None:
         return None  # noise is drawn in its turn, beside the image

@@ -19,7 +19,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
 from imgops.transforms import _pil, _program
 from imgops.transforms._base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._misc import Normalize, ToDtype, ToImage
@@ -36,6 +36,40 @@ class _Container(RandomTransform):
     @property
     def joins_samples(self) -> bool:
         return any(getattr(t, "joins_samples", False) for t in self.transforms)
+
+    def forward(self, *inputs: Any) -> Any:
+        if is_eager() and not self.per_sample and self._description:
+            for transform in self.transforms:
+                if getattr(transform, "per_sample", False):
+                    break
+            else:
+                return self._run_plainly(inputs)
+        return self._run(inputs, ParameterSampler.of(inputs))
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        """In eager mode, where no sample has parameters of its own: call the transforms that are chosen."""
+        raise NotImplementedError
+
+    def _call_all(self, inputs: tuple[Any, ...]) -> Any:
+        """Call one after the other; two or more at once where that is the same and faster."""
+        if len(inputs) > 1:
+            for transform in self.transforms:
+                inputs = transform(*inputs)
+            return inputs
+        (out,) = inputs
+        transforms, at = self.transforms, 0
+        while at < len(transforms):
+            transform = transforms[at]
+            if type(transform) is ToDtype:
+                table = _table_of(transforms[at : at + 2], out)
+                if table is not None:
+                    out, at = imgops.lut(out, table), at + 2
+                    continue
+            elif not isinstance(out, Tensor) and _pil.is_known(out) and _outweigh_pil(transforms[at:]):
+                out, at = self._of_pil(_pil.to_tensor(out), at, ParameterSampler())
+                continue
+            out, at = transform(out), at + 1
+        return out
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
@@ -80,10 +114,6 @@ class _Container(RandomTransform):
                     rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
                     _sample_ahead(rest, inputs, sampler)
                 sampler.covered = covered or sampler.path in sampler.planned
-            if is_alone and not several and _pil.is_known(out) and _outweigh_pil(transforms[at:]):
-                out, at = self._of_pil(_pil.to_tensor(out), at, sampler)
-                inputs = (out,)
-                continue
             if type(transform) is ToDtype and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
             if table is not None:
@@ -227,6 +257,9 @@ class Compose(_Container, v2.Compose):
     be sampled at once.
     """
 
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        return self._call_all(inputs)
+
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         before = self._count_samples(inputs, sampler)
         out = self._through(inputs, sampler)
@@ -367,6 +400,11 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     _config = ("p",)
     _description_name = "_Chance"
 
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        if self.draw(())[0]:
+            return self._call_all(inputs)
+        return inputs if len(inputs) > 1 else inputs[0]
+
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
         before = program.narrowed(step, 0, -1)
         known = self._plan_through(shape, program)
@@ -395,6 +433,9 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     _config = ("p",)
     _description_name = "_Choice"
 
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        return self.transforms[int(self.draw(())[0])](*inputs)
+
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
         return self._plan_one_of(shape, program, step, 0)
 
@@ -409,6 +450,13 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     """As torchvision's, and per sample."""
 
     _description_name = "_Order"
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        out: Any = inputs if len(inputs) > 1 else inputs[0]
+        for index in self.draw(()):
+            out = self.transforms[int(index)](*inputs)
+            inputs = out if len(inputs) > 1 else (out,)
+        return out
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
         known, path = True, program.path

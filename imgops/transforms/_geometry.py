@@ -147,7 +147,8 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         boxes = as_integers(params.beside(mask))
-        return _operators.nearest(mask, torch.as_tensor(boxes, device="cpu"), self.size, False)
+        boxes = torch.as_tensor(boxes, device=None if isinstance(boxes, Tensor) else "cpu")
+        return _operators.nearest(mask, boxes, self.size, False)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)

@@ -127,13 +127,13 @@ def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Non
 
 def flip(image: Tensor, dim: int) -> Tensor:
     """Mirror an image, and all samples of a batch."""
-    if image.numel() < _SMALL or dim != -1:
+    if image.numel() < SMALL or dim != -1:
         return image.flip(dim) if _layout.is_dense(image) else image.contiguous().flip(dim)
     return flipped(image, _ALL, dim)
 
 
-#: Values up to which PyTorch's flip takes less time than a call of the native one.
-_SMALL = 1 << 12
+#: Values up to which PyTorch's own flip and copy take less time than a call of the native ones.
+SMALL = 1 << 12
 _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 

@@ -209,6 +209,11 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
         return 1
 
 
+@lru_cache(maxsize=256)
+def _stand_in(samples: int, height: int, width: int) -> Tensor:
+    return torch.empty((0, height, width) if samples == 1 else (samples, 0, height, width), device="cpu")
+
+
 class AugMix(_Policy, v2.AugMix):
     """As torchvision's, with PIL's and OpenCV's pixels, and per sample.
 
@@ -239,7 +244,9 @@ class AugMix(_Policy, v2.AugMix):
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         samples, *_ = self.shape_of(flat_inputs)
         recorder = self._recorder(_taken=[], _weights=[], _chain=None)
-        recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
+        # Without channels: what is mixed has no values, and its sizes are those of the image.
+        _, _, height, width = self.shape_of(flat_inputs)
+        recorder.torchvision_forward(_stand_in(samples, height, width))
         first, second = recorder._weights
         weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)
         return {"steps": recorder._chains(), "weights": weights.reshape(samples, -1)}

@@ -131,13 +131,17 @@ def webp(out: Tensor, image: Tensor, quality: Tensor) -> None:
 
 
 def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None:
-    for value in quality.flatten().tolist():
+    values = quality.flatten().tolist()
+    for value in values:
         if not 0 <= value <= 100 or value != int(value):
             must = "quality must be a whole number from 1 to 100, or 0 for none"
             _check.fail(ValueError, op, must, value)
     if image.numel() == 0:
         return
     image = image.detach()
+    if image.ndim == 3 and values[0]:
+        _compressed(op, out, image, int(values[0]))
+        return
     sources, targets = (x.flatten(0, -4) if x.ndim > 3 else x[None] for x in (image, out))
     qualities = [int(q) for q in number_per_image(quality, image)]
 

@@ -50,7 +50,11 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
         _by_table(out, formula.posterize, image, bits)
         return
     levels = 1 << min(max(int(bits), 0), 8)
-    if image.dtype == torch.uint8 and _is_small(image) and native.levels(out, image, _posterize_table(levels)):
+    if (
+        image.dtype == torch.uint8
+        and _is_small(image)
+        and native.levels(out, image, _posterize_table(levels))
+    ):
         return
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))

@@ -161,7 +161,12 @@ def split(out: Tensor, image: Tensor) -> bool:
 
 def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
     """Show an image from a place on, zeros outside of it; False where it was not done."""
-    return module is not None and -_FAR < left < _FAR and -_FAR < top < _FAR and module.crop(out, image, left, top)
+    return (
+        module is not None
+        and -_FAR < left < _FAR
+        and -_FAR < top < _FAR
+        and module.crop(out, image, left, top)
+    )
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:

@@ -137,6 +137,9 @@ def _centered(size: int, wanted: int) -> int:
 
     Without a branch: a compiler may not know the size.
     """
+    if type(size) is type(wanted) is int and not _subclass.in_graph():
+        more, less = max(size - wanted, 0), max(wanted - size, 0)
+        return more // 2 + more % 4 // 3 - less // 2
     more: Any = torch.sym_max(size - wanted, 0)
     less: Any = torch.sym_max(wanted - size, 0)
     return more // 2 + more % 4 // 3 - less // 2
@@ -195,9 +198,13 @@ def crop_boxes(
 ) -> Tensor:
     """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom; ``planar``: whatever the format was."""
     name, smooth = _how(interpolation, antialias)
+    boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
     out = _restored(out, image)
-    return _operators.planar(out) if planar and not out.is_contiguous() else out
+    if not planar or out.is_contiguous():
+        return out
+    is_small = not _subclass.in_graph() and out.numel() < _operators.SMALL
+    return out.contiguous() if is_small else _operators.planar(out)
 
 
 def pad(
@@ -205,6 +212,9 @@ def pad(
 ) -> Tensor:
     left, right, top, bottom = _torchvision.pad_sides(padding)
     sides = (left, top, right, bottom)
+    color = color_of(fill)
+    if padding_mode == "constant" and type(color) in (int, float) and color == 0 and not _subclass.in_graph():
+        return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
     if all(isinstance(side, int) and side >= 0 for side in sides):
         return imgops.pad(image, sides, padding_mode, color_of(fill))
     grown = imgops.pad(image, tuple(max(side, 0) for side in sides), padding_mode, color_of(fill))

@@ -71,35 +71,44 @@ def perspective(
             )
         if len(coefficients) != 8:
             raise ValueError("Argument coefficients should have 8 float values")
-        back = torch.tensor([*coefficients, 1.0], dtype=torch.float64, device="cpu").reshape(3, 3)
-        return _forward(back)
+        return _forward(list(coefficients))
     if startpoints is None or endpoints is None:
         raise ValueError("Either the startpoints/endpoints or the coefficients must have non `None` values.")
-    return _forward(_through_corners(endpoints, startpoints))
+    return _forward(_through_corners(endpoints, startpoints).unbind(-1))
 
 
 def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
     """From ``(..., 9)``: whether to move at all, and torchvision's 8 coefficients of the way back."""
     if not isinstance(numbers, Tensor):
-        return perspective(None, None, numbers[1:])
-    back = torch.cat([numbers[..., 1:], torch.ones_like(numbers[..., :1])], -1)
-    back = back.reshape(*numbers.shape[:-1], 3, 3)
-    identity = torch.eye(3, dtype=torch.float64, device="cpu")
-    moves = numbers[..., 0, None, None] > 0
-    return torch.where(moves, _forward(torch.where(moves, back, identity)), identity)
+        return _forward(numbers[1:])
+    moves = numbers[..., :1] > 0
+    identity = torch.tensor([1.0, 0, 0, 0, 1, 0, 0, 0], dtype=torch.float64, device="cpu")
+    return _forward(torch.where(moves, numbers[..., 1:], identity).unbind(-1))
 
 
-def _forward(back: Tensor) -> Tensor:
-    """From torchvision's way back, whose pixels begin at whole numbers."""
-    return torch.linalg.inv(_half_a_pixel(-0.5) @ back @ _half_a_pixel(0.5))
-
-
-def _half_a_pixel(by: float) -> Tensor:
-    return torch.tensor([[1.0, 0, by], [0, 1, by], [0, 0, 1]], dtype=torch.float64, device="cpu")
+def _forward(back: Sequence[Any]) -> Tensor:
+    """The forward matrix, from torchvision's 8 coefficients of the way back, whose pixels begin at whole numbers."""
+    a, b, c, d, e, f, g, h = back
+    i = 1.0
+    # From centers of pixels to corners, the way back, and to centers again.
+    c, f, i = c + (a + b) / 2, f + (d + e) / 2, i + (g + h) / 2
+    a, b, c = a - g / 2, b - h / 2, c - i / 2
+    d, e, f = d - g / 2, e - h / 2, f - i / 2
+    # The inverse of a matrix of three rows, by its cofactors.
+    rows = (
+        (e * i - f * h, c * h - b * i, b * f - c * e),
+        (f * g - d * i, a * i - c * g, c * d - a * f),
+        (d * h - e * g, b * g - a * h, a * e - b * d),
+    )
+    size = a * rows[0][0] + b * rows[1][0] + c * rows[2][0]
+    values = [value / size for row in rows for value in row]
+    if isinstance(values[0], Tensor):
+        return torch.stack(values, -1).unflatten(-1, (3, 3))
+    return torch.tensor(values, dtype=torch.float64, device="cpu").reshape(3, 3)
 
 
 def _through_corners(start: Any, end: Any) -> Tensor:
-    """The matrix, its last number 1, that takes four points to four others."""
+    """The first 8 numbers of the matrix, whose last is 1, that takes four points to four others."""
     start, end = (torch.as_tensor(p, dtype=torch.float64, device="cpu") for p in (start, end))
     start, end = torch.broadcast_tensors(start, end)
     x, y = start.unbind(-1)
@@ -108,5 +117,4 @@ def _through_corners(start: Any, end: Any) -> Tensor:
     rows_u = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
     rows_v = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
     system, wanted = torch.cat([rows_u, rows_v], -2), torch.cat([u, v], -1)
-    found = torch.linalg.solve(system, wanted.unsqueeze(-1)).squeeze(-1)
-    return torch.cat([found, one[..., :1]], -1).reshape(*found.shape[:-1], 3, 3)
+    return torch.linalg.solve(system, wanted.unsqueeze(-1)).squeeze(-1)
