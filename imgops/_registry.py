@@ -47,6 +47,7 @@ def operator(
     values: Function | None = None,
     no_gradient: str = "",
     host: str = "",
+    decisive: Function | None = None,
 ) -> Callable[[Function], Function]:
     """Make a PyTorch operator of a kernel: decorate its typed signature.
 
@@ -102,6 +103,9 @@ def operator(
     no_gradient : str, optional
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
+    decisive : callable, optional
+        ``decisive(*args)`` returns what of the arguments behind the one tensor decides whether a call is valid and
+        what comes out, where that is less than all of them: calls that agree in it run the fake once.
     host : str, optional
         Why it goes through the host on other devices than the CPU, for :func:`imgops.show_config`.
 
@@ -162,6 +166,7 @@ def operator(
             values=values,
             no_gradient=no_gradient,
             host=host,
+            decisive=decisive,
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             row = replace(row, autograd=_completed(row, decomposition, declared))

@@ -70,6 +70,8 @@ class Operator:
     host: str = ""
     #: Why it has no useful gradient; asking for one is refused.
     no_gradient: str = ""
+    #: Tells what of the arguments behind one image decides the output, where that is less than all.
+    decisive: Function | None = None
     overload: Any = None
 
     @property

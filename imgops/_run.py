@@ -122,7 +122,7 @@ def remembered(row: Operator) -> Prepare:
     """
     if row.contract is Contract.DYNAMIC:
         return preparation(row)
-    fake, tensors, empty = _typed(row), row.tensors, torch.empty_strided
+    fake, tensors, empty, decisive = _typed(row), row.tensors, torch.empty_strided, row.decisive
     known: dict[Any, Any] = {}
 
     def remember(key: Any, value: Any) -> None:
@@ -131,7 +131,11 @@ def remembered(row: Operator) -> Prepare:
         known[key] = value
 
     def allocate(args: Sequence[Any]) -> Any:
-        key = key_of(args, tensors)
+        if tensors == 1:
+            x = args[0]
+            key: Any = x.shape, x.stride(), x.dtype, args[1:] if decisive is None else decisive(*args)
+        else:
+            key = key_of(args, tensors)
         try:
             found = known.get(key)
         except TypeError:  # a list among the arguments

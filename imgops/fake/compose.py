@@ -18,6 +18,13 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     return _layout.empty(image, height, width)
 
 
+def size_of_crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> tuple[int, ...]:
+    """Return the size of a box that is valid, which is all that decides; else the whole box."""
+    if type(left) is type(top) is type(right) is type(bottom) is int and _is_box(left, top, right, bottom):
+        return right - left, bottom - top
+    return left, top, right, bottom
+
+
 def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
     low, high = _check.INT32_MIN, _check.INT32_MAX
     ordered = low <= left <= right <= high and low <= top <= bottom <= high

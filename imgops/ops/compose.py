@@ -27,6 +27,7 @@ __all__ = ["crop", "pad", "paste"]
     kernel=cpu.crop,
     cuda=cuda.kernel("compose.crop"),
     fake=fake.crop,
+    decisive=fake.size_of_crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),

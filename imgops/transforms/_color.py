@@ -236,7 +236,7 @@ class RandomPosterize(_OneStep, v2.RandomPosterize):
         return float(self.bits)
 
     def _step(self, image: Tensor) -> Tensor:
-        return functional_color.posterize(image, self.bits)
+        return imgops.posterize(image, self.bits)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         functional_color.require_bits(self.bits)

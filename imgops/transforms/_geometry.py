@@ -168,6 +168,9 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
             padding = [left, top, right, bottom]
         return cls(padding=padding, **config)
 
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [values["top"], values["left"]]
+
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         top, left = map(int, numbers)
         padding, (high, wide) = self._padding(height, width), self.size
@@ -194,7 +197,9 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         height, width = image.shape[-2:]
-        boxes = as_integers(params.beside(image))
+        boxes = params.beside(image)
+        if not params.is_known:
+            boxes = boxes.long()
         if self.padding is not None or self.pad_if_needed:
             padding, fill = self._padding(height, width), fill_of(self, kind)
             if params.is_known and self.padding_mode == "constant" and not fill:

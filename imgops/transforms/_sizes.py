@@ -166,7 +166,7 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         return params.canvas[0] + top + bottom, params.canvas[1] + left + right
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return imgops.pad(image, self._sizes(params), "constant", _geometry.color_of(fill_of(self, kind)))
+        return _geometry.pad(image, self._sizes(params), fill_of(self, kind))
 
 
 class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):

@@ -715,6 +715,9 @@ static PyMethodDef methods[] = {
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},
     {"crop_each", crop_each, METH_VARARGS,
      "crop_each(out, image, boxes) -> bool\n\nThe same, with the left and top of each of equal parts."},
+    {"resized_crops", resized_crops, METH_VARARGS,
+     "resized_crops(out, image, boxes, filter, shrinks_rows_first, simd) -> bool\n\n"
+     "PIL's antialiased resize of what boxes (parts, 4) cut out of equal parts of a tensor of bytes."},
     {"levels", levels, METH_VARARGS,
      "levels(out, image, table, simd) -> bool\n\nLook the bytes of a tensor up in a table of 256."},
     {"stretch_levels", stretch_levels, METH_VARARGS,

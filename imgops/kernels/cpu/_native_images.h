@@ -349,3 +349,89 @@ static PyObject *gray(PyObject *self, PyObject *args) {
     }
     Py_RETURN_TRUE;
 }
+
+/* A plane or frame as the resampling takes it: (1, height, width, channels), rows `row` bytes apart. */
+static void as_frame(Py_buffer *view, Py_ssize_t *shape, Py_ssize_t *strides, char *at, Py_ssize_t planes, Py_ssize_t plane,
+                     Py_ssize_t height, Py_ssize_t width, Py_ssize_t channels, Py_ssize_t row) {
+    memset(view, 0, sizeof *view);
+    shape[0] = planes, shape[1] = height, shape[2] = width, shape[3] = channels;
+    strides[0] = plane, strides[1] = row, strides[2] = channels, strides[3] = 1;
+    view->buf = at;
+    view->itemsize = 1;
+    view->ndim = 4;
+    view->format = "B";
+    view->shape = shape;
+    view->strides = strides;
+}
+
+/* PIL's antialiased resize of what a box cuts out, of each of equal parts of a batch of bytes. Boxes are (parts, 4):
+ * left, top, right, bottom. 0 without memory. */
+static int resize_boxes(const Image *out, const Image *image, const int64_t *boxes, Py_ssize_t parts, size_t filter,
+                        int shrinks_rows_first, int simd) {
+    Py_ssize_t i, planes = image->planes / parts, channels = image->channels, row = image->width * channels;
+    Py_ssize_t size = image->height * row, out_size = out->height * out->width * channels;
+    for (i = 0; i < parts; i++, boxes += 4) {
+        Py_ssize_t shape[4], strides[4], out_shape[4], out_strides[4];
+        Py_ssize_t width = (Py_ssize_t)(boxes[2] - boxes[0]), height = (Py_ssize_t)(boxes[3] - boxes[1]), p;
+        char *to = out->at + i * planes * out_size;
+        char *from = image->at + i * planes * size + boxes[1] * row + boxes[0] * channels;
+        Py_buffer target, source;
+        Table ty = {0}, tx = {0};
+        int rows_first, done;
+        if (width == out->width && height == out->height) {
+            for (p = 0; p < planes; p++)
+                crop_plane(to + p * out_size, image->at + (i * planes + p) * size, height, width * channels, image->height, row,
+                           (Py_ssize_t)boxes[0] * channels, (Py_ssize_t)boxes[1]);
+            continue;
+        }
+        as_frame(&target, out_shape, out_strides, to, planes, out_size, out->height, out->width, channels, out->width * channels);
+        as_frame(&source, shape, strides, from, planes, size, height, width, channels, row);
+        rows_first = shrinks_rows_first && out->height < height && height - out->height > 2 * (width - out->width);
+        done = pil_axis(&ty, filter, height, 0.0, (double)height, out->height, 1) &&
+               pil_axis(&tx, filter, width, 0.0, (double)width, out->width, 1) &&
+               resampled(&target, &source, &ty, &tx, rows_first, simd);
+        free((void *)ty.weight);
+        free((void *)tx.weight);
+        if (!done) return 0;
+    }
+    return 1;
+}
+
+static PyObject *resized_crops(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *image_object, *boxes_object, *result = NULL;
+    const Py_buffer *boxes;
+    Arrays arrays = {0};
+    Image out, image;
+    Py_ssize_t i;
+    size_t filter;
+    int found, simd, shrinks_rows_first, done = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOspi", &out_object, &image_object, &boxes_object, &name, &shrinks_rows_first, &simd))
+        return NULL;
+    for (filter = 0; filter < sizeof filters / sizeof *filters && strcmp(filters[filter].name, name); filter++) {
+    }
+    if (!require(filter < sizeof filters / sizeof *filters, "filter must be one of PIL's")) return NULL;
+    if ((found = images_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found || out.itemsize != 1 || image.channels >= 1 << 20) Py_RETURN_FALSE;
+    if (!(boxes = array_of(&arrays, boxes_object, "boxes", "q", 2, CONTIGUOUS)) ||
+        !require(boxes->shape[1] == 4 && boxes->shape[0] > 0 && out.planes % boxes->shape[0] == 0,
+                 "boxes must be those of equal parts of the planes") ||
+        !require(out.values > 0 && image.height <= INT32_MAX && image.width <= INT32_MAX, "images must have pixels"))
+        goto end;
+    for (i = 0; i < boxes->shape[0]; i++) {
+        const int64_t *box = (const int64_t *)boxes->buf + 4 * i;
+        if (!require(0 <= box[0] && box[0] < box[2] && box[2] <= image.width && 0 <= box[1] && box[1] < box[3] &&
+                         box[3] <= image.height,
+                     "a box must have pixels and lie in the image"))
+            goto end;
+    }
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    done = resize_boxes(&out, &image, boxes->buf, boxes->shape[0], filter, shrinks_rows_first, simd);
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
+}

@@ -59,6 +59,20 @@ def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bo
     return native.pil_resize(out, image, interpolation, region, rows_first)
 
 
+def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: str) -> bool:
+    """PIL's resize of crops of bytes, in one call of the native module where one thread does the work."""
+    order = pil_order()
+    if order is None or (image.numel() >= _threads.SHARED and torch.get_num_threads() > 1):
+        return False
+    batch = image.shape[:-3]
+    rows = boxes.expand(*batch, 4) if boxes.ndim > 1 else boxes
+    if rows.dtype != torch.int64:
+        return False
+    return native.resized_crops(
+        out, image, rows.reshape(-1, 4).contiguous().numpy(), interpolation, order is _most_shrunk_first
+    )
+
+
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
     """Whether the values of each row lie side by side, as they do in a crop."""
     if not interleaved:

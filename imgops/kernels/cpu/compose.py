@@ -34,7 +34,7 @@ _WHOLE = (...,)
 
 
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
-    if out.numel() < _LARGE and native.crop(out, image, left, top):
+    if (out.numel() < _LARGE or torch.get_num_threads() == 1) and native.crop(out, image, left, top):
         return
     height, width = image.shape[-2:]
     if left >= 0 and top >= 0 and right <= width and bottom <= height:

@@ -49,7 +49,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return
-    levels = 1 << min(max(int(bits), 0), 8)
+    levels = 1 << min(max(int(bits.item()), 0), 8)
     if (
         image.dtype == torch.uint8
         and _is_small(image)

@@ -174,6 +174,13 @@ def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
     return module is not None and module.crop_each(out, image, places)
 
 
+def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
+    """PIL's antialiased resize of what boxes cut out of equal parts of a uint8 batch; False where not done."""
+    return module is not None and module.resized_crops(
+        out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL
+    )
+
+
 #: Places that a machine's word holds, in bytes too.
 _FAR = 1 << 40
 

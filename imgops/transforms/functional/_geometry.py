@@ -7,6 +7,7 @@ sample is taken too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ def _name(interpolation: Interpolation) -> str:
     return str(_torchvision.interpolation_mode(interpolation).value)
 
 
+@lru_cache(maxsize=64)
 def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
     """ "nearest" is OpenCV's, "nearest-exact" PIL's; the last three filters are PIL's alone."""
     name = _name(interpolation)
