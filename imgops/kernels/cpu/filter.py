@@ -155,7 +155,8 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
     _opencv.on_planes_with(out, image, _opencv.TYPES, work, (kernel, 2))
 
 
-#: OpenCV correlates float64 with more weights by a Fourier transform, whose error is that of the largest pixel.
+#: OpenCV correlates float64 with more weights by a Fourier transform, in which the largest pixel's error is
+#: everywhere.
 _MOST_WEIGHTS = 49
 
 

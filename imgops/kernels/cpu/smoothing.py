@@ -27,7 +27,7 @@ def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, 
 def _mean_of_two(source: np.ndarray, target: np.ndarray | None, border: int, is_vertical: bool) -> np.ndarray:
     """Return the mean of each level and the one above or left of it, with halves rounded up.
 
-    OpenCV 5 adds 1 to the sum of such a window before it rounds, so that 255 becomes 256, which is stored as 0.
+    OpenCV 5 adds 2 to the sum of two levels before it halves it: 255 becomes 256, which is stored as 0.
     """
     wide = cv2.copyMakeBorder(source, int(is_vertical), 0, int(not is_vertical), 0, border)
     one, other = (wide[:-1], wide[1:]) if is_vertical else (wide[:, :-1], wide[:, 1:])
