@@ -125,6 +125,16 @@ def test_transforms_that_sample_nothing(name: str) -> None:
 
 
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+def test_a_temporal_subsample_is_of_videos() -> None:
+    """An image beside a video, which has no time, stays as it is."""
+    given = {**whole(), "video": tv_tensors.Video(torch.arange(5 * 12).reshape(5, 3, 2, 2))}
+    image = tv_tensors.Image(picture())
+    for inputs in (given, image, given["video"], given["mask"], torch.zeros(4, 3, 2, 2)):
+        found, wanted = (m.UniformTemporalSubsample(2)(inputs) for m in (ours, v2))
+        for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+            assert type(a) is type(b) and (not isinstance(a, Tensor) or bits_equal(a, b))
+
+
 def test_sizes_of_boxes_that_stay() -> None:
     """One graph whatever stays, through a pipeline with a crop that depends on the boxes."""
     pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
