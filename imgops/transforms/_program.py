@@ -105,13 +105,14 @@ def drawing_from(handle: int) -> Iterator[None]:
     if not handle:
         yield
         return
-    if _brought and get_worker_info() is not None:
-        _part_ways()
+    worker = get_worker_info() if _brought else None
+    if worker is not None:
+        _part_ways(worker.seed)
     with _seeded.exchanged(_generators[handle]):
         yield
 
 
-def _part_ways() -> None:
+def _part_ways(seed: int) -> None:
     """In a worker of a DataLoader, give each generator that came with its transform draws of its own.
 
     Every worker has a copy of it in the same state, and so has every epoch that starts workers. The seed of
@@ -121,7 +122,7 @@ def _part_ways() -> None:
         found = [_generators.get(handle) for handle in tuple(_brought)]
         for generator in {id(g): g for g in found if g is not None}.values():
             state = generator.get_state().numpy().tobytes()
-            generator.manual_seed(_seeded.seed_of((state, get_worker_info().seed)))
+            generator.manual_seed(_seeded.seed_of((state, seed)))
         _brought.clear()
 
 
