@@ -1,4 +1,4 @@
-"""``python -m imgops``: ``demo [PHOTO]``, ``show PHOTO [NAME ...]`` and ``info``."""
+"""``python -m imgops``: ``demo [PHOTO]``, ``show [PHOTO [NAME ...]]`` and ``info``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,19 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     demo.add_argument("--out", default="demo.png", help="the picture to write (default: %(default)s)")
     demo.add_argument("--steps", type=int, default=150, help="training steps (default: %(default)s)")
     show = commands.add_parser(
-        "show", help="write a sheet of what operators and transforms do to a photograph"
+        "show",
+        help="write a sheet of what operators and transforms do to a photograph",
+        description="Write a sheet of what operators and transforms do to a photograph. "
+        "Without PHOTO, print the names of all of them.",
     )
-    show.add_argument("photo", help="an image file")
-    show.add_argument("names", nargs="*", metavar="NAME", help="operators and transforms (default: all)")
+    show.add_argument("photo", nargs="?", metavar="PHOTO", help="an image file")
+    show.add_argument(
+        "names",
+        nargs="*",
+        default=[],
+        metavar="NAME",
+        help="an operator or a transform (default: all of them)",
+    )
     show.add_argument("--out", default="sheet.png", help="the picture to write (default: %(default)s)")
     commands.add_parser("info", help="show versions, the native module, and what takes a slower way")
     return parser.parse_args(arguments)
@@ -52,9 +61,12 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from imgops.show import sheet
+    from imgops.show import listing, sheet
 
-    sheet(options.photo, options.names, options.out)
+    if options.photo is None:
+        print(listing())
+    else:
+        sheet(options.photo, options.names, options.out)
 
 
 def _info(options: argparse.Namespace) -> None:

@@ -150,6 +150,8 @@ def real(op: str, name: str, value: object) -> Tensor:
         if torch.compiler.is_compiling():
             return graph_tensor(value)
         return torch.tensor(value, dtype=torch.float64, device="cpu")
+    except OverflowError:
+        fail(ValueError, op, f"{name} must fit into 64 bits", "a larger integer")
     except (TypeError, ValueError, RuntimeError):
         fail(
             TypeError, op, f"{name} must be a number, a sequence of numbers or a Tensor", type(value).__name__

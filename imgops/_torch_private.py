@@ -78,6 +78,18 @@ def is_eager() -> bool:
     return not _is_compiling() and _functorch_level() is None
 
 
+def is_readable(x: Tensor) -> bool:
+    """Whether ``x`` has values on the CPU that a check may read: no compiler, mode or transform sees it."""
+    return (
+        not _is_compiling()
+        and type(x) in (Tensor, torch.nn.Parameter)
+        and x.is_cpu
+        and not _dispatch_modes()
+        and _functorch_level() is None
+        and _tracing_state() is None
+    )
+
+
 def in_vmap() -> bool:
     """Whether a transform of torch.func is active; dynamo traces those by itself."""
     return not _is_compiling() and _functorch_level() is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -197,3 +198,122 @@ def test_numbers_and_devices() -> None:
     found: Any = imgops.optical_distortion_map(0.1, (4, 5), device="meta")
     assert found.device.type == "meta" and found.shape == (2, 4, 5) and found.dtype == torch.float32
     assert imgops.polar_map((4, 5), (2.0, 2.0), 3.0, device="meta").device.type == "meta"
+
+
+CORNERS = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
+_LINE = torch.tensor([[0, 0], [1, 3], [2, 6], [3, 9]]) * torch.tensor(0.1, dtype=torch.float64)
+_MAPS: dict[str, Callable[..., Tensor]] = {
+    "polar_map": lambda **options: imgops.polar_map((4, 5), (2.0, 2.0), 4.0, **options),
+    "grid_distortion_map": lambda **options: imgops.grid_distortion_map(
+        [1.0, 2], [1.0, 2], (4, 5), **options
+    ),
+    "optical_distortion_map": lambda **options: imgops.optical_distortion_map(0.1, (4, 5), **options),
+    "thin_plate_spline_map": lambda **options: imgops.thin_plate_spline_map(
+        CORNERS, CORNERS, (4, 5), **options
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.uint8, torch.int64, torch.complex64, "float32", None])
+@pytest.mark.parametrize("name", _MAPS)
+def test_other_dtypes_are_refused(name: str, dtype: object) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: dtype must be torch.float32 or torch.float64, got "):
+        _MAPS[name](dtype=dtype)
+
+
+def _noise() -> Tensor:
+    return torch.rand(2, 4, 5)
+
+
+_WRONG_VALUES: dict[str, tuple[str, Callable[[object], object]]] = {
+    "alpha": ("elastic_map: alpha", lambda v: imgops.elastic_map(_noise(), v, 2.0)),
+    "sigma": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v)),
+    "sigma of a kernel": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v, 5)),
+    "radius": ("polar_map: max_radius", lambda v: imgops.polar_map((4, 5), (2.0, 2.0), v)),
+    "radius of log": ("polar_map: max_radius", lambda v: imgops.polar_map((4, 5), (2.0, 2.0), v, log=True)),
+    "center": ("polar_map: center", lambda v: imgops.polar_map((4, 5), (v, 2.0), 4.0)),
+    "steps_x": ("grid_distortion_map: steps_x", lambda v: imgops.grid_distortion_map([v, 1], [1, 1], (4, 5))),
+    "steps_y": ("grid_distortion_map: steps_y", lambda v: imgops.grid_distortion_map([1, 1], [v, 1], (4, 5))),
+    "lens": ("optical_distortion_map: coefficients", lambda v: imgops.optical_distortion_map(v, (4, 5))),
+    "plate": (
+        "thin_plate_spline_map: targets",
+        lambda v: imgops.thin_plate_spline_map(CORNERS, CORNERS * v, (4, 5)),
+    ),
+    "shot": ("shot_noise: amount", lambda v: imgops.shot_noise(_noise(), _noise(), v)),
+    "speckle": ("multiplicative_noise: amount", lambda v: imgops.multiplicative_noise(_noise(), _noise(), v)),
+    "intensity": ("iso_noise: intensity", lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 0.1, v)),
+}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", _WRONG_VALUES)
+def test_parameters_that_are_not_finite_are_refused(name: str, value: float) -> None:
+    start, call = _WRONG_VALUES[name]
+    with pytest.raises(ValueError, match=f"^{start} must (be|not be) .*, got "):
+        call(value)
+
+
+@pytest.mark.parametrize("value", ["x", None, 1j, torch.tensor(1j), torch.tensor(True)])
+@pytest.mark.parametrize("name", ["alpha", "sigma", "sigma of a kernel", "radius", "lens"])
+def test_parameters_that_are_no_numbers_are_refused(name: str, value: object) -> None:
+    start, call = _WRONG_VALUES[name]
+    with pytest.raises(TypeError, match=f"^{start} must be .*, got "):
+        call(value)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, 10**400])
+@pytest.mark.parametrize("name", ["radius", "radius of log"])
+def test_radii_that_are_too_small_or_too_large_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=r"^polar_map: max_radius must .*, got "):
+        _WRONG_VALUES[name][1](value)
+
+
+@pytest.mark.parametrize(
+    ("start", "call"),
+    [
+        ("polar_map: max_radius", lambda x: imgops.polar_map((4, 5), x[:2, 0], x[:3, 0, 0] + 1)),
+        ("grid_distortion_map: steps_y", lambda x: imgops.grid_distortion_map(x[:2, 0], x[:3, 0], (4, 5))),
+        ("thin_plate_spline_map: targets", lambda x: imgops.thin_plate_spline_map(x[:2], x[:3], (4, 5))),
+        ("thin_plate_spline_map: targets", lambda x: imgops.thin_plate_spline_map(x[0], x[0, :3], (4, 5))),
+        ("elastic_map: alpha", lambda x: imgops.elastic_map(torch.rand(2, 2, 4, 5), x[:3, 0, 0], 2.0)),
+        ("elastic_map: alpha", lambda x: imgops.elastic_map(_noise(), x[:3, 0, 0], 2.0)),
+        ("elastic_map: sigma", lambda x: imgops.elastic_map(_noise(), 1.0, [1.0, 2.0])),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(start: str, call: Callable[..., object]) -> None:
+    with pytest.raises(ValueError, match=f"^{start} must (have|be) .*, got "):
+        call(torch.rand(3, 4, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_plate_needs_targets_that_are_apart_and_not_in_line(dtype: torch.dtype) -> None:
+    twice = CORNERS.double()
+    twice[1] = twice[0]
+    wrong = {"be different points": twice, "not lie in one line": _LINE}
+    for must, targets in wrong.items():
+        for values in (targets, torch.stack([CORNERS.double(), targets])):
+            with pytest.raises(ValueError, match=f"^thin_plate_spline_map: targets must {must}, got some"):
+                imgops.thin_plate_spline_map(CORNERS.to(dtype), values.to(dtype), (4, 5))
+    for points in wrong.values():  # what the image shows there may be anything
+        assert imgops.thin_plate_spline_map(points.to(dtype), CORNERS.to(dtype), (4, 5)).isfinite().all()
+
+
+def test_flows_and_noises_are_tensors() -> None:
+    for name, call in (("flow", imgops.flow_map), ("noise", lambda v: imgops.elastic_map(v, 1.0, 2.0))):
+        with pytest.raises(TypeError, match=f"_map: {name} must be a Tensor, got list"):
+            call([[1.0]])
+
+
+def test_steps_must_not_add_up_to_0() -> None:
+    with pytest.raises(ValueError, match="grid_distortion_map: steps_y must not add up to 0 with normalize"):
+        imgops.grid_distortion_map([1.0, 1], [0.0, 0], (4, 5))
+    assert imgops.grid_distortion_map([1.0, 1], [0.0, 0], (4, 5), normalize=False).isfinite().all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_noise_that_is_not_finite_is_no_warning(value: float) -> None:
+    image, noise = torch.full((3, 4, 5), 9, dtype=torch.uint8), torch.full((3, 4, 5), value)
+    for call in (imgops.shot_noise, imgops.multiplicative_noise):
+        assert call(image, noise, 0.5).shape == image.shape
+    assert imgops.iso_noise(image, noise[:2], 0.1, 0.5).shape == image.shape

@@ -63,6 +63,18 @@ def test_command(photo: Path, tmp_path: Path) -> None:
         assert page.height > 4000
 
 
+def test_without_a_photograph_the_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show"]) == 0
+    told = capsys.readouterr().out
+    words = set(told.replace(",", " ").split())
+    assert set(show.EXAMPLES) <= words and {"Operators:", "Transforms:"} <= words
+    assert told.index("clahe") < told.index("Transforms:") < told.index("RandomFog")
+    assert told.count("\n") < 40 and max(map(len, told.splitlines())) <= 100
+    with pytest.raises(SystemExit):
+        run(["show", "--help"])
+    assert "show [-h] [--out OUT] [PHOTO] [NAME ...]" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("bad", ["name", "names", "far", "photo", "out"])
 def test_what_is_wrong_is_one_line(
     bad: str, photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -59,6 +59,7 @@ ALLOWED = {
         "_registry",
         "_rows",
         "_subclass",
+        "_torch_private",
         "autocast",
         "autograd",
         "config",

@@ -152,6 +152,42 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "FiveCrop with a mask": lambda m: m.FiveCrop(3)(IMAGE, tv_tensors.Mask(IMAGE[0])),
     "elastic without a tensor": lambda m: m.functional.elastic(IMAGE, [1]),
     "elastic of another size": lambda m: m.functional.elastic(IMAGE, torch.zeros(1, 3, 3, 2)),
+    **{
+        f"elastic of {tuple(shape)} on {kind}": lambda m, shape=shape, image=image: m.functional.elastic(
+            image, torch.zeros(*shape)
+        )
+        for shape in (
+            (8, 9, 2),
+            (3, 8, 9, 2),
+            (1, 1, 8, 9, 2),
+            (0, 8, 9, 2),
+            (1, 9, 8, 2),
+            (8, 9),
+            (1, 2, 8, 9),
+        )
+        for kind, image in (
+            ("an image", IMAGE),
+            ("two images", IMAGE.expand(2, 3, 8, 9)),
+            ("a mask", tv_tensors.Mask(IMAGE)),
+            ("a flat mask", tv_tensors.Mask(IMAGE[0])),
+            ("a mask of each", tv_tensors.Mask(IMAGE[:2, None])),
+        )
+    },
+    **{
+        f"{name} of a mask": lambda m, name=name, arguments=arguments: getattr(m.functional, name)(
+            tv_tensors.Mask(IMAGE), *arguments
+        )
+        for name, arguments in {
+            "pad": ([1, 2, 3],),
+            "affine": (0.0, [0, 0], 0.0, [0.0, 0.0]),
+            "resize": ((20, 30), InterpolationMode.NEAREST, 10),
+            "elastic": ([1],),
+            "rotate": ("x",),
+        }.items()
+    },
+    "temporal subsample of an image": lambda m: m.functional.uniform_temporal_subsample(
+        tv_tensors.Image(IMAGE), 2
+    ),
     "permutation": lambda m: m.functional.permute_channels(IMAGE, [0, 1]),
     "blur of even size": lambda m: m.functional.gaussian_blur(IMAGE, [4, 4]),
     "blur of no sigma": lambda m: m.functional.gaussian_blur(IMAGE, [3, 3], sigma=0.0),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import itertools
 import pickle
 import warnings
 from collections.abc import Callable
@@ -123,6 +125,16 @@ def test_transforms_that_sample_nothing(name: str) -> None:
 
 
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+def test_a_temporal_subsample_is_of_videos() -> None:
+    """An image beside a video, which has no time, stays as it is."""
+    given = {**whole(), "video": tv_tensors.Video(torch.arange(5 * 12).reshape(5, 3, 2, 2))}
+    image = tv_tensors.Image(picture())
+    for inputs in (given, image, given["video"], given["mask"], torch.zeros(4, 3, 2, 2)):
+        found, wanted = (m.UniformTemporalSubsample(2)(inputs) for m in (ours, v2))
+        for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+            assert type(a) is type(b) and (not isinstance(a, Tensor) or bits_equal(a, b))
+
+
 def test_sizes_of_boxes_that_stay() -> None:
     """One graph whatever stays, through a pipeline with a crop that depends on the boxes."""
     pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
@@ -238,6 +250,57 @@ def test_generators_of_containers_and_mixes() -> None:
         own = getattr(ours, name)(num_classes=3, generator=torch.Generator().manual_seed(4))
         for a, b in zip(own(images, labels), wanted):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
+
+
+# -- arguments ---------------------------------------------------------------------------------
+
+
+_PUBLIC = [(module, n) for module in (imgops, ours) for n in dir(module) if not n.startswith("_")]
+PUBLIC_CLASSES = [
+    n for module, n in _PUBLIC if module is ours and inspect.isclass(getattr(ours, n)) and n != "Any"
+]
+PUBLIC_FUNCTIONS = [
+    pytest.param(getattr(module, n), id=n)
+    for module, n in _PUBLIC
+    if inspect.isfunction(getattr(module, n)) and getattr(module, n).__module__.startswith("imgops.")
+]
+#: What takes any number of arguments by its nature: an operator's own for ``inverse``, types for the others.
+_ANY_NUMBER = {"inverse", "has_any", "has_all", "Lambda"}
+
+
+def documented(value: Any) -> list[str]:
+    """The names under "Parameters" in a docstring."""
+    _, _, rest = inspect.cleandoc(value.__doc__ or "").partition("Parameters\n----------\n")
+    lines = itertools.takewhile(
+        lambda pair: not pair[1].startswith("---"), itertools.pairwise(rest.split("\n"))
+    )
+    heads = [line.split(" : ")[0] for line, _ in lines if line and not line.startswith(" ")]
+    return [name.strip(" *") for head in heads for name in head.split(",")]
+
+
+def check_signature(value: Any) -> None:
+    parameters = inspect.signature(value).parameters
+    kinds = {p.kind for p in parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
+    if value.__module__.startswith("imgops.") and "Parameters\n" in (value.__doc__ or ""):
+        assert set(documented(value)) == set(parameters)
+
+
+@pytest.mark.parametrize("name", PUBLIC_CLASSES)
+def test_classes_show_their_arguments_and_take_no_others(name: str) -> None:
+    cls = getattr(ours, name)
+    if name not in _ANY_NUMBER:
+        check_signature(cls)
+    signature = inspect.signature(cls)
+    wanted = [n for n, p in signature.parameters.items() if p.default is p.empty]
+    with pytest.raises(TypeError, match=r"unexpected keyword|positional|takes no|no_such|subclass"):
+        cls(**dict.fromkeys(wanted, 1), no_such=1)
+
+
+@pytest.mark.parametrize("function", PUBLIC_FUNCTIONS)
+def test_functions_show_their_arguments(function: Callable[..., Any]) -> None:
+    if function.__name__ not in _ANY_NUMBER:
+        check_signature(function)
 
 
 # -- the same parameters again -----------------------------------------------------------------

@@ -404,3 +404,80 @@ def test_a_mean_of_very_many_pixels_is_exact(format: str) -> None:
     exact = image.double().reshape(3, 2, 1, -1).mean(-1)
     difference = (imgops.resize(image, (2, 1), "box").double() - exact).abs().max()
     assert difference < 1e-3 * 0.2, difference  # an ulp of 1,000 is 6e-5
+
+
+#: The widths and heights of windows of every area up to 64, lying and standing.
+_WINDOWS = sorted(
+    {(w, h) for w in range(1, 65) for h in (1, 2, 3, 8) if w * h <= 64} | {(1, h) for h in range(1, 65)}
+)
+
+
+@pytest.mark.parametrize("format", ["planar", "interleaved"])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_box_blur_keeps_a_constant_image(dtype: torch.dtype, format: str) -> None:
+    levels = torch.arange(256).to(dtype)[:, None, None, None].expand(256, 3, 3, 5)
+    image = formatted(levels.contiguous(), format)
+    for size in _WINDOWS:
+        for border in ("edge", "wrap"):
+            found = imgops.box_blur(image, size, border)
+            assert torch.allclose(found.double(), image.double(), rtol=1e-6), size
+
+
+@pytest.mark.parametrize("format", ["planar", "interleaved"])
+def test_box_blur_is_within_a_level_of_the_mean(format: str) -> None:
+    image = picture(3, 9, 40, torch.uint8, format)
+    for size in _WINDOWS:
+        found, mean = (imgops.box_blur(x, size).double() for x in (image, image.double()))
+        assert (found - mean).abs().max() < 1, size
+
+
+def correlated(image: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """The correlation by its definition, in extended precision."""
+    (height, width), (rows, columns) = image.shape, kernel.shape
+    around = [(n // 2, n - 1 - n // 2) for n in kernel.shape]
+    wide = np.pad(image.astype(np.longdouble), around, mode="reflect")
+    terms = (wide[i : i + height, j : j + width] * kernel[i, j] for i, j in np.ndindex(rows, columns))
+    return sum(terms, np.zeros(image.shape, np.longdouble))
+
+
+@pytest.mark.parametrize("format", ["planar", "interleaved"])
+@pytest.mark.parametrize("size", [(3, 3), (7, 7), (5, 10), (9, 9), (1, 60), (60, 1), (10, 13)])
+def test_float64_filter2d_is_the_definition(size: tuple[int, int], format: str) -> None:
+    """Beside pixels that are larger by many powers of ten as well."""
+    generator = np.random.default_rng(0)
+    array = generator.standard_normal((2, 70, 64)) * 10 ** generator.uniform(-8, 8, (2, 70, 64))
+    image, kernel = formatted(torch.from_numpy(array), format), generator.standard_normal(size)
+    found = imgops.filter2d(image, torch.from_numpy(kernel)).numpy()
+    for plane, source in zip(found, array, strict=True):
+        extent = correlated(abs(source), abs(kernel))
+        assert (abs(plane - correlated(source, kernel)) <= 1e-14 * extent).all()
+
+
+@pytest.mark.parametrize("size", [(5, 5), (9, 9)])
+def test_float64_gaussian_blur_is_the_definition(size: tuple[int, int]) -> None:
+    generator = np.random.default_rng(0)
+    array = generator.standard_normal((40, 50)) * 10 ** generator.uniform(-8, 8, (40, 50))
+    down, across = (
+        np.exp(-0.5 * ((np.arange(n, dtype=np.longdouble) - n // 2) / s) ** 2)
+        for n, s in zip(size, (1.3, 2.1), strict=True)
+    )
+    kernel = np.outer(down / down.sum(), across / across.sum())
+    found = imgops.gaussian_blur(torch.from_numpy(array)[None], size, (2.1, 1.3))[0].numpy()
+    assert (abs(found - correlated(array, kernel)) <= 1e-14 * correlated(abs(array), kernel)).all()
+
+
+def test_float64_filter2d_keeps_what_is_not_finite_where_it_is() -> None:
+    image = torch.rand(1, 40, 40, dtype=torch.float64)
+    image[0, 20, 20] = torch.nan
+    found = imgops.filter2d(image, torch.rand(9, 9, dtype=torch.float64))
+    assert found.isnan().sum() == 81
+    assert imgops.filter2d(image, torch.zeros(9, 9)).isfinite().all()
+
+
+def test_gradients_of_filter2d_with_a_large_kernel() -> None:
+    generator = torch.Generator().manual_seed(0)
+    image, kernel = (
+        torch.rand(*shape, dtype=torch.float64, generator=generator, requires_grad=True)
+        for shape in ((1, 5, 6), (8, 9))
+    )
+    assert torch.autograd.gradcheck(imgops.filter2d, (image, kernel))

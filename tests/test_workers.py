@@ -84,3 +84,76 @@ def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
     )
     for _ in range(3):
         torch.testing.assert_close(torch.cat(list(loader)), wanted, rtol=0, atol=2e-6)
+
+
+class Drawn(Dataset[Any]):
+    """What two transforms draw that share a generator, and the worker that they draw in."""
+
+    def __init__(self, compiled: bool = False) -> None:
+        generator = torch.Generator().manual_seed(5)
+        crop = ours.RandomCrop(1, generator=generator)
+        both = ours.Compose([ours.RandomCrop(500, generator=generator), crop])
+        self.transform = torch.compile(both, fullgraph=True, backend="aot_eager") if compiled else both
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        worker = torch.utils.data.get_worker_info()
+        return -1 if worker is None else worker.id, int(
+            self.transform(torch.arange(2**20).reshape(1, 2**10, 2**10))
+        )
+
+
+def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> list[list[tuple[int, ...]]]:
+    """The workers and the numbers of two epochs."""
+    loader = DataLoader(
+        dataset,
+        batch_size=None,
+        num_workers=2,
+        multiprocessing_context=method,
+        persistent_workers=persistent,
+        generator=torch.Generator().manual_seed(seed),
+        timeout=120,
+    )
+    return [[(int(worker), int(number)) for worker, number in loader] for _ in range(2)]
+
+
+@pytest.mark.parametrize("persistent", [False, True], ids=["", "persistent"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_generator_draws_other_numbers_in_every_worker_and_epoch(method: str, persistent: bool) -> None:
+    dataset = Drawn()
+    state = dataset.transform.transforms[0].generator.get_state()
+    epochs = drawn(method, persistent, 3, dataset)
+    numbers = [number for epoch in epochs for _, number in epoch]
+    assert {worker for epoch in epochs for worker, _ in epoch} == {0, 1}
+    assert len(set(numbers)) == len(numbers) == 16
+    assert drawn(method, persistent, 3, Drawn()) == epochs
+    assert torch.equal(dataset.transform.transforms[0].generator.get_state(), state)
+
+
+def test_a_generator_draws_by_its_seed_and_the_loaders() -> None:
+    other = Drawn()
+    other.transform.transforms[0].generator.manual_seed(6)
+    each = drawn("fork", False, 3, Drawn()), drawn("fork", False, 4, Drawn()), drawn("fork", False, 3, other)
+    assert len({number for epochs in each for epoch in epochs for _, number in epoch}) == 48
+
+
+def test_a_generator_of_a_graph_draws_other_numbers_in_every_worker() -> None:
+    epochs = drawn("fork", False, 3, Drawn(compiled=True))
+    assert len({number for epoch in epochs for _, number in epoch}) == 16
+    assert epochs == drawn("fork", False, 3, Drawn())
+
+
+class Made(Drawn):
+    """A generator that a worker makes is its own affair."""
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        self.transform = ours.RandomCrop(1, generator=torch.Generator().manual_seed(index))
+        return super().__getitem__(index)
+
+
+def test_a_generator_made_in_a_worker_keeps_its_seed() -> None:
+    wanted = [Made()[i][1] for i in range(8)]
+    for epoch in drawn("fork", False, 3, Made()):
+        assert [number for _, number in epoch] == wanted

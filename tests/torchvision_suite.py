@@ -32,6 +32,33 @@ _PACKAGE = "torchvision.transforms"
 class Substitution(ast.NodeTransformer):
     """Imports of torchvision's public v2 modules become imports of ours; private names stay torchvision's."""
 
+    def __init__(self, tree: ast.AST) -> None:
+        #: The names that the file gives to torchvision's public v2 modules.
+        self.modules: dict[str, str] = {}
+        for node in ast.walk(tree):
+            for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+                is_from = isinstance(node, ast.ImportFrom) and not node.level
+                whole = f"{node.module}.{alias.name}" if is_from else alias.name
+                if whole in MODULES and (is_from or alias.asname):
+                    self.modules[alias.asname or alias.name] = whole
+
+    def module_of(self, node: ast.AST) -> str:
+        """Which of torchvision's modules an expression names; "" for another one."""
+        if isinstance(node, ast.Name):
+            return self.modules.get(node.id, "")
+        if isinstance(node, ast.Attribute) and self.module_of(node.value):
+            whole = f"{self.module_of(node.value)}.{node.attr}"
+            return whole if whole in MODULES else ""
+        return ""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """A private name of a module, such as ``F._geometry``, is one of torchvision's modules."""
+        module = self.module_of(node.value)
+        if not module or not node.attr.startswith("_") or node.attr.startswith("__"):
+            return self.generic_visit(node)
+        theirs = ast.parse(f"__import__({module!r}, fromlist=['*'])", mode="eval").body
+        return ast.Attribute(theirs, node.attr, node.ctx)
+
     def visit_Import(self, node: ast.Import) -> ast.AST:
         for alias in node.names:
             if alias.name in MODULES and alias.asname:
@@ -58,7 +85,8 @@ class Substitution(ast.NodeTransformer):
 
 
 def substituted(source: str) -> str:
-    return ast.unparse(ast.fix_missing_locations(Substitution().visit(ast.parse(source))))
+    tree = ast.parse(source)
+    return ast.unparse(ast.fix_missing_locations(Substitution(tree).visit(tree)))
 
 
 def run(folder: Path, options: list[str]) -> dict[str, str]:

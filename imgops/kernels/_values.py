@@ -56,6 +56,16 @@ def not_negative(op: str, name: str, value: Tensor) -> None:
             _check.fail(ValueError, op, f"{name} must not be negative", number)
 
 
+def finite_not_negative(op: str, name: str, value: Tensor) -> None:
+    not_negative(op, name, value)
+    finite(op, name, value)
+
+
+def finite_positive(op: str, name: str, value: Tensor) -> None:
+    positive(op, name, value)
+    finite(op, name, value)
+
+
 def radius(op: str, name: str, value: Tensor) -> None:
     """Of a box: larger than every image is no use, and more than PIL can count."""
     not_negative(op, name, value)

@@ -8,8 +8,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops.ops._grids import meshed, pixel_grid
+from imgops import _check, _torch_private
+from imgops.ops._grids import fitting, map_dtype, meshed, pixel_grid, real
 from imgops.ops.geometry import remap
 
 __all__ = ["grid_distortion_map", "optical_distortion_map", "thin_plate_spline_map"]
@@ -48,9 +48,10 @@ def grid_distortion_map(
     Raises
     ------
     TypeError
-        If ``size`` is not made of integers, or the steps are not made of numbers.
+        If ``size`` is not made of integers, the steps are not made of numbers, or ``dtype`` is another one.
     ValueError
-        If there are fewer than 2 steps, or more columns (rows) than pixels.
+        If there are fewer than 2 steps, or more columns (rows) than pixels; or steps are not finite, do not
+        broadcast, or add up to 0 where they are normalized.
 
     Notes
     -----
@@ -65,14 +66,20 @@ def grid_distortion_map(
     """
     op = "grid_distortion_map"
     height, width = _check.positive_size(op, size)
+    map_dtype(op, dtype)
+    across, down = real(op, "steps_x", steps_x), real(op, "steps_y", steps_y)
+    if device is None:
+        _check.same_device(op, "steps_y", down, "steps_x", across)
     axes = []
-    for name, steps, extent in (("steps_x", steps_x, width), ("steps_y", steps_y, height)):
-        values = _check.real(op, name, steps)
+    for name, values, extent in (("steps_x", across, width), ("steps_y", down, height)):
         count = values.shape[-1] - 1 if values.ndim else 0
         if _check.violates(count >= 1) or _check.violates(count <= extent):
             must = f"{name} must have from 2 to {_check.number(extent) + 1} values"
             _check.fail(ValueError, op, must, _check.number(count + 1))
         axes.append(_stretched(values.to(device).double(), extent, count, normalize))
+        if normalize and _torch_private.is_readable(axes[-1]) and not axes[-1].isfinite().all():
+            _check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", values.tolist())
+    fitting(op, "steps_y", down.shape[:-1], "steps_x", across.shape[:-1])
     return meshed(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
 
 
@@ -143,9 +150,10 @@ def optical_distortion_map(
     Raises
     ------
     TypeError
-        If ``size`` is not made of integers, or the coefficients are not made of numbers.
+        If ``size`` is not made of integers, the coefficients are not made of numbers, or ``dtype`` is another
+        one.
     ValueError
-        If ``model`` is unknown, or ``coefficients`` has another number of values.
+        If ``model`` is unknown, or ``coefficients`` has another number of values or is not finite.
 
     Notes
     -----
@@ -161,7 +169,8 @@ def optical_distortion_map(
     op = "optical_distortion_map"
     height, width = _check.positive_size(op, size)
     _check.choice(op, "model", model, ("camera", "fisheye"))
-    values = _check.real(op, "coefficients", coefficients).to(device).double()
+    map_dtype(op, dtype)
+    values = real(op, "coefficients", coefficients).to(device).double()
     values = values[..., None] if values.ndim == 0 else values
     count = values.shape[-1]
     if model == "fisheye":
@@ -198,10 +207,11 @@ def thin_plate_spline_map(
     Parameters
     ----------
     points : Tensor
-        ``(..., n, 2)``, float32 or float64: positions (x, y) in the image, in pixels, n of at least 3 that
-        are not in one line. Any device.
+        ``(..., n, 2)``, float32 or float64: positions (x, y) in the image, in pixels, n of at least 3. Any
+        device.
     targets : Tensor
-        ``(..., n, 2)``: where these are to be in the result. The leading dimensions broadcast.
+        ``(..., n, 2)``: where these are to be in the result, different from each other and not in one line.
+        The leading dimensions broadcast.
     size : sequence of 2 int
         ``(height, width)`` of the result in pixels.
     dtype : {torch.float32, torch.float64}
@@ -215,9 +225,10 @@ def thin_plate_spline_map(
     Raises
     ------
     TypeError
-        If the points are not floating point, or ``size`` is not made of integers.
+        If the points are not floating point, ``size`` is not made of integers, or ``dtype`` is another one.
     ValueError
-        If the shapes are others, or there are fewer than 3 points.
+        If the shapes are others or do not broadcast, there are fewer than 3 points, a point is not finite, or
+        targets coincide or lie in one line.
 
     Notes
     -----
@@ -235,12 +246,23 @@ def thin_plate_spline_map(
     """
     op = "thin_plate_spline_map"
     height, width = _check.positive_size(op, size)
+    map_dtype(op, dtype)
     for name, value in (("points", points), ("targets", targets)):
         _check.tensor(op, name, value)
+        if value.layout is not torch.strided:
+            _check.fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
         _check.floating(op, name, value)
         if value.ndim < 2 or _check.violates(value.shape[-1] == 2) or _check.violates(value.shape[-2] >= 3):
             must = f"{name} must be (..., n, 2) with n of at least 3"
             _check.fail(ValueError, op, must, f"shape {_check.shape(value)}")
+        real(op, name, value)
+    _check.same_device(op, "targets", targets, "points", points)
+    if _check.violates(targets.shape[-2] == points.shape[-2]):
+        must = f"targets must be as many as points ({_check.number(points.shape[-2])})"
+        _check.fail(ValueError, op, must, _check.number(targets.shape[-2]))
+    fitting(op, "targets", targets.shape[:-2], "points", points.shape[:-2])
+    if _torch_private.is_readable(targets):
+        _spread(op, targets.detach())
     source, target = torch.broadcast_tensors(points.double(), targets.double())
     count = target.shape[-2]
     # In units of the image, which keeps the numbers of the system near each other.
@@ -257,6 +279,21 @@ def thin_plate_spline_map(
     bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
     flat = solved[..., count : count + 1, :] + pixels @ solved[..., count + 1 :, :]
     return ((bent + flat) * scale).mT.unflatten(-1, (height, width)).to(dtype)
+
+
+def _spread(op: str, targets: Tensor) -> None:
+    """Check that targets determine a plate: the system of others is singular, or nearly so."""
+    exact = targets.double()
+    centered = exact - exact.mean(-2, keepdim=True)
+    longest, shortest = torch.linalg.svdvals(centered).unbind(-1)
+    # The system has squares of distances: half of the digits of its float64 count, or those of the targets.
+    least = longest * max(4 * torch.finfo(targets.dtype).eps, torch.finfo(torch.float64).eps ** 0.5)
+    apart = (exact[..., :, None, :] - exact[..., None, :, :]).square().sum(-1)
+    apart.diagonal(0, -2, -1).fill_(torch.inf)
+    if (apart.amin((-2, -1)) <= least * least).any():
+        _check.fail(ValueError, op, "targets must be different points", "some that coincide")
+    if (shortest <= least).any():
+        _check.fail(ValueError, op, "targets must not lie in one line", "some that do")
 
 
 def _bending(points: Tensor, centers: Tensor) -> Tensor:

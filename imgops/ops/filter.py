@@ -186,9 +186,9 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
     Notes
     -----
     Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which it does not support, the
-    image is padded first. float64 is computed in double precision, half precision in float32 and rounded
-    once. The gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype
-    stays.
+    image is padded first. float64 is summed in double precision, where OpenCV takes a Fourier transform for
+    large kernels, which mixes all pixels; half precision is computed in float32 and rounded once. The
+    gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype stays.
 
     Examples
     --------

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops.ops._grids import displacement, meshed, pixel_grid
+from imgops.kernels import _values
+from imgops.ops._grids import displacement, fitting, map_dtype, meshed, pixel_grid, real
 from imgops.ops.filter import gaussian_blur
 from imgops.ops.geometry import remap
 
@@ -80,8 +81,8 @@ def elastic_map(
     TypeError
         If ``noise`` is neither float32 nor float64, or a parameter is not made of numbers.
     ValueError
-        If ``noise`` does not have 2 channels, ``kernel_size`` is missing or not odd, or a parameter does not
-        fit.
+        If ``noise`` does not have 2 channels, ``kernel_size`` is missing or not odd, ``sigma`` is negative,
+        or a parameter is not finite or does not fit.
 
     Notes
     -----
@@ -97,14 +98,14 @@ def elastic_map(
     tensor([[0., 1., 2.]])
     """
     displacement("elastic_map", "noise", noise)
+    strength = real("elastic_map", "alpha", alpha)
+    deviation = real("elastic_map", "sigma", sigma, _values.finite_not_negative)
+    for name, value in (("alpha", strength), ("sigma", deviation)):
+        _check.per_sample_parameter("elastic_map", name, value, noise)
     if kernel_size is None:
-        if isinstance(sigma, Tensor):
+        if isinstance(sigma, Tensor) or deviation.ndim:
             _check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
         kernel_size = int(8 * sigma + 1) | 1
-    strength, deviation = (
-        _check.real("elastic_map", "alpha", alpha),
-        _check.real("elastic_map", "sigma", sigma),
-    )
     both = deviation[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
     return smooth * _like(strength, noise) + pixel_grid(noise.shape[-2], noise.shape[-1], noise)
@@ -135,7 +136,8 @@ def polar_map(
     center : sequence of 2 float, or Tensor
         ``(2,)``, or ``(..., 2)`` for one per sample: (x, y) in pixels. It can require a gradient.
     max_radius : float or Tensor
-        The largest radius in pixels, ``()`` or ``(...)``. It can require a gradient.
+        The largest radius in pixels, ``()`` or ``(...)``; positive, and with ``log`` more than 1. It can
+        require a gradient.
     log : bool
         Whether radii are spaced by their logarithm.
     inverse : bool
@@ -155,9 +157,10 @@ def polar_map(
     Raises
     ------
     TypeError
-        If a size is not made of integers, or a parameter is not made of numbers.
+        If a size is not made of integers, a parameter is not made of numbers, or ``dtype`` is another one.
     ValueError
-        If ``center`` does not have 2 values.
+        If ``center`` does not have 2 values, the leading dimensions do not broadcast, a parameter is not
+        finite, or ``max_radius`` is too small.
 
     Notes
     -----
@@ -173,10 +176,14 @@ def polar_map(
     """
     op = "polar_map"
     height, width = _check.positive_size(op, size)
-    middle = _check.real(op, "center", center).to(device).double()
+    map_dtype(op, dtype)
+    middle = real(op, "center", center).to(device).double()
     if middle.ndim < 1 or _check.violates(middle.shape[-1] == 2):
         _check.fail(ValueError, op, "center must have 2 values (x, y)", f"shape {_check.shape(middle)}")
-    most = _check.real(op, "max_radius", max_radius).to(middle.device).double()[..., None, None]
+    radii = real(op, "max_radius", max_radius, _above_1 if log else _values.finite_positive)
+    _check.parameter(op, "max_radius", radii, middle)
+    fitting(op, "max_radius", radii.shape, "center", middle.shape[:-1])
+    most = radii.to(middle.device).double()[..., None, None]
     cx, cy = (v[..., None, None] for v in middle.unbind(-1))
     x, y = pixel_grid(height, width, middle).unbind(-3)
     turn = 2 * math.pi
@@ -193,6 +200,14 @@ def polar_map(
     angle = torch.atan2(torch.where(there, y, 0), torch.where(there, x, 1))
     angle = torch.where(angle < 0, angle + turn, angle)
     return meshed(across, angle * (rows / turn), height, width, dtype)
+
+
+def _above_1(op: str, name: str, value: Tensor) -> None:
+    """The logarithm of a largest radius is a distance."""
+    _values.finite(op, name, value)
+    least = value.detach().min().item() if value.numel() else 2
+    if not least > 1:
+        _check.fail(ValueError, op, f"{name} must be more than 1 with log=True", least)
 
 
 #: What each shows of a photograph (C, H, W), uint8.

@@ -36,7 +36,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
-    values=_values.numbers("shot_noise", 2, amount=_values.not_negative),
+    values=_values.numbers("shot_noise", 2, amount=_values.finite_not_negative),
 )
 def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -48,7 +48,7 @@ def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.iso_noise,
-    values=_values.numbers("iso_noise", 2, color_shift=_values.no_nan, intensity=_values.no_nan),
+    values=_values.numbers("iso_noise", 2, color_shift=_values.finite, intensity=_values.finite),
 )
 def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
 
@@ -60,7 +60,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.multiplicative_noise,
-    values=_values.numbers("multiplicative_noise", 2, amount=_values.no_nan),
+    values=_values.numbers("multiplicative_noise", 2, amount=_values.finite),
 )
 def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -138,7 +138,7 @@ def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or ``amount`` does not fit, or ``amount`` is negative or NaN.
+        If ``noise`` or ``amount`` does not fit, or ``amount`` is negative or not finite.
 
     Notes
     -----
@@ -188,7 +188,7 @@ def iso_noise(
     TypeError
         If a dtype is none of those.
     ValueError
-        If the channels are not 3, or ``noise`` or a parameter does not fit or is NaN.
+        If the channels are not 3, ``noise`` does not fit, or a parameter does not or is not finite.
 
     Notes
     -----
@@ -234,7 +234,7 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or ``amount`` does not fit, or ``amount`` is NaN.
+        If ``noise`` or ``amount`` does not fit, or ``amount`` is not finite.
 
     Notes
     -----

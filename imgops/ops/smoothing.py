@@ -87,9 +87,10 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "ref
     Notes
     -----
     Reference: ``cv2.blur``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
-    the image is padded first. On a device a window of even area is within 1 level (OpenCV's rounding of
-    halves depends on the area). Half precision is computed in float32 and rounded once. Linear; the gradient
-    is derived from the formula. Under autocast the dtype stays.
+    the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes it 1 level too
+    light, and 255 black; here it is the mean, with halves rounded up. On a device a window of even area is
+    within 1 level (OpenCV's rounding of halves depends on the area). Half precision is computed in float32
+    and rounded once. Linear; the gradient is derived from the formula. Under autocast the dtype stays.
 
     Examples
     --------

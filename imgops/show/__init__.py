@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 from tqdm import tqdm
 
+import imgops
 from imgops._check import CommandError
 from imgops.show._examples import EXAMPLES as EXAMPLES
 from imgops.show._examples import draw as draw
@@ -41,6 +43,21 @@ def sheet(
     for name in tqdm(chosen, desc="show", unit="picture", mininterval=0.2):
         tiles.append((name, draw(name, scene)))
     _arranged(tiles, min(columns, len(tiles))).save(out, "PNG")
+
+
+def listing() -> str:
+    """Return the names that a sheet can show, as text."""
+    groups = {
+        "Operators": [name for name in EXAMPLES if name in imgops.__all__],
+        "Transforms": [name for name in EXAMPLES if name not in imgops.__all__],
+    }
+    lines = []
+    for title, names in groups.items():
+        lines.append(f"{title}:")
+        lines += textwrap.wrap(", ".join(names), 100, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(
+        [*lines, "python -m imgops show PHOTO [NAME ...] draws them, or all where none is named."]
+    )
 
 
 def _check(names: Sequence[str]) -> None:

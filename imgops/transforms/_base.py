@@ -266,7 +266,7 @@ class RandomTransform(OperatorTransform):
         """Sample the numbers for flat inputs, by torchvision's code; None where the transform is not applied."""
         if self.generator is None:
             return self._draw(inputs)
-        with _seeded.exchanged(self.generator):
+        with _seeded.exchanged(_program.generator_of(self._generator_handle)):
             return self._draw(inputs)
 
     def _draw(self, inputs: Any) -> Numbers | None:

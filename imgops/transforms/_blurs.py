@@ -26,7 +26,7 @@ class _Sized(AddedTransform):
     """A filter whose window has a random odd size."""
 
     _parts = {"kernel_size": 0}
-    _known: tuple[str, ...] = ("kernel_size",)
+    _known = ("kernel_size",)
 
     def __init__(
         self,
@@ -35,10 +35,9 @@ class _Sized(AddedTransform):
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
-        **arguments: Any,
     ) -> None:
         sizes = in_range(self, "kernel_size", kernel_size, 1, odd=True)
-        super().__init__(p, per_sample, generator, kernel_size=sizes, **arguments)
+        super().__init__(p, per_sample, generator, kernel_size=sizes)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"kernel_size": odd(self.kernel_size)}
@@ -93,7 +92,7 @@ class RandomBoxBlur(_Sized):
         return imgops.box_blur(image, int(kernel_size))
 
 
-class RandomMotionBlur(_Sized):
+class RandomMotionBlur(AddedTransform):
     """Blur an image along a line, with a probability.
 
     Parameters
@@ -135,11 +134,13 @@ class RandomMotionBlur(_Sized):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        turns = in_range(self, "angle", angle)
-        sides = in_range(self, "direction", direction, -1.0, 1.0)
-        in_range(self, "kernel_size", kernel_size, 3, odd=True)
-        more = {"angle": turns, "direction": sides, "shift": bool(shift)}
-        super().__init__(kernel_size, p, per_sample=per_sample, generator=generator, **more)
+        arguments = {
+            "angle": in_range(self, "angle", angle),
+            "direction": in_range(self, "direction", direction, -1.0, 1.0),
+            "kernel_size": in_range(self, "kernel_size", kernel_size, 3, odd=True),
+            "shift": bool(shift),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         size = odd(self.kernel_size)

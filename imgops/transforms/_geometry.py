@@ -323,7 +323,8 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
         unit = params.beside(image).unflatten(-1, (*image.shape[-2:], 2))
         (displacement,) = copy_to(image.device, [(unit * self._factor()).to(dtype)])
-        return _geometry.elastic(image, displacement, interpolation, fill)
+        whole = displacement[None] if displacement.ndim == 3 else displacement
+        return _geometry.elastic(image, whole, interpolation, fill)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return self._elastic(image, params, self.interpolation, fill_of(self, kind))

@@ -18,9 +18,9 @@ def is_own(cls: type, method: str) -> bool:
 
 def take_init(cls: Any, mixin: type) -> None:
     """Give a class torchvision's signature, with what is added after it where it samples, and its description."""
-    theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c) and not issubclass(c, mixin))
-    if not issubclass(theirs, torch.nn.Module):
-        return
+    theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c))
+    if issubclass(theirs, mixin) or not issubclass(theirs, torch.nn.Module):
+        return  # the __init__ that it inherits is complete
     random = hasattr(cls, "_start")  # it samples
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:

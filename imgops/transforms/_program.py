@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 import imgops
 from imgops.transforms import _annotations, _seeded
@@ -55,6 +58,9 @@ def from_description(text: str) -> Any:
 
 _handles = itertools.count(1)
 _generators: dict[int, torch.Generator] = {}
+#: The handles of generators that are not yet those of a worker: their transforms were made before it started.
+_brought: set[int] = set()
+_parting = threading.Lock()
 
 
 def handle_of(owner: Any, generator: torch.Generator | None) -> int:
@@ -66,13 +72,52 @@ def handle_of(owner: Any, generator: torch.Generator | None) -> int:
         raise TypeError(f"{type(owner).__name__}: generator must be a torch.Generator on the CPU, got {got}")
     handle = next(_handles)
     _generators[handle] = generator
+    if get_worker_info() is None:
+        _brought.add(handle)
+        weakref.finalize(owner, _brought.discard, handle)
     weakref.finalize(owner, _generators.pop, handle, None)
     return handle
 
 
 def generator_of(handle: int) -> torch.Generator | None:
     """Return a transform's generator; None for the global one."""
-    return _generators[handle] if handle else None
+    if not handle:
+        return None
+    worker = get_worker_info() if _brought else None
+    if worker is not None:
+        _part_ways(worker.seed)
+    return _generators[handle]
+
+
+def _reduced(generator: torch.Generator) -> tuple[Any, ...]:
+    """A generator as it goes to a process that is spawned: with its state as bytes.
+
+    PyTorch's own way is a tensor in shared memory, which is gone before the process has started.
+    """
+    return _restored, (str(generator.device), generator.get_state().numpy().tobytes())
+
+
+def _restored(device: str, state: bytes) -> torch.Generator:
+    generator = torch.Generator(device)
+    generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+    return generator
+
+
+ForkingPickler.register(torch.Generator, _reduced)
+
+
+def _part_ways(seed: int) -> None:
+    """In a worker of a DataLoader, give each generator that came with its transform draws of its own.
+
+    Every worker has a copy of it in the same state, and so has every epoch that starts workers. The seed of
+    the worker, which the DataLoader drew, is another one each time.
+    """
+    with _parting:
+        found = [_generators.get(handle) for handle in tuple(_brought)]
+        for generator in {id(g): g for g in found if g is not None}.values():
+            state = generator.get_state().numpy().tobytes()
+            generator.manual_seed(_seeded.seed_of((state, seed)))
+        _brought.clear()
 
 
 # -- programs -------------------------------------------------------------------------------------

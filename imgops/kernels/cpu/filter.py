@@ -1,4 +1,4 @@
-"""CPU kernels of the filters: OpenCV's, plane by plane or frame by frame; ATen in double precision.
+"""CPU kernels of the filters: OpenCV's, plane by plane or frame by frame.
 
 The Gaussian of uint8 is the native module's where it was built and has the installed OpenCV's bits.
 """
@@ -26,8 +26,6 @@ from imgops.kernels.cpu._common import (
     run_decomposition,
 )
 
-#: What OpenCV's filters take.
-_TYPES = (torch.uint8, torch.float32)
 #: PIL's SMOOTH, without its divisor.
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
@@ -45,8 +43,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         else:  # a kernel of one pixel takes any sigma
             cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
-    if not _opencv.on_planes_with(out, image, _TYPES, blur, (sigma, 1)):
-        run_decomposition(out, formula.gaussian_blur, image, sigma, kernel_width, kernel_height)
+    _opencv.on_planes_with(out, image, _opencv.TYPES, blur, (sigma, 1))
 
 
 def _window(size: int, sigma: float, levels: bool) -> int:
@@ -150,11 +147,37 @@ def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
     def correlate(a: np.ndarray, b: np.ndarray | None, flag: int, weights: np.ndarray) -> np.ndarray:
+        if a.dtype == np.float64 and weights.size > _MOST_WEIGHTS:
+            return _correlate_in_parts(a, b, flag, weights)
         return cv2.filter2D(a, -1, weights, dst=b, borderType=flag)
 
     work = _opencv.with_border(correlate, border, margins(*kernel.shape[-2:]))
-    if not _opencv.on_planes_with(out, image, _TYPES, work, (kernel, 2)):
-        run_decomposition(out, formula.filter2d, image, kernel, border)
+    _opencv.on_planes_with(out, image, _opencv.TYPES, work, (kernel, 2))
+
+
+#: OpenCV correlates float64 with more weights by a Fourier transform, in which the largest pixel's error is
+#: everywhere.
+_MOST_WEIGHTS = 49
+
+
+def _correlate_in_parts(
+    image: np.ndarray, target: np.ndarray | None, border: int, weights: np.ndarray
+) -> np.ndarray:
+    """Add up the correlations with parts of a kernel, each of which OpenCV computes as a sum."""
+    (height, width), (rows, columns) = image.shape[:2], weights.shape
+    wide = cv2.copyMakeBorder(image, *margins(rows, columns), border)
+    total = np.empty_like(image) if target is None else target
+    total[...] = 0
+    across = min(columns, _MOST_WEIGHTS)
+    down = _MOST_WEIGHTS // across
+    for top in range(0, rows, down):
+        for left in range(0, columns, across):
+            part = np.ascontiguousarray(weights[top : top + down, left : left + across])
+            if part.any():
+                seen = wide[top : top + height + len(part) - 1, left : left + width + part.shape[1] - 1]
+                found = cv2.filter2D(seen, -1, part, anchor=(0, 0), borderType=cv2.BORDER_REPLICATE)
+                total += found[:height, :width].reshape(total.shape)
+    return total
 
 
 #: The outermost pixels, which PIL leaves alone.

@@ -64,6 +64,7 @@ def _computed(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: C
     top = exact(255 if levels else 1)
     places = list(np.ndindex(*image.shape[:-3]))
 
+    @np.errstate(invalid="ignore", over="ignore")  # of noise that is not finite, as in the formula
     def some(start: int, stop: int) -> None:
         for i in places[start:stop]:
             own = np.broadcast_to(numbers[i], source[i].shape)
@@ -112,6 +113,7 @@ def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, in
     numbers = noise.detach().float().numpy().reshape(-1, *noise.shape[-3:])
     levels = image.dtype == torch.uint8
 
+    @np.errstate(invalid="ignore", over="ignore")
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
         of_hue, of_light = numbers[i]
         strength = strengths[i % len(strengths)]

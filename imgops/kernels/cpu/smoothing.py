@@ -16,10 +16,26 @@ from imgops.kernels.cpu._common import number_per_image, run_decomposition
 
 def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, border: str) -> None:
     def blur(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
+        if a.dtype == np.uint8 and kernel_width * kernel_height == 2:
+            return _mean_of_two(a, b, flag, kernel_height == 2)
         return cv2.blur(a, (kernel_width, kernel_height), b, borderType=flag)
 
     work = _opencv.with_border(blur, border, margins(kernel_height, kernel_width))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work)
+
+
+def _mean_of_two(source: np.ndarray, target: np.ndarray | None, border: int, is_vertical: bool) -> np.ndarray:
+    """Return the mean of each level and the one above or left of it, with halves rounded up.
+
+    OpenCV 5 adds 2 to the sum of two levels before it halves it: 255 becomes 256, which is stored as 0.
+    """
+    wide = cv2.copyMakeBorder(source, int(is_vertical), 0, int(not is_vertical), 0, border)
+    one, other = (wide[:-1], wide[1:]) if is_vertical else (wide[:, :-1], wide[:, 1:])
+    half_apart = np.bitwise_xor(one, other)
+    half_apart >>= 1
+    mean = np.bitwise_or(one, other, out=target)
+    mean -= half_apart
+    return mean
 
 
 #: OpenCV reads a table of weights by the differences of pixels. Where one is NaN or infinite it reads far

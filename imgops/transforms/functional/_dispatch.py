@@ -26,8 +26,9 @@ _OF_MASKS_TOO = (
     *("resize", "crop", "center_crop", "resized_crop", "pad", "horizontal_flip", "vertical_flip"),
     *("affine", "rotate", "perspective", "elastic"),
 )
-#: torchvision passes videos through these.
+#: torchvision passes videos through these, and images through this one.
 _NOT_OF_VIDEOS = ("rgb_to_grayscale", "grayscale_to_rgb")
+_NOT_OF_IMAGES = ("uniform_temporal_subsample",)
 _ALIASES = {
     "hflip": "horizontal_flip",
     "vflip": "vertical_flip",
@@ -88,7 +89,7 @@ def own_kernel(functional: Function, kind: type) -> Function | None:
     if has_users_kernel(kind, functional):
         return None
     if issubclass(kind, _IMAGES):
-        if name in _NOT_OF_VIDEOS and issubclass(kind, tv_tensors.Video):
+        if name in (_NOT_OF_VIDEOS if issubclass(kind, tv_tensors.Video) else _NOT_OF_IMAGES):
             return None
         return _OF_IMAGES[name]
     if issubclass(kind, tv_tensors.Mask) and name in _OF_MASKS_TOO:
@@ -135,10 +136,15 @@ def _masks(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         mask = _subclass.plain(inpt)
-        bound = signature.bind(mask[None] if mask.ndim == 2 else mask, *args, **keywords)
-        if nearest:
-            bound.arguments["interpolation"] = InterpolationMode.NEAREST
-        out = work(*bound.args, **bound.kwargs)
+        try:
+            bound = signature.bind(mask[None] if mask.ndim == 2 else mask, *args, **keywords)
+            if nearest:
+                bound.arguments["interpolation"] = InterpolationMode.NEAREST
+            out = work(*bound.args, **bound.kwargs)
+        except (TypeError, ValueError):
+            if not _torchvision_knows(args, keywords):
+                raise
+            return getattr(reference, name)(inpt, *args, **keywords)
         return wrapped(out[0] if mask.ndim == 2 else out, inpt)
 
     return call

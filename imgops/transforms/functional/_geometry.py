@@ -326,8 +326,10 @@ def elastic(
     if not isinstance(displacement, Tensor):
         raise TypeError(f"elastic: displacement must be a Tensor, got {type(displacement).__name__}")
     height, width = image.shape[-2:]
-    if displacement.ndim < 3 or displacement.shape[-3:] != (height, width, 2):
-        must = f"displacement must be (1, {height}, {width}, 2) or one for each sample"
+    samples, batch = displacement.shape[:-3], image.shape[:-3]
+    one_each = len(samples) == len(batch) and all(n in (1, m) for n, m in zip(samples, batch, strict=True))
+    if displacement.shape[-3:] != (height, width, 2) or not samples or not (samples == (1,) or one_each):
+        must = f"displacement must be (1, {height}, {width}, 2) or one for each sample of {tuple(batch)}"
         raise ValueError(f"elastic: {must}, got {tuple(displacement.shape)}")
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
