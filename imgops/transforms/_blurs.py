@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, in_range, odd, uniform
+from imgops.transforms._added import AddedTransform, odd, uniform
+from imgops.transforms._arguments import (
+    WIDEST,
+    in_range,
+)
 
 __all__ = [
     "RandomBilateral",
@@ -37,7 +41,7 @@ class _Sized(AddedTransform):
         generator: torch.Generator | None = None,
         **arguments: Any,
     ) -> None:
-        sizes = in_range(self, "kernel_size", kernel_size, 1, odd=True)
+        sizes = in_range(self, "kernel_size", kernel_size, 1, WIDEST, odd=True)
         super().__init__(p, per_sample, generator, kernel_size=sizes, **arguments)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -137,7 +141,7 @@ class RandomMotionBlur(_Sized):
     ) -> None:
         turns = in_range(self, "angle", angle)
         sides = in_range(self, "direction", direction, -1.0, 1.0)
-        in_range(self, "kernel_size", kernel_size, 3, odd=True)
+        in_range(self, "kernel_size", kernel_size, 3, WIDEST, odd=True)
         more = {"angle": turns, "direction": sides, "shift": bool(shift)}
         super().__init__(kernel_size, p, per_sample=per_sample, generator=generator, **more)
 
@@ -212,9 +216,9 @@ class RandomBilateral(AddedTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         arguments = {
-            "diameter": in_range(self, "diameter", diameter, 1, odd=True),
-            "sigma_color": in_range(self, "sigma_color", sigma_color, 0.0),
-            "sigma_space": in_range(self, "sigma_space", sigma_space, 0.0),
+            "diameter": in_range(self, "diameter", diameter, 1, WIDEST, odd=True),
+            "sigma_color": in_range(self, "sigma_color", sigma_color, 1e-6),
+            "sigma_space": in_range(self, "sigma_space", sigma_space, 1e-6, WIDEST),
         }
         super().__init__(p, per_sample, generator, **arguments)
 
