@@ -138,6 +138,7 @@ class RandomISONoise(AddedTransform):
     """
 
     _parts = {"color_shift": 0, "intensity": 0, "seed": 0}
+    _levels = True
     _known = ("intensity", "seed")
     _made_of = ("iso_noise",)
     _example = {"color_shift": 0.3, "intensity": 0.8}
