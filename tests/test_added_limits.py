@@ -21,6 +21,7 @@ import imgops
 from imgops import _check
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
+from imgops.kernels.cpu import _splines
 from imgops.transforms import _arguments
 
 SAMPLING = [row for row in ROWS if row.per_sample]
@@ -226,9 +227,10 @@ def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytes
     _distortions._maps.kept.clear()
 
 
-def test_a_spline_in_parts_is_the_spline() -> None:
+def test_a_spline_in_parts_is_the_spline(monkeypatch: pytest.MonkeyPatch) -> None:
     """SciPy's, where a part has fewer rows than the map, for a batch too; the same with a gradient."""
     interpolate = pytest.importorskip("scipy.interpolate")
+    monkeypatch.setattr(_splines, "_PART", 1 << 18)
     rng = np.random.default_rng(0)
     height, width, scale = 301, 180, np.array([180.0, 301.0])
     points = rng.uniform(0, 1, (2, 12, 2)) * scale

@@ -13,8 +13,8 @@ def is_number_work(solved: Tensor) -> bool:
     return _torch_private.can_bypass_dispatcher() and _torch_private.is_plain(solved)
 
 
-#: How many numbers a part of a spline has, so that it stays in a processor's cache.
-_PART = 1 << 18
+#: How many numbers a part of a spline has: few in memory, and enough that threads seldom wait for each other.
+_PART = 1 << 21
 
 
 def row_by_row(
