@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _torch_private
+from imgops.kernels.cpu import _splines
 from imgops.ops._grids import fitting, map_dtype, meshed, pixel_grid, real
 from imgops.ops.geometry import remap
 
@@ -275,6 +276,8 @@ def thin_plate_spline_map(
     system = torch.cat([above, torch.cat([affine.mT, nothing], -1)], -2)
     wanted = torch.cat([source, source.new_zeros(*source.shape[:-2], 3, 2)], -2)
     solved = torch.linalg.solve(system, wanted)
+    if _splines.is_number_work(solved):
+        return _splines.row_by_row(solved * scale, target, height, width, scale, dtype)
     pixels = pixel_grid(height, width, target).flatten(-2).mT / scale
     bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
     flat = solved[..., count : count + 1, :] + pixels @ solved[..., count + 1 :, :]

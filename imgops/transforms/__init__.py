@@ -38,6 +38,7 @@ from imgops.transforms._container import Compose as Compose
 from imgops.transforms._container import RandomApply as RandomApply
 from imgops.transforms._container import RandomChoice as RandomChoice
 from imgops.transforms._container import RandomOrder as RandomOrder
+from imgops.transforms._copy_paste import *
 from imgops.transforms._distortions import *
 from imgops.transforms._domain import *
 from imgops.transforms._dropout import *

@@ -5,7 +5,8 @@ whose body is its record:
 
 ====================  ===========================================================================
 ``_parts``            the names of its parameters, and how many numbers each of them is
-``_known``            those that ``changed`` takes as Python's numbers: they decide sizes, or are seeds
+``_known``            those that ``changed`` takes as Python's numbers: they decide sizes, or are seeds;
+                      samples that share them are changed at once, but where ``seed`` is one of them
 ``make_params``       samples them
 ``changed``           an image, by public operators
 ``changed_mask``      a mask, where pixels move (``_moves``)
@@ -33,9 +34,11 @@ from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops.transforms import _operators, _pil
+from imgops.transforms._arguments import require_planes
 from imgops.transforms._base import RandomTransform
 from imgops.transforms._init import is_own
 from imgops.transforms._parameters import IS_APPLIED, Numbers, Parameter, Params
+from imgops.transforms._sampling import ParameterSampler
 
 #: name -> class, of every transform that torchvision does not have.
 ADDED: dict[str, type[AddedTransform]] = {}
@@ -50,6 +53,8 @@ class AddedTransform(RandomTransform, v2.Transform):
     _made_of: tuple[str, ...] = ()
     #: The arguments of its picture.
     _example: dict[str, Any] = {}
+    #: Whether it computes with pixels by other means than an operator that refuses their dtype.
+    _levels = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -90,6 +95,11 @@ class AddedTransform(RandomTransform, v2.Transform):
         """Each parameter of one row of numbers: a number or a list."""
         names = [parameter.name for parameter in self.parameters]
         return dict(list(zip(names, self.split(numbers), strict=True))[1:])
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        for inpt in inputs:
+            require_planes(self, inpt)
+        return super()._sampled(inputs, sampler)
 
     # -- an image ----------------------------------------------------------------------------------
 
@@ -135,12 +145,20 @@ class AddedTransform(RandomTransform, v2.Transform):
 
     def _worked(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
         """One image, or several that share parameters."""
-        if 0 in image.shape[-3:]:
-            must, got = "image must have at least one pixel", f"shape {tuple(image.shape)}"
-            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+        self._check(image, kind)
         more = {} if extra is None else {"extra": extra}
         work = self.changed if kind == "image" else self.changed_mask
         return work(image, **self._given(values), **more)
+
+    def _check(self, image: Tensor, kind: str) -> None:
+        """Refuse what cannot be computed."""
+        if 0 in image.shape[-3 if kind == "image" else -2 :]:  # masks may be those of no objects
+            must, got = f"{kind} must have at least one pixel", f"shape {tuple(image.shape)}"
+            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+        known = image.dtype == torch.uint8 or image.dtype.is_floating_point
+        if kind == "image" and self._levels and not known:
+            must = f"{type(self).__name__}: image must be uint8 or floating point"
+            raise TypeError(f"{must}, got {image.dtype}")
 
     def _given(self, values: dict[str, Any]) -> dict[str, Any]:
         known = self._known
@@ -151,19 +169,21 @@ class AddedTransform(RandomTransform, v2.Transform):
     ) -> Tensor:
         """The samples that were chosen, changed; those whose ``_known`` parameters are equal at once.
 
-        ``out``, where there is one, is written to: it has the shape of the image.
+        Samples with a seed are changed one by one: noise that is drawn for several at once is not that of
+        each of them alone. ``out``, where there is one, is written to: it has the shape of the image.
         """
         if numbers.ndim == 1:
             values = self.unpack(numbers.tolist(), 0, 0)
             done = image if values is None else self._worked(image, values, extra, kind)
             return done.clone() if out is None else out.copy_(done)
-        rows = numbers.reshape(image.shape[0], -1)
+        rows = numbers.reshape(image.shape[0], numbers.shape[-1])
+        alone = "seed" in self._known
         groups: dict[tuple[float, ...], list[int]] = {}
         for i, row in enumerate(rows.tolist()):
             if row[0]:
                 values = self._named(row)
-                key = tuple(x for n in self._known for x in np.ravel(values[n]).tolist())
-                groups.setdefault(key, []).append(i)
+                known = (x for n in self._known for x in np.ravel(values[n]).tolist())
+                groups.setdefault((i,) if alone else tuple(known), []).append(i)
         done = image.clone() if out is None else out
         if out is not None and sum(map(len, groups.values())) < len(image):
             out.copy_(image)
@@ -188,6 +208,7 @@ class AddedTransform(RandomTransform, v2.Transform):
                 done[at].copy_(changed)
                 return done
             return done.index_copy(0, torch.tensor(places, device=image.device), changed[None])
+        self._check(image, kind)
         every = len(places) == len(image)
         index = torch.tensor(places)
         part = image if every else image.index_select(0, index.to(image.device, non_blocking=True))
@@ -259,54 +280,6 @@ def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> An
     return tv_tensors.wrap(moved.reshape(plain.shape).to(plain.dtype), like=inpt)
 
 
-# -- arguments -----------------------------------------------------------------------------------------
-
-
-def in_range(
-    owner: Any,
-    name: str,
-    value: Any,
-    low: float = float("-inf"),
-    high: float = float("inf"),
-    *,
-    whole: bool = False,
-    odd: bool = False,
-) -> tuple[Any, Any]:
-    """An argument that is a number or a range ``(lowest, highest)``, as a range."""
-    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    numbers = all(
-        isinstance(v, int if whole or odd else (int, float)) and not isinstance(v, bool) for v in pair
-    )
-    if (
-        len(pair) == 2
-        and numbers
-        and low <= pair[0] <= pair[1] <= high
-        and not (odd and (pair[0] & pair[1] & 1) == 0)
-    ):
-        return pair
-    kind = "an odd integer" if odd else "an integer" if whole else "a number"
-    bounds = f" from {low:g}" if low > float("-inf") else ""
-    bounds += f" to {high:g}" if high < float("inf") else " on" if bounds else ""
-    must = f"{name} must be {kind}{bounds} or a range (lowest, highest) of such"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {value}")
-
-
-def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
-    if value not in choices:
-        listed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{type(owner).__name__}: {name} must be one of {listed}, got {value!r}")
-    return value
-
-
-def size_of(owner: Any, name: str, value: Any) -> tuple[int, int]:
-    """A height and a width from 1 on; one number is both."""
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or not all(isinstance(v, int) and v > 0 for v in pair):
-        must = f"{name} must be an integer from 1 on, or a height and a width"
-        raise ValueError(f"{type(owner).__name__}: {must}, got {value}")
-    return pair
-
-
 # -- sampling ------------------------------------------------------------------------------------------
 
 
@@ -340,9 +313,3 @@ def real_of(image: Tensor) -> torch.dtype:
 def on_pixels(value: Tensor, image: Tensor) -> Tensor:
     """A parameter of real numbers beside an image ``(..., C, H, W)``."""
     return value.to(image.device, real_of(image), non_blocking=True)[..., None, None, None]
-
-
-def require_rgb(owner: Any, image: Tensor) -> None:
-    if image.shape[-3] != 3:
-        must = f"{type(owner).__name__}: image must have 3 channels"
-        raise ValueError(f"{must}, got {image.shape[-3]}")

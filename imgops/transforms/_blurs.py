@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, in_range, odd, uniform
+from imgops.transforms._added import AddedTransform, odd, uniform
+from imgops.transforms._arguments import (
+    WIDEST,
+    in_range,
+)
 
 __all__ = [
     "RandomBilateral",
@@ -36,7 +40,7 @@ class _Sized(AddedTransform):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        sizes = in_range(self, "kernel_size", kernel_size, 1, odd=True)
+        sizes = in_range(self, "kernel_size", kernel_size, 1, WIDEST, odd=True)
         super().__init__(p, per_sample, generator, kernel_size=sizes)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -137,7 +141,7 @@ class RandomMotionBlur(AddedTransform):
         arguments = {
             "angle": in_range(self, "angle", angle),
             "direction": in_range(self, "direction", direction, -1.0, 1.0),
-            "kernel_size": in_range(self, "kernel_size", kernel_size, 3, odd=True),
+            "kernel_size": in_range(self, "kernel_size", kernel_size, 3, WIDEST, odd=True),
             "shift": bool(shift),
         }
         super().__init__(p, per_sample, generator, **arguments)
@@ -213,9 +217,9 @@ class RandomBilateral(AddedTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         arguments = {
-            "diameter": in_range(self, "diameter", diameter, 1, odd=True),
-            "sigma_color": in_range(self, "sigma_color", sigma_color, 0.0),
-            "sigma_space": in_range(self, "sigma_space", sigma_space, 0.0),
+            "diameter": in_range(self, "diameter", diameter, 1, WIDEST, odd=True),
+            "sigma_color": in_range(self, "sigma_color", sigma_color, 1e-6),
+            "sigma_space": in_range(self, "sigma_space", sigma_space, 1e-6, WIDEST),
         }
         super().__init__(p, per_sample, generator, **arguments)
 

@@ -361,8 +361,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             return self.by_torchvision(image, {})  # torchvision says what is wrong
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
-            recorded = sampler.record[sampler.path]
-            recorded.noise = [*(recorded.noise or ()), noise]
+            sampler.record[sampler.path].noise.append(noise)
         return _dispatch.wrapped(self._noisy(image, noise, params), inpt)
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import imgops
+from imgops import _subclass
 from imgops.transforms import _follow, _program
-from imgops.transforms._added import AddedTransform, from_seed, in_range, one_of, real_of, seed, uniform
+from imgops.transforms._added import AddedTransform, from_seed, real_of, seed, uniform
+from imgops.transforms._arguments import (
+    WIDEST,
+    fill_values,
+    in_range,
+    one_number,
+    one_of,
+)
+from imgops.transforms._sampling import ParameterSampler
 
 __all__ = [
     "RandomElastic",
@@ -44,7 +54,19 @@ class _Distortion(AddedTransform):
             self, "interpolation", getattr(interpolation, "value", interpolation), _INTERPOLATIONS
         )
         arguments["padding_mode"] = one_of(self, "padding_mode", padding_mode, _PADDING)
-        super().__init__(p, per_sample, generator, **arguments, fill=fill)
+        arguments["fill"] = fill_values(self, "fill", fill)
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if _subclass.in_graph():
+            return super()._run(inputs, sampler)
+        _maps.calls += 1
+        try:
+            return super()._run(inputs, sampler)
+        finally:
+            _maps.calls -= 1
+            if not _maps.calls:
+                _maps.kept.clear()
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
         """Where each pixel comes from, ``(2, height, width)``."""
@@ -58,7 +80,7 @@ class _Distortion(AddedTransform):
 
     def _on_canvas(self, height: int, width: int, dtype: torch.dtype, params: dict[str, Any]) -> Tensor:
         numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
-        return _map_of(self._description, height, width, dtype, numbers)
+        return _maps.of(self._description, height, width, dtype, numbers)
 
     def changed(self, image: Tensor, **params: Any) -> Tensor:
         fill = self.fill if self.padding_mode == "constant" else 0
@@ -74,12 +96,35 @@ class _Distortion(AddedTransform):
         return _follow.boxes(self._on_canvas(*canvas, torch.float64, params), boxes)
 
 
-@lru_cache(maxsize=8)  # an image, its masks, boxes and keypoints need the same
-def _map_of(
-    spec: str, height: int, width: int, dtype: torch.dtype, numbers: tuple[tuple[str, Any], ...]
-) -> Tensor:
-    with torch.inference_mode(False), torch.no_grad():
-        return _program.from_description(spec).map_of(height, width, dtype, **dict(numbers))
+class _Maps(threading.local):
+    """The maps of a call: an image, its masks, boxes and keypoints need the same.
+
+    A call in Python drops them in the end. A graph does not say where it ends: there the latest ones stay.
+    """
+
+    #: In bytes.
+    limit_of_call, limit_of_graph = 1 << 29, 1 << 25
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[Any, Tensor] = OrderedDict()
+        self.calls = 0
+
+    def of(self, description: str, height: int, width: int, dtype: torch.dtype, numbers: Any) -> Tensor:
+        key = description, height, width, dtype, numbers
+        if key in self.kept:
+            self.kept.move_to_end(key)
+            return self.kept[key]
+        with torch.inference_mode(False), torch.no_grad():
+            made = _program.from_description(description).map_of(height, width, dtype, **dict(numbers))
+        self.kept[key] = made
+        limit = self.limit_of_call if self.calls else self.limit_of_graph
+        size = sum(m.nbytes for m in self.kept.values())
+        while size > limit:
+            size -= self.kept.popitem(last=False)[1].nbytes
+        return made
+
+
+_maps = _Maps()
 
 
 class RandomElastic(_Distortion):
@@ -126,7 +171,10 @@ class RandomElastic(_Distortion):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        strengths, spreads = in_range(self, "alpha", alpha, 0.0), in_range(self, "sigma", sigma, 1e-3)
+        strengths, spreads = (
+            in_range(self, "alpha", alpha, 0.0, 1e9),
+            in_range(self, "sigma", sigma, 1e-3, WIDEST // 8),
+        )
         how = (interpolation, padding_mode, fill)
         super().__init__(p, per_sample, generator, *how, alpha=strengths, sigma=spreads)
 
@@ -185,7 +233,7 @@ class RandomGridDistortion(_Distortion):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        count = in_range(self, "num_steps", num_steps, 1, whole=True)[0]
+        count = one_number(self, "num_steps", num_steps, 1, WIDEST, whole=True)
         self._parts = dict.fromkeys(self._known, count + 1)
         how = {"num_steps": count, "distort": in_range(self, "distort", distort, -1.0, 1.0)}
         rest = (interpolation, padding_mode, fill)
@@ -243,7 +291,7 @@ class RandomOpticalDistortion(_Distortion):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        how = {"distort": in_range(self, "distort", distort)}
+        how = {"distort": in_range(self, "distort", distort, -1e6, 1e6)}
         how["model"] = one_of(self, "model", model, ("camera", "fisheye"))
         super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
 
@@ -297,9 +345,9 @@ class RandomThinPlateSpline(_Distortion):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        count = in_range(self, "num_control_points", num_control_points, 2, whole=True)[0]
+        count = one_number(self, "num_control_points", num_control_points, 2, 64, whole=True)
         self._parts = {"moves": 2 * count**2}
-        how = {"scale": in_range(self, "scale", scale, 0.0), "num_control_points": count}
+        how = {"scale": in_range(self, "scale", scale, 0.0, 1e6), "num_control_points": count}
         super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

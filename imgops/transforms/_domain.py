@@ -12,7 +12,10 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
-from imgops.transforms._added import AddedTransform, in_range, integer, real_of, uniform
+from imgops.transforms._added import AddedTransform, integer, real_of, uniform
+from imgops.transforms._arguments import (
+    in_range,
+)
 
 __all__ = [
     "FDA",
@@ -25,6 +28,8 @@ Range = float | Sequence[float]
 class _Adapted(AddedTransform):
     """A transform with images to draw from: their pixels, one after the other, are what it works with."""
 
+    _levels = True
+
     def __init__(
         self,
         references: Sequence[Tensor] | Tensor,
@@ -35,10 +40,7 @@ class _Adapted(AddedTransform):
         **arguments: Any,
     ) -> None:
         name = type(self).__name__
-        images = [_subclass.plain(x).detach().cpu() for x in references]
-        if not shapes and not (images and all(x.ndim == 3 and x.dtype == images[0].dtype for x in images)):
-            must = f"{name}: references must be images (C, H, W) of one dtype"
-            raise ValueError(f"{must}, got {[(tuple(x.shape), x.dtype) for x in images]}")
+        images = [] if shapes else _images(name, references)
         self._pixels = torch.cat([x.reshape(-1) for x in images]) if images else torch.empty(0)
         arguments["shapes"] = tuple(tuple(x) for x in shapes or (x.shape for x in images))
         super().__init__(p, per_sample, generator, **arguments)
@@ -65,6 +67,22 @@ class _Adapted(AddedTransform):
         if reference.shape[-2:] == image.shape[-2:]:
             return reference
         return imgops.resize(reference, tuple(image.shape[-2:]), antialias=False)
+
+
+def _images(owner: str, references: Any) -> list[Tensor]:
+    must = f"{owner}: references must be images (C, H, W) of one dtype, uint8 or floating point"
+    if not isinstance(references, (list, tuple, Tensor)):
+        raise TypeError(f"{must}, got {type(references).__name__}")
+    if isinstance(references, Tensor) and references.ndim != 4:
+        raise ValueError(f"{must}, got shape {tuple(references.shape)}")
+    images = list(references)
+    if not all(isinstance(x, Tensor) for x in images):
+        raise TypeError(f"{must}, got {[type(x).__name__ for x in images]}")
+    if not images or not all(x.ndim == 3 and x.numel() and x.dtype == images[0].dtype for x in images):
+        raise ValueError(f"{must}, got {[(tuple(x.shape), x.dtype) for x in images]}")
+    if images[0].dtype != torch.uint8 and not images[0].dtype.is_floating_point:
+        raise TypeError(f"{must}, got {images[0].dtype}")
+    return [_subclass.plain(x).detach().cpu() for x in images]
 
 
 class HistogramMatching(_Adapted):

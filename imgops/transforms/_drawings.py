@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import cv2
@@ -44,7 +43,6 @@ def fog_patches(height: int, width: int, intensity: float, seed: float) -> tuple
     return places, smallest + (_shares(generator, len(places)) * (largest - smallest)).astype(np.int64)
 
 
-@lru_cache(maxsize=256)
 def _disc(radius: int) -> np.ndarray:
     side = 2 * radius + 1
     return cv2.circle(np.zeros((side, side), np.uint8), (radius, radius), radius, 1, -1)
@@ -53,12 +51,13 @@ def _disc(radius: int) -> np.ndarray:
 def covered(height: int, width: int, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """How many discs cover each pixel, int32."""
     counts = np.zeros((height, width), np.int32)
+    discs = {radius: _disc(radius) for radius in set(radii.tolist())}
     for (x, y), radius in zip(centers.tolist(), radii.tolist(), strict=True):
         left, top = x - radius, y - radius
         a, b = max(left, 0), max(top, 0)
         c, d = min(x + radius + 1, width), min(y + radius + 1, height)
         if a < c and b < d:
-            counts[b:d, a:c] += _disc(radius)[b - top : d - top, a - left : c - left]
+            counts[b:d, a:c] += discs[radius][b - top : d - top, a - left : c - left]
     return counts
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from imgops.transforms._added import AddedTransform, from_seed, in_range, integer, seed, uniform
+from imgops.transforms._added import AddedTransform, from_seed, integer, seed, uniform
+from imgops.transforms._arguments import (
+    check_held,
+    fill_tensor,
+    fill_values,
+    in_range,
+    one_number,
+    one_of,
+)
+from imgops.transforms._base import ANNOTATIONS
 
 __all__ = [
     "CoarseDropout",
@@ -20,6 +28,8 @@ __all__ = [
 
 Range = float | Sequence[float]
 Fill = float | Sequence[float] | str
+#: Each of them is four numbers of every sample.
+_MOST_HOLES = 10000
 
 
 class _Dropout(AddedTransform):
@@ -33,11 +43,17 @@ class _Dropout(AddedTransform):
     def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
         if self.mask_fill is None:
             return mask
+        check_held(self, "mask_fill", self.mask_fill, mask.dtype)
         gone = torch.from_numpy(self.hidden(*mask.shape[-2:], **params))
         return mask.masked_fill(gone.to(mask.device, non_blocking=True), self.mask_fill)
 
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        if isinstance(inpt, ANNOTATIONS) and not self.min_visible:  # of any format: nothing moves
+            return inpt
+        return super().by_torchvision(inpt, values)
+
     def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        if not self.min_visible or not boxes.numel():
+        if not boxes.numel():
             return boxes
         sums = np.pad(self.hidden(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
         height, width = canvas
@@ -49,8 +65,19 @@ class _Dropout(AddedTransform):
         return torch.where(kept[:, None], boxes, 0.0)
 
 
-def _visible(owner: Any, value: float) -> float:
-    return in_range(owner, "min_visible", value, 0.0, 1.0)[0]
+def _fills(owner: Any, fill: Any, mask_fill: Any, min_visible: Any) -> dict[str, Any]:
+    """What the dropouts share of their arguments."""
+    return {
+        "fill": fill,
+        "mask_fill": None if mask_fill is None else one_number(owner, "mask_fill", mask_fill),
+        "min_visible": one_number(owner, "min_visible", min_visible, 0.0, 1.0),
+    }
+
+
+def _noise_or_values(owner: Any, fill: Any) -> Any:
+    if isinstance(fill, str):
+        return one_of(owner, "fill", fill, ("random",))
+    return fill_values(owner, "fill", fill)
 
 
 class PixelDropout(_Dropout):
@@ -96,11 +123,11 @@ class PixelDropout(_Dropout):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        share = in_range(self, "amount", amount, 0.0, 1.0)[0]
+        share = one_number(self, "amount", amount, 0.0, 1.0)
         if per_channel and (mask_fill is not None or min_visible):
             must = "PixelDropout: mask_fill must be None and min_visible 0 with per_channel=True"
             raise ValueError(f"{must}, got {mask_fill} and {min_visible}")
-        fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
+        fills = _fills(self, one_number(self, "fill", fill), mask_fill, min_visible)
         super().__init__(p, per_sample, generator, amount=share, per_channel=bool(per_channel), **fills)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -115,7 +142,7 @@ class PixelDropout(_Dropout):
     def changed(self, image: Tensor, seed: float) -> Tensor:
         shape = image.shape[-3:] if self.per_channel else image.shape[-2:]
         gone = self._drawn(shape, seed).to(image.device, non_blocking=True)
-        return torch.where(gone, torch.tensor(self.fill, dtype=image.dtype, device=image.device), image)
+        return torch.where(gone, fill_tensor(self, "fill", self.fill, image), image)
 
 
 class _Holes(_Dropout):
@@ -133,7 +160,7 @@ class _Holes(_Dropout):
     def changed(self, image: Tensor, **params: Any) -> Tensor:
         out = image.clone()
         generator = from_seed(params["seed"]) if self.fill == "random" else None
-        fill = None if generator else _fill_tensor(type(self).__name__, self.fill, image)
+        fill = None if generator else fill_tensor(self, "fill", self.fill, image)
         for left, top, right, bottom in self.boxes_of(**params):
             part = out[..., top:bottom, left:right]
             if fill is not None:
@@ -144,15 +171,6 @@ class _Holes(_Dropout):
             else:
                 part.copy_(torch.rand(part.shape, generator=generator), non_blocking=True)
         return out
-
-
-def _fill_tensor(owner: str, fill: Any, image: Tensor) -> Tensor:
-    """A value for all channels or one for each, ``(1 or C, 1, 1)``."""
-    values = torch.tensor(fill, dtype=torch.float64).reshape(-1)
-    if len(values) not in (1, image.shape[-3]):
-        must = f"{owner}: fill must have 1 value or {image.shape[-3]}, one for each channel"
-        raise ValueError(f"{must}, got {len(values)}")
-    return values.to(image.dtype)[:, None, None].to(image.device, non_blocking=True)
 
 
 class CoarseDropout(_Holes):
@@ -197,12 +215,12 @@ class CoarseDropout(_Holes):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "holes", holes, 1, whole=True)
-        sides = {}
+        counts = in_range(self, "holes", holes, 1, _MOST_HOLES, whole=True)
+        sides: dict[str, tuple[Any, Any]] = {}
         for name, value in (("height", height), ("width", width)):
             bounds = in_range(self, name, value, 0)
             sides[name] = in_range(self, name, value, 0.0, 1.0) if isinstance(bounds[1], float) else bounds
-        fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
+        fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
         self._parts = {"seed": 0, "count": 0, "places": 4 * counts[1]}
         super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
 
@@ -276,9 +294,9 @@ class GridDropout(_Holes):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        share = in_range(self, "ratio", ratio, 1e-6, 1.0)[0]
-        counts = None if cells is None else tuple(in_range(self, "cells", n, 1, whole=True)[0] for n in cells)
-        fills = {"fill": fill, "mask_fill": mask_fill, "min_visible": _visible(self, min_visible)}
+        share = one_number(self, "ratio", ratio, 1e-6, 1.0)
+        counts = None if cells is None else _both(self, cells)
+        fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
         how = {"ratio": share, "cells": counts, "random_offset": bool(random_offset)}
         super().__init__(p, per_sample, generator, **how, **fills)
 
@@ -290,7 +308,14 @@ class GridDropout(_Holes):
         return _grid(seed, int(rows), int(columns), self.cells, self.ratio, self.random_offset)
 
 
-@lru_cache(maxsize=16)
+def _both(owner: Any, cells: Any) -> tuple[int, int]:
+    if not isinstance(cells, (tuple, list)) or len(cells) != 2:
+        error = ValueError if isinstance(cells, (tuple, list)) else TypeError
+        raise error(f"GridDropout: cells must be 2 integers, along y and x, got {cells!r:.120}")
+    along_y, along_x = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
+    return along_y, along_x
+
+
 def _grid(
     seed: float, height: int, width: int, cells: tuple[int, int] | None, ratio: float, random: bool
 ) -> np.ndarray:

@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, in_range, integer, one_of, size_of, uniform
+from imgops.transforms._added import AddedTransform, integer, uniform
+from imgops.transforms._arguments import (
+    WIDEST,
+    in_range,
+    one_number,
+    one_of,
+    size_of,
+)
 
 __all__ = [
     "RandomCLAHE",
@@ -59,7 +66,9 @@ class RandomCLAHE(AddedTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         limits = in_range(self, "clip_limit", clip_limit, 1.0)
-        super().__init__(p, per_sample, generator, clip_limit=limits, tiles=size_of(self, "tiles", tiles))
+        super().__init__(
+            p, per_sample, generator, clip_limit=limits, tiles=size_of(self, "tiles", tiles, WIDEST)
+        )
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"clip_limit": uniform(self.clip_limit)}
@@ -105,9 +114,9 @@ class RandomUnsharpMask(AddedTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         arguments = {
-            "radius": in_range(self, "radius", radius, 0.0),
-            "percent": in_range(self, "percent", percent, 0.0),
-            "threshold": in_range(self, "threshold", threshold, 0.0)[0],
+            "radius": in_range(self, "radius", radius, 0.0, WIDEST // 8),
+            "percent": in_range(self, "percent", percent, 0.0, 1e6),
+            "threshold": one_number(self, "threshold", threshold, 0.0, 1e6),
         }
         super().__init__(p, per_sample, generator, **arguments)
 
@@ -261,7 +270,7 @@ class RandomMorphology(AddedTransform):
         operations = ("erode", "dilate", "open", "close", "gradient", "tophat", "blackhat")
         arguments = {
             "operation": one_of(self, "operation", operation, operations),
-            "kernel_size": in_range(self, "kernel_size", kernel_size, 1, whole=True),
+            "kernel_size": in_range(self, "kernel_size", kernel_size, 1, WIDEST, whole=True),
             "shape": one_of(self, "shape", shape, tuple(SHAPES)),
         }
         super().__init__(p, per_sample, generator, **arguments)

@@ -11,7 +11,14 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import _subclass
 from imgops.transforms import _torchvision
-from imgops.transforms._added import ADDED, one_of, size_of
+from imgops.transforms._added import ADDED
+from imgops.transforms._arguments import (
+    fill_values,
+    interpolation_of,
+    one_of,
+    require_planes,
+    size_of,
+)
 from imgops.transforms._base import ANNOTATIONS, OperatorTransform
 from imgops.transforms._init import is_own
 from imgops.transforms._program import description_of
@@ -35,6 +42,22 @@ CORNERS: dict[str, tuple[int | None, int | None]] = {
 _PADDING = ("constant", "edge", "reflect", "symmetric")
 
 
+def _set_fill(transform: Any, fill: Any) -> None:
+    """Take a fill, or one for each class of inputs, as :class:`Pad` does."""
+    must = (
+        f"{type(transform).__name__}: fill must be a number, a sequence of numbers, None, or a dict of these"
+    )
+    classes = fill if isinstance(fill, dict) else {"others": fill}
+    for kind, value in classes.items():
+        if kind != "others" and not isinstance(kind, type):
+            raise TypeError(f"{must} by class, got the key {kind!r:.120}")
+        if not isinstance(value, (int, float, tuple, list, type(None))):
+            raise TypeError(f"{must}, got {type(value).__name__}")
+        if value is not None:
+            fill_values(transform, "fill", value)
+    _torchvision.set_fill(transform, fill)
+
+
 class _Fitted(OperatorTransform, v2.Transform):
     """A resize whose size follows from the image's."""
 
@@ -52,7 +75,7 @@ class _Fitted(OperatorTransform, v2.Transform):
         for name, value in arguments.items():
             setattr(self, name, value)
         self._config = tuple(arguments)
-        self.interpolation = _torchvision.interpolation_mode(interpolation)
+        self.interpolation = interpolation_of(self, interpolation)
         self.antialias = antialias
         if is_own(type(self), "transform"):
             self._description = description_of(self)
@@ -87,6 +110,7 @@ class _Fitted(OperatorTransform, v2.Transform):
             if _subclass.in_graph():
                 return self._annotations(inpt)
             return self._fit(inpt, *inpt.canvas_size)
+        require_planes(self, inpt)
         if isinstance(inpt, torch.Tensor):  # dynamo cannot read the shape of a tv_tensor
             height, width = _subclass.plain(inpt).shape[-2:]
         else:
@@ -206,7 +230,7 @@ class LetterBox(_Fitted):
         box = size_of(self, "size", size)
         super().__init__(interpolation, antialias, size=box, scale_up=bool(scale_up))
         self.fill = fill
-        _torchvision.set_fill(self, fill)
+        _set_fill(self, fill)
 
     def _factor(self, height: Any, width: Any) -> Any:
         factor = torch.sym_min(self.size[0] / height, self.size[1] / width)
@@ -266,7 +290,7 @@ class PadIfNeeded(_Fitted):
         }
         super().__init__(InterpolationMode.NEAREST, False, **arguments)
         self.fill = fill
-        _torchvision.set_fill(self, fill)
+        _set_fill(self, fill)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         sides = [height, width]

@@ -9,14 +9,11 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import (
-    AddedTransform,
+from imgops.transforms._added import AddedTransform, on_pixels, real_of, uniform
+from imgops.transforms._arguments import (
     in_range,
-    on_pixels,
     one_of,
-    real_of,
     require_rgb,
-    uniform,
 )
 
 __all__ = ["RandomBrightnessContrast", "RandomHSV", "RandomMultiplicativeNoise", "RandomRGBShift"]
@@ -51,6 +48,7 @@ class RandomBrightnessContrast(AddedTransform):
     [0, 1], with that gradient. (torchvision's ColorJitter changes contrast around the mean gray.)
     """
 
+    _levels = True
     _parts = {"brightness": 0, "contrast": 0}
     _made_of = ("lut",)
     _example = {"brightness": 0.1, "contrast": 0.7}
@@ -97,6 +95,7 @@ class RandomRGBShift(AddedTransform):
     Floats are added and clamped to [0, 1], with that gradient. 3 channels.
     """
 
+    _levels = True
     _parts = {"shifts": 3}
     _made_of = ("lut",)
     _example = {"red": 60.0, "green": -30.0, "blue": -60.0}
@@ -227,6 +226,7 @@ class RandomMultiplicativeNoise(AddedTransform):
     of each pixel there is :func:`imgops.multiplicative_noise`.)
     """
 
+    _levels = True
     _parts = {"factors": -1}
     _made_of = ("lut",)
     _example = {"factor": (0.4, 1.6), "per_channel": True}

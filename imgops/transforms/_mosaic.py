@@ -1,4 +1,4 @@
-"""Several samples in, one out: a mosaic of four or nine, and the objects of one in the image of another."""
+"""Several samples in, one out: a mosaic of four or nine."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from torchvision.transforms import InterpolationMode, v2
 import imgops
 from imgops import _subclass
 from imgops._torch_private import tree_flatten, tree_unflatten
-from imgops.transforms import _operators, _torchvision
-from imgops.transforms._added import AddedTransform, in_range, size_of, uniform
+from imgops.transforms import _operators
+from imgops.transforms._added import AddedTransform, uniform
+from imgops.transforms._arguments import (
+    check_held,
+    fill_values,
+    in_range,
+    interpolation_of,
+    size_of,
+)
 from imgops.transforms._parameters import Params, Shape
 from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
 
-__all__ = [
-    "CopyPaste",
-    "Mosaic",
-]
+__all__ = ["Mosaic"]
 
 BOXES, POINTS, MASKS = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Mask
 
@@ -55,13 +59,13 @@ class _Joined(AddedTransform):
             kinds = [[type(x).__name__ for x in row] for row in flat]
             raise ValueError(f"{name}: samples must have one structure, got {kinds}")
         spec = tree_flatten(samples[0])[1]
-        return tree_unflatten(self._joined([_Sample(row) for row in flat], sampler), spec)
+        return tree_unflatten(self._joined([Sample(row) for row in flat], sampler), spec)
 
-    def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
+    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
 
 
-class _Sample:
+class Sample:
     """The parts of a sample: places in its flat list."""
 
     def __init__(self, flat: list[Any]) -> None:
@@ -88,7 +92,7 @@ class _Sample:
         return plain.ndim > 0 and plain.shape[0] == self.boxes.shape[0]
 
 
-def _corners(boxes: Tensor, format: Any) -> Tensor:
+def corners_of(boxes: Tensor, format: Any) -> Tensor:
     if format.value not in ("XYXY", "XYWH", "CXCYWH"):
         must = "Mosaic and CopyPaste: bounding boxes must have the format XYXY, XYWH or CXCYWH"
         raise NotImplementedError(f"{must}, got {format.value}")
@@ -98,7 +102,7 @@ def _corners(boxes: Tensor, format: Any) -> Tensor:
     return v2.functional.convert_bounding_box_format(real, format, tv_tensors.BoundingBoxFormat.XYXY)
 
 
-def _as_given(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
+def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
     """Boxes in the format and dtype of others."""
     out = corners
     if like.format is not tv_tensors.BoundingBoxFormat.XYXY:
@@ -135,8 +139,10 @@ class Mosaic(_Joined):
     middle as it can; what reaches beyond the mosaic is cut off. Boxes and keypoints move along; boxes are
     clamped to the mosaic, and what has no area left is there for :class:`SanitizeBoundingBoxes` to drop.
     Tensors with a row for each box (labels, areas), and masks with one for each, are joined; other masks
-    become parts of one. Anything else is the first sample's. Reference: a resize and a paste of each image,
-    :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
+    become parts of one. Anything else is the first sample's. PyTorch compiles a graph anew where a sample has
+    one box, or none, instead of several: with one or several, four samples come to 17 graphs, of which
+    ``torch._dynamo.config.recompile_limit`` allows 8 unless it is set. Reference: a resize and a paste of
+    each image, :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
     """
 
     _parts = {"x": 0, "y": 0}
@@ -154,14 +160,14 @@ class Mosaic(_Joined):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        if grid not in (2, 3):
+        if type(grid) is not int or grid not in (2, 3):
             raise ValueError(f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {grid}")
         self._samples = grid**2
         arguments = {"size": size_of(self, "size", size), "grid": grid}
         arguments["center"] = in_range(self, "center", center, 0.0, 1.0)
         super().__init__(1.0, False, generator, **arguments)
-        self.fill = fill
-        self.interpolation = _torchvision.interpolation_mode(interpolation)
+        self.fill = fill_values(self, "fill", fill.tolist() if isinstance(fill, Tensor) else fill)
+        self.interpolation = interpolation_of(self, interpolation)
         self.antialias = antialias
 
     @classmethod
@@ -186,7 +192,7 @@ class Mosaic(_Joined):
         y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
         return y, x
 
-    def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
+    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         params = self._sampled([s.flat[s.image] for s in samples], sampler)
         assert params is not None
         y, x = self._middle(params)
@@ -194,6 +200,9 @@ class Mosaic(_Joined):
         for i, sample in enumerate(samples):
             row, column = divmod(i, self.grid)
             height, width = sample.pixels.shape[-2:]
+            if not _subclass.in_graph() and 0 in (height, width):
+                must, got = "image must have at least one pixel", f"shape {tuple(sample.pixels.shape)}"
+                raise ValueError(f"Mosaic: {must}, got {got}")
             cell = self.size[0] / self.grid, self.size[1] / self.grid
             factor = torch.sym_min(cell[0] / height, cell[1] / width)
             high, wide = (_geometry.rounded(n * factor) for n in (height, width))
@@ -203,14 +212,14 @@ class Mosaic(_Joined):
         flat = samples[0].flat
         return [self._part(i, samples, places) for i in range(len(flat))]
 
-    def _part(self, at: int, samples: list[_Sample], places: list[tuple[int, int, int, int]]) -> Any:
+    def _part(self, at: int, samples: list[Sample], places: list[tuple[int, int, int, int]]) -> Any:
         first = samples[0].flat[at]
         values = [s.flat[at] for s in samples]
         if at == samples[0].image:
             return _dispatch.wrapped(self._pasted([_subclass.plain(v) for v in values], places), first)
         if isinstance(first, BOXES):
             moved = torch.cat([self._moved_boxes(v, *p) for v, p in zip(values, places, strict=True)])
-            return _as_given(moved, first, self.size)
+            return boxes_like(moved, first, self.size)
         if isinstance(first, POINTS):
             points = [self._moved_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrapped(torch.cat(points), first, self.size)
@@ -247,16 +256,20 @@ class Mosaic(_Joined):
         interleaved = first.ndim > 2 and first.shape[-3] > 1 and first.stride(-3) == 1
         if interleaved:
             shape = (*shape[:-3], *shape[-2:], shape[-3])
+        if not isinstance(fill, (int, float)) and len(fill) not in (1, first.shape[-3]):
+            must = f"Mosaic: fill must have 1 value or {first.shape[-3]}, one for each channel"
+            raise ValueError(f"{must}, got {len(fill)}")
+        check_held(self, "fill", fill, first.dtype)
         if isinstance(fill, (int, float)):
             canvas = torch.full(shape, fill, **how)
         else:
-            values = torch.tensor(fill, **how)
+            values = torch.as_tensor(fill, **how)
             canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
         return canvas.movedim(-1, -3) if interleaved else canvas
 
     def _moved_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = boxes.canvas_size
-        corners = _corners(_subclass.plain(boxes), boxes.format).unflatten(-1, (2, 2))
+        corners = corners_of(_subclass.plain(boxes), boxes.format).unflatten(-1, (2, 2))
         x = (corners[..., 0] * (wide / width) + left).clamp(0, self.size[1])
         y = (corners[..., 1] * (high / height) + top).clamp(0, self.size[0])
         return torch.stack([x, y], -1).flatten(-2)
@@ -276,141 +289,3 @@ def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
     if place == 1:
         return middle - length // 2
     return middle - half - length if place == 0 else middle - half + whole // 3
-
-
-class CopyPaste(_Joined):
-    """Put objects of one sample into the image of another, by the masks of their instances.
-
-    Parameters
-    ----------
-    share : float
-        The probability with which an object is taken.
-    feather : float
-        The standard deviation in pixels of a Gaussian that softens the edges; 0 leaves them sharp.
-    p : float
-        The probability with which it is applied.
-    generator
-        :doc:`As for every transform </transforms>`.
-
-    Notes
-    -----
-    It is called with two samples of one structure, each with an image, ``BoundingBoxes`` and a ``Mask`` with
-    one mask for each box, and returns the first with objects of the second: its boxes, masks, and every other
-    tensor with a row for each box (labels) are those of both. The second image is resized to the size of the
-    first. What lies behind the new objects is taken out of the other masks, whose boxes become the smallest
-    around what is left. What is hidden, and what was not taken (where it is not applied, all), has an empty
-    box, (0, 0, 0, 0), for :class:`SanitizeBoundingBoxes` to drop with its label and mask. Reference:
-    :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both
-    images.
-    """
-
-    _parts = {}
-    _made_of = ("paste", "resize", "gaussian_blur")
-    _example = {"share": 1.0, "p": 1.0}
-
-    def __init__(
-        self,
-        share: float = 0.5,
-        feather: float = 0.0,
-        p: float = 0.5,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        arguments = {"share": in_range(self, "share", share, 0.0, 1.0)[0]}
-        arguments["feather"] = in_range(self, "feather", feather, 0.0)[0]
-        super().__init__(p, False, generator, **arguments)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {}
-
-    def _joined(self, samples: list[_Sample], sampler: ParameterSampler) -> list[Any]:
-        first, second = samples
-        places = _instance_masks(first), _instance_masks(second)
-        params = self._sampled([first.flat[first.image]], sampler)
-        return self._composed(first, second, places, self._taken(second, params, sampler))
-
-    def _taken(self, source: _Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
-        """Which objects are put into the other image."""
-        assert source.boxes is not None
-        count, device = source.boxes.shape[0], source.boxes.device
-        if params is not None and params.noise:
-            noise = params.noise.pop(0)
-        elif sampler.replays is not None:
-            return torch.zeros(count, dtype=torch.bool, device=device)
-        else:  # drawn where nothing is taken as well: a graph cannot know
-            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
-        if params is None:
-            return torch.zeros(count, dtype=torch.bool, device=device)
-        if sampler.record is not None:
-            sampler.record[sampler.path].noise.append(noise)
-        taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
-        return (taken if params.is_known else taken & (params.numbers[0] > 0)).to(device)
-
-    def _composed(self, first: _Sample, second: _Sample, places: tuple[int, int], taken: Tensor) -> list[Any]:
-        height, width = first.pixels.shape[-2:]
-        size = height, width
-        over = _subclass.plain(second.flat[places[1]])
-        over = torch.where(
-            taken[:, None, None], _geometry.labels_resized(over, size, InterpolationMode.NEAREST), 0
-        )
-        hidden = (over > 0).any(0, keepdim=True)
-        before = _subclass.plain(first.flat[places[0]])
-        under = torch.where(hidden, 0, before)
-        out = []
-        for at, value in enumerate(first.flat):
-            if at == first.image:
-                image = self._image_of(first.pixels, second.pixels, hidden, size)
-                out.append(_dispatch.wrapped(image, value))
-            elif at == places[0]:
-                out.append(_dispatch.wrapped(torch.cat([under, over]), value))
-            elif isinstance(value, BOXES):
-                cut = ((under > 0) != (before > 0)).flatten(1).any(-1, keepdim=True)
-                boxes = _corners(_subclass.plain(value), value.format)
-                boxes = torch.where(cut, _shrunk(boxes, _around(under > 0).to(boxes.dtype)), boxes)
-                both = torch.cat([boxes, _around(over > 0).to(boxes.dtype)])
-                out.append(_as_given(both, value, size))
-            elif first.is_counted(at) and second.is_counted(at):
-                joined = torch.cat([_subclass.plain(value), _subclass.plain(second.flat[at])])
-                out.append(_dispatch.wrapped(joined, value))
-            else:
-                out.append(value)
-        return out
-
-    def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:
-        if tuple(other.shape[-2:]) != size:
-            other = _geometry.resized(other, size, InterpolationMode.BILINEAR, True)
-        if not self.feather:
-            return imgops.paste(image, other, (0, 0), hidden)
-        side = int(8 * self.feather + 1) | 1
-        soft = imgops.gaussian_blur(hidden.to(torch.float32), side, self.feather)
-        return imgops.paste(image, other, (0, 0), soft.clamp(0, 1))
-
-
-def _shrunk(before: Tensor, tight: Tensor) -> Tensor:
-    """Boxes no larger than they were: they may have been wider than their masks."""
-    low = torch.maximum(before[:, :2], tight[:, :2])
-    high = torch.minimum(before[:, 2:], tight[:, 2:])
-    seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
-    return torch.where(seen, torch.cat([low, high], -1), 0.0)
-
-
-def _around(masks: Tensor) -> Tensor:
-    """The smallest box around each mask ``(n, H, W)``; of an empty one (0, 0, 0, 0)."""
-    edges = []
-    for dim in (-2, -1):
-        some = masks.any(dim).to(torch.int32)
-        length = some.shape[-1]
-        first = some.argmax(-1)
-        last = length - some.flip(-1).argmax(-1)
-        edges.append((first, last))
-    (left, right), (top, bottom) = edges
-    found = torch.stack([left, top, right, bottom], -1)
-    return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
-
-
-def _instance_masks(sample: _Sample) -> int:
-    for at, value in enumerate(sample.flat):
-        if isinstance(value, MASKS) and sample.is_counted(at):
-            return at
-    must = "CopyPaste: samples must have BoundingBoxes and a Mask (n, H, W) with one mask for each"
-    raise ValueError(f"{must}, got {[type(x).__name__ for x in sample.flat]}")

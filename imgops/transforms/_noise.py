@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import AddedTransform, from_seed, in_range, on_pixels, real_of, seed, uniform
+from imgops.transforms._added import (
+    AddedTransform,
+    from_seed,
+    on_pixels,
+    real_of,
+    seed,
+    uniform,
+)
+from imgops.transforms._arguments import (
+    in_range,
+)
 
 __all__ = [
     "RandomGaussianNoise",
@@ -128,6 +138,7 @@ class RandomISONoise(AddedTransform):
     """
 
     _parts = {"color_shift": 0, "intensity": 0, "seed": 0}
+    _levels = True
     _known = ("intensity", "seed")
     _made_of = ("iso_noise",)
     _example = {"color_shift": 0.3, "intensity": 0.8}
@@ -141,8 +152,8 @@ class RandomISONoise(AddedTransform):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        shifts = in_range(self, "color_shift", color_shift, 0.0)
-        strengths = in_range(self, "intensity", intensity, 0.0)
+        shifts = in_range(self, "color_shift", color_shift, 0.0, 1e6)
+        strengths = in_range(self, "intensity", intensity, 0.0, 1e6)
         super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -194,6 +205,7 @@ class RandomGaussianNoise(AddedTransform):
     (torchvision's GaussianNoise has one strength, and no probability.)
     """
 
+    _levels = True
     _parts = {"sigma": 0, "mean": 0, "seed": 0}
     _known = ("seed",)
     _example = {"sigma": 0.2}

@@ -111,7 +111,7 @@ class Params:
     ) -> None:
         self.canvas, self.numbers, self.transform = canvas, numbers, transform
         self.table, self.key = table, key
-        self.noise: list[Tensor] | None = None
+        self.noise: list[Tensor] = []
         self.sizes: tuple[int, ...] | None = None
 
     @property

@@ -187,5 +187,5 @@ class ParameterSampler:
             return None
         _, _, height, width = transform.shape_of(inputs)
         again = Params((height, width), before.numbers, transform, before.table, before.key)
-        again.noise = None if before.noise is None else list(before.noise)
+        again.noise = list(before.noise)
         return again

@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms._added import (
-    AddedTransform,
+from imgops.transforms._added import AddedTransform, integer, real_of, uniform
+from imgops.transforms._arguments import (
+    fill_tensor,
     in_range,
-    integer,
-    on_pixels,
+    one_number,
     one_of,
-    real_of,
     require_rgb,
-    uniform,
 )
 
 __all__ = [
@@ -92,6 +90,7 @@ class RandomToneCurve(AddedTransform):
     on uint8: :func:`imgops.lut`. Floats are computed by the formula, with its gradient.
     """
 
+    _levels = True
     _parts = {"curves": -1}
     _made_of = ("lut",)
     _example = {"scale": 0.6, "per_channel": True}
@@ -105,7 +104,7 @@ class RandomToneCurve(AddedTransform):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        deviation = in_range(self, "scale", scale, 0.0)[0]
+        deviation = one_number(self, "scale", scale, 0.0, 1e6)
         super().__init__(p, per_sample, generator, scale=deviation, per_channel=bool(per_channel))
 
     def _rest(self, channels: int) -> int:
@@ -185,6 +184,7 @@ class RandomTemperature(AddedTransform):
     gradient. 3 channels.
     """
 
+    _levels = True
     _parts = {"temperature": 0}
     _made_of = ("lut",)
     _example = {"temperature": (3000, 3200)}
@@ -260,7 +260,8 @@ class RandomChannelDropout(AddedTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         counts = in_range(self, "channels", channels, 1, whole=True)
-        super().__init__(p, per_sample, generator, channels=counts, fill=fill)
+        value = one_number(self, "fill", fill)
+        super().__init__(p, per_sample, generator, channels=counts, fill=value)
 
     def _rest(self, channels: int) -> int:
         return channels
@@ -275,4 +276,4 @@ class RandomChannelDropout(AddedTransform):
 
     def changed(self, image: Tensor, dropped: Tensor) -> Tensor:
         gone = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)
-        return torch.where(gone, on_pixels(torch.tensor(self.fill), image).to(image.dtype)[0], image)
+        return torch.where(gone, fill_tensor(self, "fill", self.fill, image), image)

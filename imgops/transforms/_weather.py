@@ -12,7 +12,16 @@ from torch import Tensor
 
 import imgops
 from imgops.transforms import _drawings
-from imgops.transforms._added import AddedTransform, in_range, one_of, real_of, require_rgb, seed, uniform
+from imgops.transforms._added import AddedTransform, real_of, seed, uniform
+from imgops.transforms._arguments import (
+    WIDEST,
+    color_of,
+    in_range,
+    one_number,
+    one_of,
+    region_of,
+    require_rgb,
+)
 
 __all__ = [
     "RandomFog",
@@ -23,17 +32,14 @@ __all__ = [
 ]
 
 Range = float | Sequence[float]
+#: Of things that are drawn one by one.
+_MANY = 1000
 
 
 class _Weather(AddedTransform):
     """What is drawn depends on a seed and the size of the image."""
 
-    def _region(self, name: str, value: Sequence[float]) -> tuple[float, float, float, float]:
-        left, top, right, bottom = value
-        if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-            must = f"{type(self).__name__}: {name} must be left, top, right and bottom as shares from 0 to 1"
-            raise ValueError(f"{must}, got {tuple(value)}")
-        return left, top, right, bottom
+    _levels = True
 
 
 def _beside(drawn: np.ndarray, image: Tensor) -> Tensor:
@@ -81,11 +87,11 @@ class RandomShadow(_Weather):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "shadows", shadows, 1, whole=True)
+        counts = in_range(self, "shadows", shadows, 1, _MANY, whole=True)
         arguments = {
-            "region": self._region("region", region),
+            "region": region_of(self, "region", region),
             "shadows": counts,
-            "corners": in_range(self, "corners", corners, 3, whole=True)[0],
+            "corners": one_number(self, "corners", corners, 3, _MANY, whole=True),
             "darkness": in_range(self, "darkness", darkness, 0.0, 1.0),
         }
         self._parts = {"count": 0, "darkness": counts[1], "places": 2 * counts[1] * arguments["corners"]}
@@ -156,7 +162,7 @@ class RandomFog(_Weather):
         generator: torch.Generator | None = None,
     ) -> None:
         strengths = in_range(self, "intensity", intensity, 0.0, 1.0)
-        cover = in_range(self, "alpha", alpha, 0.0, 1.0)[0]
+        cover = one_number(self, "alpha", alpha, 0.0, 1.0)
         super().__init__(p, per_sample, generator, intensity=strengths, alpha=cover)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -233,13 +239,13 @@ class RandomRain(_Weather):
         generator: torch.Generator | None = None,
     ) -> None:
         arguments: dict[str, Any] = {
-            "slant": in_range(self, "slant", slant),
+            "slant": in_range(self, "slant", slant, -WIDEST, WIDEST),
             "kind": one_of(self, "kind", kind, tuple(_drawings.DROPS)),
-            "length": None if length is None else in_range(self, "length", length, 1, whole=True)[0],
-            "width": in_range(self, "width", width, 1, whole=True)[0],
-            "color": tuple(color),
-            "blur": in_range(self, "blur", blur, 1, whole=True)[0],
-            "brightness": in_range(self, "brightness", brightness, 0.0)[0],
+            "length": None if length is None else one_number(self, "length", length, 1, whole=True),
+            "width": one_number(self, "width", width, 1, WIDEST, whole=True),
+            "color": color_of(self, "color", color),
+            "blur": one_number(self, "blur", blur, 1, WIDEST, whole=True),
+            "brightness": one_number(self, "brightness", brightness, 0.0, 1e6),
         }
         super().__init__(p, per_sample, generator, **arguments)
 
@@ -306,7 +312,7 @@ class RandomSnow(_Weather):
         generator: torch.Generator | None = None,
     ) -> None:
         amounts = in_range(self, "amount", amount, 0.0, 1.0)
-        factor = in_range(self, "brightness", brightness, 0.0)[0]
+        factor = one_number(self, "brightness", brightness, 0.0, 1e6)
         super().__init__(p, per_sample, generator, amount=amounts, brightness=factor)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -376,11 +382,11 @@ class RandomSunFlare(_Weather):
         generator: torch.Generator | None = None,
     ) -> None:
         arguments: dict[str, Any] = {
-            "region": self._region("region", region),
-            "radius": in_range(self, "radius", radius, 10, whole=True)[0],
-            "color": tuple(color),
+            "region": region_of(self, "region", region),
+            "radius": one_number(self, "radius", radius, 10, WIDEST, whole=True),
+            "color": color_of(self, "color", color),
             "angle": in_range(self, "angle", angle, 0.0, 1.0),
-            "circles": in_range(self, "circles", circles, 1, whole=True),
+            "circles": in_range(self, "circles", circles, 1, _MANY, whole=True),
             "method": one_of(self, "method", method, ("overlay", "physics_based")),
         }
         super().__init__(p, per_sample, generator, **arguments)

@@ -1,0 +1,43 @@
+"""Thin plates on the CPU, where no gradient is wanted."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _torch_private
+
+
+def is_number_work(solved: Tensor) -> bool:
+    """Whether nothing but numbers is wanted: no graph, no gradient, no transform of torch.func."""
+    return _torch_private.can_bypass_dispatcher() and _torch_private.is_plain(solved)
+
+
+#: How many numbers a part of a spline has: few in memory, and enough that threads seldom wait for each other.
+_PART = 1 << 21
+
+
+def row_by_row(
+    solved: Tensor, target: Tensor, height: int, width: int, scale: float, dtype: torch.dtype
+) -> Tensor:
+    """The map of a solved spline, some rows at a time: pairs of pixels and points are many.
+
+    There are no gradients, so what is computed can be overwritten.
+    """
+    count = target.shape[-2]
+    rows = max(1, _PART // (count * width))
+    y, x = (torch.arange(n, dtype=torch.float64) / scale for n in (height, width))
+    out = torch.empty((*target.shape[:-2], 2, height, width), dtype=dtype)
+    each = solved.reshape(-1, count + 3, 2), target.reshape(-1, count, 2), out.view(-1, 2, height, width)
+    for factors, centers, part in zip(*each, strict=True):
+        weights, (start, by_x, by_y) = factors[:count].mT / 2, factors[count:, :, None]
+        across, down = ((v - centers[:, i, None]).square_() for i, v in enumerate((x, y)))
+        from_x, from_y = start + by_x * x, by_y * y
+        for top in range(0, height, rows):
+            bottom = min(top + rows, height)
+            square = down[:, top:bottom, None] + across[:, None]
+            # At a point of the plate the square is 0, and 0 times any logarithm is 0.
+            bending = square.clamp_min(1e-300).log_().mul_(square)
+            bent = (weights @ bending.flatten(1)).unflatten(1, (-1, width))
+            part[:, top:bottom] = bent.add_(from_x[:, None]).add_(from_y[:, top:bottom, None])
+    return out
