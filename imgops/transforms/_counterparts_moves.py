@@ -2,22 +2,282 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from imgops.transforms import _container, _distortions, _fit, _geometry, _sizes, _turns
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode, v2
+
+import imgops
+from imgops.transforms import _container, _distortions, _fit, _follow, _geometry, _torchvision, _turns
+from imgops.transforms._added import AddedTransform, from_seed, integer, uniform
+from imgops.transforms._base import ANNOTATIONS
 from imgops.transforms._counterparts import (
     BORDERS,
     MODES,
     NAMES,
+    OUTSIDE,
     Arguments,
     Made,
     Unmapped,
+    add_arguments,
     chance,
     choice,
     fill_of,
+    fills_of,
+    near_if,
     of,
     only,
 )
+
+# -- warps by a matrix -----------------------------------------------------------------------------------
+
+
+class _MatrixWarp(AddedTransform):
+    """A warp by a forward matrix between positions of pixels: ``matrix``, ``(3, 3)``."""
+
+    _moves = True
+    _parts = {"matrix": 9}
+    #: How far the edges of boxes are from the positions that the matrix is for.
+    _offset = 0.0
+
+    def __init__(
+        self, p: float, interpolation: str, border: str, fill: Any, mask_fill: Any, **arguments: Any
+    ) -> None:
+        how = {"interpolation": interpolation, "border": border, "fill": fill, "mask_fill": mask_fill}
+        super().__init__(p, False, None, **how, **arguments)
+
+    def matrix(self, height: int, width: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, _, height, width = self.shape_of(flat_inputs)
+        return {"matrix": self.matrix(height, width).ravel().tolist()}
+
+    def _warped(self, image: Tensor, matrix: Tensor, interpolation: str, fill: Any) -> Tensor:
+        square = matrix.unflatten(-1, (3, 3))
+        return imgops.warp_perspective(image, square, None, interpolation, self.border, fill)
+
+    def changed(self, image: Tensor, matrix: Tensor) -> Tensor:
+        return self._warped(image, matrix, self.interpolation, self.fill if self.border == "constant" else 0)
+
+    def changed_mask(self, mask: Tensor, matrix: Tensor) -> Tensor:
+        return self._warped(mask, matrix, "nearest", self.mask_fill if self.border == "constant" else 0)
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
+        square = matrix.reshape(3, 3)
+        moved = points @ square[:, :2].mT + square[:, 2]
+        return moved[:, :2] / moved[:, 2:]
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
+        corners = boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 2) - self._offset
+        moved = self.moved_points(corners, canvas, matrix).reshape(-1, 4, 2) + self._offset
+        return torch.cat(moved.aminmax(dim=1), -1)
+
+
+class _AffineCounterpart(_MatrixWarp):
+    """Scale, turn, shear and shift an image around its center."""
+
+    _offset = 0.5
+
+    def _warped(self, image: Tensor, matrix: Tensor, interpolation: str, fill: Any) -> Tensor:
+        upper = matrix.unflatten(-1, (3, 3))[..., :2, :]
+        return imgops.warp_affine(image, upper, None, interpolation, self.border, fill)
+
+    def matrix(self, height: int, width: int) -> np.ndarray:
+        if self.pixels is not None:
+            shift: list[float] = [integer(tuple(bounds)) for bounds in self.pixels]
+        else:
+            sides = (width, height)
+            shift = [int(uniform(b) * side) for b, side in zip(self.shares, sides, strict=True)]
+        slant = [np.tan(np.deg2rad(-uniform(bounds))) for bounds in self.shear]
+        scale = [self._factor(bounds) for bounds in self.scale]
+        if self.keep_ratio:
+            scale[1] = scale[0]
+        angle = np.deg2rad(uniform(self.rotate))
+        sine, cosine = np.sin(angle), np.cos(angle)
+        turn = np.array([[cosine, sine], [-sine, cosine]])  # counterclockwise, as y points down
+        linear = np.array([[1, slant[0]], [slant[1], 1]]) @ turn @ np.diag(scale)
+        center = np.array([width / 2 - 0.5, height / 2 - 0.5])
+        return np.block([[linear, (center + shift - linear @ center)[:, None]], [np.zeros(2), np.ones(1)]])
+
+    def _factor(self, bounds: Any) -> float:
+        low, high = bounds
+        if not self.balanced:
+            return uniform((low, high))
+        parts = [(low, 1.0)] if low < 1 else []
+        parts += [(1.0, high)] if high > 1 else []
+        return uniform(parts[integer((0, len(parts) - 1))]) if parts else 1.0
+
+
+class _PerspectiveCounterpart(_MatrixWarp):
+    """Stretch a quadrangle whose corners lie near the image's over the whole image."""
+
+    def matrix(self, height: int, width: int) -> np.ndarray:
+        moves = torch.randn(4, 2, dtype=torch.float64).numpy() * uniform(self.scale)
+        inwards = np.mod(np.abs(moves), 0.32)
+        ends = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # clockwise from the upper left
+        corners = np.abs(ends - inwards) * (width, height)
+        # albumentations stretches to the quadrangle's longest sides, cut to whole pixels, and resizes then.
+        across, down = corners[[1, 2]] - corners[[0, 3]], corners[[2, 3]] - corners[[1, 0]]
+        longest = [max(int(np.linalg.norm(sides, axis=1).max()), 2) for sides in (across, down)]
+        targets = ends * (width, height) * (width, height) / longest
+        return _homography(corners, targets)
+
+
+def _homography(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The matrix that moves four points to four others."""
+    rows, values = [], []
+    for (x, y), (u, v) in zip(sources, targets, strict=True):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        values += [u, v]
+    return np.append(np.linalg.solve(np.array(rows), np.array(values)), 1.0).reshape(3, 3)
+
+
+def _how(a: Arguments) -> dict[str, Any]:
+    """What all warps by a matrix have."""
+    only(a, fit_output=False, mask_interpolation=0, rotate_method="largest_box")
+    return {
+        "p": a["p"],
+        "interpolation": of({k: NAMES[k] for k in (0, 1, 2)}, a, "interpolation"),
+        "border": of(BORDERS, a, "border_mode"),
+        "fill": fill_of(a),
+        "mask_fill": a["fill_mask"],
+    }
+
+
+_MIRRORED = "boxes and keypoints are not repeated in a mirrored border"
+
+
+def _if_mirrored(a: Arguments, transform: Any) -> Any:
+    return near_if(a["border_mode"] in (2, 4) and a["rule"].follows, transform, _MIRRORED)
+
+
+def _affine(a: Arguments) -> Any:
+    shear, scale, shares, pixels = (a[n] for n in ("shear", "scale", "translate_percent", "translate_px"))
+    made = _AffineCounterpart(
+        **_how(a),
+        rotate=a["rotate"],
+        scale=(scale["x"], scale["y"]),
+        shear=(shear["x"], shear["y"]),
+        shares=None if shares is None else (shares["x"], shares["y"]),
+        pixels=None if pixels is None else [[int(v) for v in pixels[side]] for side in "xy"],
+        keep_ratio=a["keep_ratio"],
+        balanced=a["balanced_scale"],
+    )
+    return _if_mirrored(a, made)
+
+
+#: What :class:`_AffineCounterpart` does not do.
+_NOT = {"shear": ((0, 0), (0, 0)), "pixels": None, "keep_ratio": False, "balanced": False}
+
+
+def _shift_scale_rotate(a: Arguments) -> Any:
+    factor = tuple(1 + limit for limit in a["scale_limit"])
+    shares = (a["shift_limit_x"], a["shift_limit_y"])
+    made = _AffineCounterpart(
+        **_how(a), **_NOT, rotate=a["rotate_limit"], scale=(factor, factor), shares=shares
+    )
+    return _if_mirrored(a, made)
+
+
+def _rotate(a: Arguments) -> Any:
+    only(a, crop_border=False)
+    still = {"scale": ((1, 1), (1, 1)), "shares": ((0, 0), (0, 0))}
+    return _if_mirrored(a, _AffineCounterpart(**_how(a), **_NOT, **still, rotate=a["limit"]))
+
+
+def _perspective(a: Arguments) -> Any:
+    only(a, keep_size=True)
+    return _PerspectiveCounterpart(**_how(a), scale=a["scale"])
+
+
+# -- distortions by a map --------------------------------------------------------------------------------
+
+
+class _Lost:
+    """A distortion that loses the keypoints that it moves out of the image."""
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        map = self._on_canvas(*canvas, torch.float64, params)  # type: ignore[attr-defined]
+        moved = _follow.points(map, points)
+        # Where the map does not lead to a point, it is put at the nearest position.
+        miss = imgops.remap(map, moved.mT[..., None], "bilinear", "edge")[..., 0].mT - points
+        limit = torch.tensor([canvas[1], canvas[0]], dtype=points.dtype) - 0.5
+        known = (miss.norm(dim=-1) < 0.75) & ((moved > -0.5) & (moved < limit)).all(1)
+        return torch.where(known[:, None], moved, OUTSIDE)
+
+
+class _ElasticCounterpart(_Lost, _distortions.RandomElastic):
+    """Noise of albumentations' distribution, smoothed in both directions as one image, as it does."""
+
+    def __init__(self, *, noise: str, same: bool, kernel: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        add_arguments(self, noise=noise, same=same, kernel=kernel)
+
+    def map_of(
+        self, height: int, width: int, dtype: torch.dtype, alpha: float, sigma: float, seed: float
+    ) -> Tensor:
+        shape, generator = (1 if self.same else 2, height, width), from_seed(seed)
+        if self.noise == "gaussian":
+            noise = torch.randn(shape, generator=generator)
+            noise = noise / noise.abs().max().clamp(min=1e-6)
+        else:
+            noise = torch.rand(shape, generator=generator) * 2 - 1
+        kernel = (self.kernel, self.kernel)
+        smooth = cv2.GaussianBlur(
+            noise.reshape(-1, width).numpy(), kernel, sigma, borderType=cv2.BORDER_REPLICATE
+        )
+        move = torch.from_numpy(smooth).reshape(shape).expand(2, -1, -1) * alpha
+        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        return (torch.stack([x, y]) + move).to(dtype)
+
+
+class _GridDistortionCounterpart(_Lost, _distortions.RandomGridDistortion):
+    pass
+
+
+class _LensCounterpart(_Lost, _distortions.RandomOpticalDistortion):
+    pass
+
+
+class _SplineCounterpart(_Lost, _distortions.RandomThinPlateSpline):
+    """albumentations' own spline: it fits one kernel and evaluates another, so that it misses its points."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._parts = {"moves": 2 * len(self._places())}
+
+    def _places(self) -> Tensor:
+        """Where the points are, as shares of the sides: a grid, or the corners and the middle."""
+        ends = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)
+        grid = torch.cartesian_prod(ends, ends)
+        middle = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
+        return torch.cat([grid, middle]) if self.num_control_points == 2 else grid
+
+    def map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
+        places = self._places()
+        count, sides = len(places), torch.tensor([width, height], dtype=torch.float64)
+        targets = places + torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
+        apart = _squares(places, places)
+        system = torch.zeros(count + 3, count + 3, dtype=torch.float64)
+        system[:count, :count] = apart**2 * (apart + 1e-6).log()
+        system[:count, count], system[:count, count + 1 :] = 1, places
+        system[count:, :count] = system[:count, count:].mT
+        weights = torch.linalg.solve(system, torch.cat([targets, torch.zeros(3, 2, dtype=torch.float64)]))
+        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        at = torch.stack([x, y], -1).reshape(-1, 2) / sides
+        apart = _squares(at, places)
+        terms = torch.cat([apart * (apart + 1e-6).log(), torch.ones_like(at[:, :1]), at], 1)
+        return (terms @ weights * sides).mT.reshape(2, height, width).to(dtype)
+
+
+def _squares(points: Tensor, places: Tensor) -> Tensor:
+    """The squared distances of points to places."""
+    return (points[:, None] - places).square().sum(-1)
 
 
 def _warp(a: Arguments) -> dict[str, Any]:
@@ -41,94 +301,96 @@ def _max_size(kind: Any) -> Made:
         sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
         if any(None in s for s in sizes if isinstance(s, tuple)):
             raise Unmapped(f"max_size_hw={a['max_size_hw']}")
-        return choice([kind(s, **_resize(a)) for s in sizes], a["p"])
+        made = choice([kind(s, **_resize(a)) for s in sizes], a["p"])
+        differs = "keypoints follow the size in whole pixels, not the factor before it is rounded"
+        return near_if(a["rule"].has_points, made, differs)
 
     return make
 
 
+def _position(a: Arguments, name: str) -> Any:
+    return of({n: n for n in ("center", *_fit.CORNERS)}, a, name)
+
+
 def _pad_if_needed(a: Arguments) -> Any:
-    only(a, fill_mask=0)
     size, divisor = (a["min_height"], a["min_width"]), (a["pad_height_divisor"], a["pad_width_divisor"])
-    position = of({n: n for n in ("center", *_fit.CORNERS)}, a, "position")
     made = _fit.PadIfNeeded(
         None if size == (None, None) else tuple(n or 1 for n in size),
         None if divisor == (None, None) else tuple(n or 1 for n in divisor),
-        position,
-        fill_of(a),
-        of({k: v for k, v in BORDERS.items() if v != "wrap"}, a, "border_mode"),
+        _position(a, "position"),
+        fills_of(a),
+        of(_PADDING, a, "border_mode"),
     )
-    return chance(made, a["p"])
+    return _if_mirrored(a, chance(made, a["p"]))
+
+
+class _PadCounterpart(_fit._Fitted):
+    """Borders of any kind, beside boxes and keypoints too."""
+
+    _made_of = ("pad",)
+
+    def __init__(self, padding: Any, padding_mode: str, fill: Any = 0) -> None:
+        super().__init__(InterpolationMode.NEAREST, False, padding=padding, padding_mode=padding_mode)
+        self.fill = fill
+        _torchvision.set_fill(self, fill)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        left, right, top, bottom = _torchvision.pad_sides(self.padding)
+        return height + top + bottom, width + left + right
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        how: dict[str, Any] = {"padding_mode": "constant"}
+        if not isinstance(inpt, ANNOTATIONS):
+            how = {"padding_mode": self.padding_mode, "fill": _torchvision.fill_of(self, type(inpt))}
+        return self.call_kernel(v2.functional.pad, inpt, padding=self.padding, **how)
+
+
+#: What a border may be, beside an image.
+_PADDING = {k: v for k, v in BORDERS.items() if v != "wrap"}
 
 
 def _pad(a: Arguments) -> Any:
-    only(a, fill_mask=0)
     padding = a["padding"]
-    padding = padding if isinstance(padding, int) else list(padding)
-    return chance(_geometry.Pad(padding, fill_of(a), of(BORDERS, a, "border_mode")), a["p"])
+    padding = [padding] * 4 if isinstance(padding, int) else list(padding)
+    made = _PadCounterpart(padding, of(_PADDING, a, "border_mode"), fills_of(a))
+    return _if_mirrored(a, chance(made, a["p"]))
+
+
+class _CenterCropCounterpart(_fit._Fitted):
+    """The middle of an image; of an odd rest the smaller part is cut off above and to the left."""
+
+    _made_of = ("crop",)
+
+    def __init__(self, size: Any) -> None:
+        super().__init__(InterpolationMode.NEAREST, False, size=tuple(size))
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self.size
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        high, wide = self.size
+        if height < high or width < wide:
+            must = f"image must be at least {high} x {wide}"
+            raise ValueError(f"CenterCrop: {must}, got {height} x {width}")
+        place = ((height - high) // 2, (width - wide) // 2)
+        return self.call_kernel(v2.functional.crop, inpt, *place, high, wide)
+
+
+def _cropped(a: Arguments, crop: Any) -> Any:
+    """A crop, after the borders that it may need."""
+    if not a["pad_if_needed"]:
+        return chance(crop, a["p"])
+    mode = of(_PADDING, a, "border_mode")
+    pad = _fit.PadIfNeeded((a["height"], a["width"]), None, _position(a, "pad_position"), fills_of(a), mode)
+    return _if_mirrored(a, chance(_container.Compose([pad, crop]), a["p"]))
 
 
 def _center_crop(a: Arguments) -> Any:
-    only(a, pad_if_needed=False)
-    return chance(_geometry.CenterCrop((a["height"], a["width"])), a["p"])
+    return _cropped(a, _CenterCropCounterpart((a["height"], a["width"])))
 
 
 def _random_crop(a: Arguments) -> Any:
-    only(a, fill_mask=0)
-    mode = of(BORDERS, a, "border_mode")
-    size, more = (a["height"], a["width"]), {"fill": fill_of(a), "padding_mode": mode}
-    return chance(_geometry.RandomCrop(size, pad_if_needed=a["pad_if_needed"], **more), a["p"])
-
-
-def _affine(a: Arguments) -> Any:
-    only(a, fit_output=False, mask_interpolation=0, fill_mask=0)
-    if a["translate_px"] not in (None, {"x": (0, 0), "y": (0, 0)}):
-        raise Unmapped(f"translate_px={a['translate_px']}")
-    translate = a["translate_percent"]
-    if translate is not None:
-        sides = [translate["x"], translate["y"]]
-        if any(low != -high for low, high in sides):
-            raise Unmapped(f"translate_percent={translate}")
-        translate = tuple(high for _, high in sides)
-    shear, scale = a["shear"], a["scale"]
-    if scale["x"] != scale["y"]:
-        raise Unmapped(f"scale={scale}")
-    made = _geometry.RandomAffine(
-        a["rotate"],
-        translate,
-        scale["x"],
-        [*shear["x"], *shear["y"]],
-        of(MODES, a, "interpolation"),
-        fill=fill_of(a),
-    )
-    return chance(made, a["p"])
-
-
-def _shift_scale_rotate(a: Arguments) -> Any:
-    only(a, mask_interpolation=0, fill_mask=0)
-    low, high = a["scale_limit"]
-    shifts = [a["shift_limit_x"], a["shift_limit_y"]]
-    if any(first != -last for first, last in shifts):
-        raise Unmapped(f"shift_limit={shifts}")
-    made = _geometry.RandomAffine(
-        a["rotate_limit"],
-        tuple(last for _, last in shifts),
-        (1 + low, 1 + high),
-        interpolation=of(MODES, a, "interpolation"),
-        fill=fill_of(a),
-    )
-    return chance(made, a["p"])
-
-
-def _rotate(a: Arguments) -> Any:
-    only(a, crop_border=False, mask_interpolation=0, fill_mask=0)
-    made = _sizes.RandomRotation(a["limit"], of(MODES, a, "interpolation"), fill=fill_of(a))
-    return chance(made, a["p"])
-
-
-def _perspective(a: Arguments) -> Any:
-    only(a, keep_size=True, fit_output=False, mask_interpolation=0, fill_mask=0)
-    mode = of(MODES, a, "interpolation")
-    return _geometry.RandomPerspective(min(2 * a["scale"][1], 1.0), a["p"], mode, fill_of(a))
+    return _cropped(a, _geometry.RandomCrop((a["height"], a["width"])))
 
 
 def _dihedral(a: Arguments) -> Any:
@@ -136,48 +398,63 @@ def _dihedral(a: Arguments) -> Any:
     return chance(_container.Compose(both), a["p"])
 
 
+_BY_MAP = "boxes and keypoints follow the map exactly, not a mask of whole pixels"
+
+
+def _distorted(a: Arguments, transform: Any) -> Any:
+    return near_if(a["rule"].follows, transform, _BY_MAP)
+
+
 def _elastic(a: Arguments) -> Any:
-    only(a, approximate=False, same_dxdy=False)
-    return _distortions.RandomElastic(a["alpha"], a["sigma"], **_warp(a))
+    noise = {
+        "noise": a["noise_distribution"],
+        "same": a["same_dxdy"],
+        "kernel": 17 if a["approximate"] else 0,
+    }
+    return _distorted(a, _ElasticCounterpart(alpha=a["alpha"], sigma=a["sigma"], **noise, **_warp(a)))
+
+
+def _grid(a: Arguments) -> Any:
+    return _distorted(
+        a, _GridDistortionCounterpart(a["num_steps"], a["distort_limit"], a["normalized"], **_warp(a))
+    )
+
+
+def _lens(a: Arguments) -> Any:
+    return _distorted(a, _LensCounterpart(a["distort_limit"], a["mode"], **_warp(a)))
 
 
 def _spline(a: Arguments) -> Any:
-    scale = tuple(x / 10 for x in a["scale_range"])
-    return _distortions.RandomThinPlateSpline(scale, a["num_control_points"], **_warp(a))
+    points = {"num_control_points": a["num_control_points"]}
+    return _distorted(
+        a, _SplineCounterpart(scale=tuple(x / 10 for x in a["scale_range"]), **points, **_warp(a))
+    )
 
 
 #: Those with the same pixels for the same parameters, and the same distribution of these.
 SAME: dict[str, Made] = {
+    "Affine": _affine,
     "CenterCrop": _center_crop,
     "D4": _dihedral,
-    "GridDistortion": lambda a: _distortions.RandomGridDistortion(
-        a["num_steps"], a["distort_limit"], a["normalized"], **_warp(a)
-    ),
+    "ElasticTransform": _elastic,
+    "GridDistortion": _grid,
     "HorizontalFlip": lambda a: _geometry.RandomHorizontalFlip(a["p"]),
     "LongestMaxSize": _max_size(_fit.LongestMaxSize),
-    "OpticalDistortion": lambda a: _distortions.RandomOpticalDistortion(
-        a["distort_limit"], a["mode"], **_warp(a)
-    ),
+    "OpticalDistortion": _lens,
     "Pad": _pad,
     "PadIfNeeded": _pad_if_needed,
+    "Perspective": _perspective,
+    "RandomCrop": _random_crop,
     "RandomResizedCrop": lambda a: chance(
         _geometry.RandomResizedCrop(tuple(a["size"]), a["scale"], a["ratio"], **_resize(a)), a["p"]
     ),
     "RandomRotate90": lambda a: _turns.RandomRotate90(a["p"]),
     "Resize": lambda a: chance(_geometry.Resize((a["height"], a["width"]), **_resize(a)), a["p"]),
+    "Rotate": _rotate,
+    "ShiftScaleRotate": _shift_scale_rotate,
     "SmallestMaxSize": _max_size(_fit.SmallestMaxSize),
     "SquareSymmetry": _dihedral,
+    "ThinPlateSpline": _spline,
     "Transpose": lambda a: _turns.RandomTranspose(a["p"]),
     "VerticalFlip": lambda a: _geometry.RandomVerticalFlip(a["p"]),
-}
-
-#: Those that come near, and what differs.
-NEAR: dict[str, tuple[Made, str]] = {
-    "Affine": (_affine, "shifts are whole pixels, one factor scales both sides, the border is constant"),
-    "ElasticTransform": (_elastic, "noise is smoothed by itself along x and y, with a reflected border"),
-    "Perspective": (_perspective, "corners move evenly up to a limit, not normally; the border is constant"),
-    "RandomCrop": (_random_crop, "padding is torchvision's"),
-    "Rotate": (_rotate, "the center is torchvision's, the border constant"),
-    "ShiftScaleRotate": (_shift_scale_rotate, "shifts are whole pixels, the border is constant"),
-    "ThinPlateSpline": (_spline, "it passes through its points"),
 }
