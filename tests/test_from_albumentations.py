@@ -16,6 +16,7 @@ from transform_cases import picture, seeded
 
 from imgops import transforms as ours
 from imgops.transforms import _albumentations as table
+from imgops.transforms import _counterparts
 
 A = pytest.importorskip("albumentations", "2.0.8")
 
@@ -120,7 +121,10 @@ def test_the_end_of_a_pipeline() -> None:
     found, wanted = ours.from_albumentations(given)(IMAGE), given(image=FRAME)["image"]
     torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
     real = A.Compose([A.ToFloat(max_value=255), A.FromFloat("uint8")])
-    assert np.array_equal(pixels(ours.from_albumentations(real)(IMAGE)), FRAME)
+    assert np.array_equal(pixels(converted(real)(IMAGE)), FRAME)
+    real, floats = A.Compose([A.FromFloat("uint8", p=1)]), torch.rand(3, 9, 10)
+    off = pixels(converted(real)(floats)).astype(int) - real(image=pixels(floats))["image"]
+    assert np.abs(off).max() <= 1
 
 
 def test_distributions() -> None:
@@ -842,7 +846,7 @@ def test_a_crop_of_a_smaller_image() -> None:
     given = A.Compose([A.CenterCrop(100, 50)])
     with pytest.raises(Exception, match="Crop size"):
         given(image=FRAME)
-    with pytest.raises(ValueError, match="^CenterCrop: image must be at least 100 x 50, got 64 x 80$"):
+    with pytest.raises(ValueError, match=r"^CenterCrop: image must be at least 100 x 50, got 64 x 80$"):
         converted(given)(IMAGE)
 
 
@@ -864,6 +868,58 @@ def test_chances_of_what_had_none() -> None:
         if name not in ("NoOp", "ToTensorV2"):
             pipeline = converted(made(name, p=0.25))
             assert [t.p for t in every(pipeline) if getattr(t, "p", 1.0) == 0.25], name
+
+
+class _Watched(dict[str, Any]):
+    """Arguments that note which of them are read."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        super().__init__(arguments)
+        self.unread = set(arguments)
+
+    def __getitem__(self, name: str) -> Any:
+        self.unread.discard(name)
+        return super().__getitem__(name)
+
+
+#: What may be passed over: it does nothing there, or the warning and the page say what is done instead.
+PASSED_OVER = {
+    "keypoint_remapping_method",  # what keypoints follow is in the warning
+    "transpose_mask",  # a mask is a tensor from the beginning
+    "padding",  # PadIfNeeded inherits it
+    *("spatial_mode", "noise_params", "noise_type", "approximation"),  # RGBShift inherits them
+}
+ONLY_FOR_A_PADDING = {"fill", "fill_mask", "border_mode", "pad_position"}
+ONLY_FOR_OTHERS = {"Sharpen": {"sigma", "kernel_size"}, "LongestMaxSize": {"max_size_hw"}}
+ONLY_FOR_OTHERS |= {"SmallestMaxSize": {"max_size_hw"}, "FDA": {"metadata_key"}}
+ONLY_FOR_OTHERS |= {"HistogramMatching": {"metadata_key"}, "CenterCrop": ONLY_FOR_A_PADDING}
+ONLY_FOR_OTHERS |= {"RandomCrop": ONLY_FOR_A_PADDING, "NoOp": {"p"}, "ToTensorV2": {"p"}}
+
+
+@pytest.mark.parametrize("name", sorted({**table.SAME, **table.NEAR}))
+def test_no_argument_is_passed_over(name: str) -> None:
+    arguments = _Watched({**made(name, p=0.5).get_transform_init_args(), "p": 0.5})
+    arguments["rule"] = _counterparts.Rule()
+    (table.SAME.get(name) or table.NEAR[name][0])(arguments)
+    assert arguments.unread <= PASSED_OVER | ONLY_FOR_OTHERS.get(name, set())
+
+
+def test_a_batch_with_boxes() -> None:
+    """Each sample of a batch has draws, boxes and labels of its own."""
+    pipeline = converted(
+        A.Compose([A.Affine(rotate=(-40, 40), p=1)], A.BboxParams("coco", label_fields=["labels"]))
+    )
+    here = sample_here()
+    images = torch.stack([here["image"].as_subclass(Tensor)] * 3)
+    batch = {
+        "image": tv_tensors.Image(images),
+        "boxes": [here["bboxes"][:n].clone() for n in (2, 4, 5)],
+        "labels": [here["labels"][:n] for n in (2, 4, 5)],
+    }
+    batch["boxes"] = [tv_tensors.wrap(b, like=here["bboxes"]) for b in batch["boxes"]]
+    found = seeded(0, ours.Compose([pipeline], per_sample=True), batch)
+    assert [len(b) for b in found["boxes"]] == [len(n) for n in found["labels"]]
+    assert not torch.equal(found["image"][0], found["image"][1])
 
 
 def test_every_class_has_been_compared() -> None:

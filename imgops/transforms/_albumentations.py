@@ -33,7 +33,7 @@ _TINY = 1e-7
 
 
 class _Filter(RandomTransform, v2.Transform):
-    """Marks boxes and keypoints that a pipeline drops: their number stays, so that a batch and a graph may follow.
+    """Marks boxes and keypoints that a pipeline drops: their number stays, as a batch and a graph need it.
 
     A marked box is empty, a marked keypoint far outside, and no transform makes them anything else:
     :class:`_Removal` removes them in the end. Boxes are cut to the image.
@@ -133,15 +133,15 @@ class _Removal(OperatorTransform, v2.Transform):
         following = iter(places)
         chosen = [_chosen(x, next(following)) if isinstance(x, kind) else x for x in flat]
         out = tree_unflatten(chosen, spec)
+        counts = [_subclass.plain(x).shape[0] for x in flat if isinstance(x, kind)]
         for name in fields:
-            labels = inputs[name]
-            if len(places) == 1:
-                out[name] = _labels(
-                    name, labels, places[0], len(next(x for x in flat if isinstance(x, kind)))
-                )
-            else:
-                counts = [len(x) for x in flat if isinstance(x, kind)]
-                out[name] = [_labels(name, x, p, n) for x, p, n in zip(labels, places, counts, strict=True)]
+            several = len(places) > 1  # a batch has a list of boxes, and of labels
+            labels = inputs[name] if several else [inputs[name]]
+            if len(labels) != len(places):
+                must = f"{name} must be a list of labels for each of {len(places)} samples"
+                raise ValueError(f"from_albumentations: {must}, got {len(labels)}")
+            left = [_labels(name, x, p, n) for x, p, n in zip(labels, places, counts, strict=True)]
+            out[name] = left if several else left[0]
         return out
 
     def _valid(self, inpt: Any) -> Tensor:
@@ -160,8 +160,10 @@ def _chosen(inpt: Any, places: Tensor) -> Any:
 
 
 def _labels(name: str, labels: Any, places: Tensor, count: int) -> Any:
-    if not isinstance(labels, (Tensor, list, tuple)) or len(labels) != count:
-        got = f"{len(labels)} labels" if isinstance(labels, (Tensor, list, tuple)) else type(labels).__name__
+    known = isinstance(labels, (Tensor, list, tuple))
+    found = len(labels) if known else None
+    if found != count:
+        got = f"{found} labels" if known else type(labels).__name__
         raise ValueError(
             f"from_albumentations: {name} must be a tensor or a list of {count} labels, got {got}"
         )
@@ -267,7 +269,8 @@ class _Reading:
         if steps and isinstance(steps[-1], _Filter):
             last = [f for f in last if (f.boxes, f.points) != (steps[-1].boxes, steps[-1].points)]
         box_labels = None if self.boxes is None else list(self.boxes.label_fields or ())
-        point_labels = list(self.points.label_fields or ()) if self.rule.drops_points else None
+        points = self.points if self.rule.drops_points else None
+        point_labels = None if points is None else list(points.label_fields or ())
         last.append(_Removal(box_labels, point_labels))
         first = [] if self.boxes is None else [_Filter()]
         return _Pipeline(
@@ -298,9 +301,12 @@ def from_albumentations(compose: Any) -> Any:
     -------
     Compose
         It takes and returns what these transforms do: a tensor ``(C, H, W)``, or a dict of ``tv_tensors``
-        instead of arrays by keyword. ``ToTensorV2`` becomes nothing, for it is a tensor already;
-        ``bbox_params`` become :class:`ClampBoundingBoxes` and :class:`SanitizeBoundingBoxes`. Draws come from
-        PyTorch's generator.
+        instead of arrays by keyword; it refuses NumPy arrays and keywords with a TypeError.
+        ``ToTensorV2`` becomes nothing, for it is a tensor already. Draws come from PyTorch's generator.
+
+        With ``bbox_params`` and ``keypoint_params``, boxes and keypoints are dropped where albumentations
+        drops them, after each step or in the end. Each label field must then be in the dict under its name:
+        a tensor, or outside of a graph a list. A batch has a list of boxes, and of labels.
 
     Raises
     ------
@@ -317,8 +323,10 @@ def from_albumentations(compose: Any) -> Any:
 
     Notes
     -----
-    Reference: albumentations 2.0.8. A counterpart has the same pixels for the same parameters, and samples
-    these with the same distribution, unless the warning names it.
+    Reference: albumentations 2.0.8. A counterpart has the same pixels, masks, boxes and keypoints for the
+    same parameters, to the bit for integer arithmetic and otherwise within one level, and samples these with
+    the same distribution, unless the warning names it. Boxes that are not valid are cut to the image, where
+    albumentations raises; they are computed in their own dtype, not as shares of the image in float32.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def near_if(condition: bool, transform: Any, differs: str) -> Any:
 
 
 def add_arguments(transform: Any, **more: Any) -> None:
-    """Give a transform that is being made further arguments: they are part of what makes it again in a graph."""
+    """Give a transform that is being made further arguments, with which a graph makes it again."""
     for name, value in more.items():
         setattr(transform, name, value)
     transform._config = (*transform._config, *more)
