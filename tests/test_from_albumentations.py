@@ -16,6 +16,7 @@ from transform_cases import picture, seeded
 
 from imgops import transforms as ours
 from imgops.transforms import _albumentations as table
+from imgops.transforms import _counterparts
 
 A = pytest.importorskip("albumentations", "2.0.8")
 
@@ -38,7 +39,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 def made(name: str, **more: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is deprecated there
-        return getattr(A, name)(**NEEDED.get(name, {}), **more)
+        return getattr(A, name)(**(NEEDED.get(name, {}) | more))
 
 
 def converted(given: Any) -> Any:
@@ -120,7 +121,10 @@ def test_the_end_of_a_pipeline() -> None:
     found, wanted = ours.from_albumentations(given)(IMAGE), given(image=FRAME)["image"]
     torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
     real = A.Compose([A.ToFloat(max_value=255), A.FromFloat("uint8")])
-    assert np.array_equal(pixels(ours.from_albumentations(real)(IMAGE)), FRAME)
+    assert np.array_equal(pixels(converted(real)(IMAGE)), FRAME)
+    real, floats = A.Compose([A.FromFloat("uint8", p=1)]), torch.rand(3, 9, 10)
+    off = pixels(converted(real)(floats)).astype(int) - real(image=pixels(floats))["image"]
+    assert np.abs(off).max() <= 1
 
 
 def test_distributions() -> None:
@@ -301,7 +305,8 @@ def test_pipelines_of_public_repositories(name: str) -> None:
         image=np.ascontiguousarray(FRAME[:, :64]), **{k: v for k, v in keys.items() if k in known}
     )["image"]
     boxes = tv_tensors.BoundingBoxes([[9.0, 9, 40, 50]], format="XYXY", canvas_size=(64, 64))
-    given_here = {"image": tv_tensors.Image(image), "boxes": boxes, "labels": torch.tensor([1])}
+    given_here = {"image": tv_tensors.Image(image), "boxes": boxes}
+    given_here |= {n: torch.tensor([1]) for n in known - {"bboxes"}}
     for seed in range(12):
         out = seeded(seed, pipeline, given_here if keys else image)
         mine = out["image"] if keys else out
@@ -322,6 +327,604 @@ def test_one_graph_per_sample(name: str) -> None:
         torch.testing.assert_close(
             seeded(seed, graph, images), seeded(seed, pipeline, images), rtol=0, atol=1e-5
         )
+
+
+HEIGHT, WIDTH = 61, 83
+
+
+def _scene() -> np.ndarray:
+    """Not square, of odd sides, with smooth ramps and textures: whatever turns or moves the other way shows."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    ramps = np.stack([x * 3 % 256, y * 4 % 256, (x * 2 + y) % 256], -1) / 2
+    noise = np.random.default_rng(0).uniform(0, 256, (HEIGHT, WIDTH, 3)).astype(np.float32)
+    return np.clip(ramps + (cv2.GaussianBlur(noise, (0, 0), 3) - 128) * 4 + 90, 0, 255).astype(np.uint8)
+
+
+SCENE = _scene()
+OTHER = np.ascontiguousarray(SCENE[::-1, ::-1] // 2 + 40)
+MASK = (SCENE[..., 0] // 60).astype(np.uint8)
+#: Between whole pixels, where a shared arithmetic in float32 cannot decide which is meant.
+BOXES = [
+    [10.5, 8.5, 30.5, 25.5],
+    [40.5, 20.5, 75.5, 55.5],
+    [0, 0, 12.5, 10.5],
+    [60.5, 40.5, 83, 61],
+    [33.5, 3.5, 37.5, 7.5],
+]
+POINTS = [[12.0, 9], [50, 30], [5, 50], [80, 3], [41.25, 33.5]]
+REFERENCES = {"reference_images": [OTHER], "read_fn": lambda x: x}
+METADATA = {"HistogramMatching": {"hm_metadata": [OTHER]}, "FDA": {"fda_metadata": [OTHER]}}
+
+
+def composed(*transforms: Any, points: bool = True, **rules: Any) -> Any:
+    return A.Compose(
+        list(transforms),
+        bbox_params=A.BboxParams("pascal_voc", label_fields=["labels"], **rules),
+        keypoint_params=A.KeypointParams("xy", label_fields=["tags"]) if points else None,
+    )
+
+
+def theirs(pipeline: Any, **more: Any) -> dict[str, Any]:
+    sample = {"image": SCENE, "mask": MASK, "bboxes": BOXES, "labels": list(range(len(BOXES)))}
+    if "keypoints" in pipeline.processors:
+        sample |= {"keypoints": POINTS, "tags": list(range(len(POINTS)))}
+    return pipeline(**(sample | more))
+
+
+def sample_here(**more: Any) -> dict[str, Any]:
+    canvas = (HEIGHT, WIDTH)
+    sample = {
+        "image": tv_tensors.Image(torch.from_numpy(SCENE).permute(2, 0, 1).contiguous()),
+        "mask": tv_tensors.Mask(torch.from_numpy(MASK)),
+        "bboxes": tv_tensors.BoundingBoxes(BOXES, format="XYXY", canvas_size=canvas),
+        "labels": torch.arange(len(BOXES)),
+        "keypoints": tv_tensors.KeyPoints(POINTS, canvas_size=canvas),
+        "tags": [str(i) for i in range(len(POINTS))],
+    }
+    return sample | more
+
+
+def assert_same(mine: dict[str, Any], wanted: dict[str, Any], levels: float, pixels_off: float = 0.0) -> None:
+    """Equal images, masks, boxes, keypoints and labels; at most a share of the mask's pixels may differ."""
+    image = pixels(mine["image"]).astype(float)
+    assert image.shape == wanted["image"].shape
+    assert np.abs(image - wanted["image"]).max() <= levels
+    assert mine["image"].dtype == torch.from_numpy(wanted["image"]).dtype
+    if "mask" in wanted:
+        assert (mine["mask"].numpy() != wanted["mask"]).mean() <= pixels_off
+    if "bboxes" in wanted:
+        assert mine["labels"].tolist() == [int(n) for n in wanted["labels"]]
+        boxes = np.array(wanted["bboxes"]).reshape(-1, 4)
+        np.testing.assert_allclose(mine["bboxes"].numpy(), boxes, rtol=0, atol=2e-3)
+    if "keypoints" in wanted:
+        assert mine["tags"] == [str(int(n)) for n in wanted["tags"]]
+        points = np.array(wanted["keypoints"]).reshape(-1, 2)
+        np.testing.assert_allclose(mine["keypoints"].numpy(), points, rtol=0, atol=2e-3)
+
+
+_BACK = {"rotate_limit": (-50, -50), "scale_limit": (0, 0)}
+#: Arguments that leave nothing to chance, and by how many levels the pixels may differ.
+FIXED_ARGUMENTS: dict[str, list[tuple[dict[str, Any], float]]] = {
+    "Affine": [
+        ({"rotate": (20, 20)}, 1),
+        ({"rotate": (-70, -70), "scale": {"x": (1.3, 1.3), "y": (0.8, 0.8)}, "fill": 7, "fill_mask": 3}, 1),
+        ({"shear": {"x": (10, 10), "y": (-5, -5)}, "translate_px": {"x": (9, 9), "y": (-4, -4)}}, 1),
+        (
+            {"translate_percent": {"x": (0.1, 0.1), "y": (-0.2, -0.2)}, "rotate": (33, 33), "border_mode": 1},
+            1,
+        ),
+        ({"scale": (0.7, 0.7), "keep_ratio": True, "interpolation": 0, "fill": (1, 2, 3)}, 0),
+    ],
+    "AutoContrast": [({}, 0), ({"method": "pil"}, 0)],
+    "Blur": [({"blur_limit": (5, 5)}, 0)],
+    "CLAHE": [({"clip_limit": (3, 3)}, 0), ({"clip_limit": (1.5, 1.5), "tile_grid_size": (4, 6)}, 0)],
+    "CenterCrop": [
+        ({"height": 40, "width": 50}, 0),
+        ({"height": 37, "width": 64}, 0),
+        ({"height": 70, "width": 50, "pad_if_needed": True, "fill": 9, "fill_mask": 2}, 0),
+    ],
+    "Emboss": [({"alpha": (0.5, 0.5), "strength": (0.6, 0.6)}, 1)],
+    "Equalize": [({}, 0), ({"mode": "pil"}, 0)],
+    "HistogramMatching": [({**REFERENCES, "blend_ratio": (0.7, 0.7)}, 1)],
+    "HorizontalFlip": [({}, 0)],
+    "HueSaturationValue": [
+        ({"hue_shift_limit": (9, 9), "sat_shift_limit": (20, 20), "val_shift_limit": (-15, -15)}, 0),
+        ({"hue_shift_limit": (-9, -9), "sat_shift_limit": (-20, -20), "val_shift_limit": (15, 15)}, 0),
+    ],
+    "ImageCompression": [
+        ({"quality_range": (50, 50)}, 0),
+        ({"quality_range": (20, 20), "compression_type": "webp"}, 0),
+    ],
+    "InvertImg": [({}, 0)],
+    "LongestMaxSize": [({"max_size": 50}, 0), ({"max_size": None, "max_size_hw": (100, 90)}, 0)],
+    "MedianBlur": [({"blur_limit": (5, 5)}, 0)],
+    "MotionBlur": [
+        (
+            {
+                "blur_limit": (7, 7),
+                "angle_range": (30, 30),
+                "direction_range": (0.3, 0.3),
+                "allow_shifted": False,
+            },
+            1,
+        ),
+    ],
+    "MultiplicativeNoise": [({"multiplier": (1.2, 1.2)}, 0)],
+    "NoOp": [({}, 0)],
+    "Normalize": [({}, 2e-6)],
+    "OpticalDistortion": [
+        ({"distort_limit": (0.3, 0.3)}, 1),
+        ({"distort_limit": (-0.2, -0.2), "mode": "fisheye"}, 1),
+    ],
+    "Pad": [({"padding": (3, 5, 2, 1), "fill": 4, "fill_mask": 2}, 0), ({"padding": 4, "border_mode": 1}, 0)],
+    "PadIfNeeded": [
+        ({"min_height": 70, "min_width": 90, "fill": 7}, 0),
+        ({"min_height": 70, "min_width": 90, "position": "top_right", "border_mode": 1}, 0),
+        ({"min_height": None, "min_width": None, "pad_height_divisor": 16, "pad_width_divisor": 32}, 0),
+    ],
+    "PlanckianJitter": [({"temperature_limit": (6000, 6000)}, 0)],
+    "Posterize": [({"num_bits": (3, 3)}, 0)],
+    "RGBShift": [({"r_shift_limit": (5, 5), "g_shift_limit": (-7, -7), "b_shift_limit": (30, 30)}, 0)],
+    "RandomBrightnessContrast": [({"brightness_limit": (0.1, 0.1), "contrast_limit": (0.3, 0.3)}, 0)],
+    "RandomSnow": [({"snow_point_range": (0.4, 0.4)}, 0)],
+    "Resize": [
+        ({"height": 40, "width": 50}, 0),
+        ({"height": 90, "width": 77, "interpolation": 2}, 0),
+        ({"height": 33, "width": 99, "interpolation": 0}, 0),
+    ],
+    "Rotate": [({"limit": (20, 20)}, 1), ({"limit": (-100, -100), "fill": 5, "border_mode": 1}, 1)],
+    "Sharpen": [({"alpha": (0.5, 0.5), "lightness": (0.8, 0.8)}, 1)],
+    "ShiftScaleRotate": [
+        ({"shift_limit": (0.1, 0.1), "scale_limit": (0.2, 0.2), "rotate_limit": (20, 20)}, 1),
+        ({"shift_limit_x": (0.1, 0.1), "shift_limit_y": (-0.2, -0.2), **_BACK}, 1),
+    ],
+    "SmallestMaxSize": [({"max_size": 50}, 0)],
+    "Solarize": [({"threshold_range": (0.4, 0.4)}, 0)],
+    "ToFloat": [({}, 1e-7), ({"p": 0}, 0)],
+    "ToRGB": [({}, 0)],
+    "ToTensorV2": [],  # the pipeline's end is tested by itself
+    "Transpose": [({}, 0)],
+    "VerticalFlip": [({}, 0)],
+    # Those that come near.
+    "Downscale": [({"scale_range": (0.4, 0.4)}, 30)],
+    "FDA": [({**REFERENCES, "beta_limit": (0.1, 0.1)}, 1)],
+    "GaussianBlur": [
+        ({"blur_limit": (5, 5), "sigma_limit": (1.5, 1.5)}, 1),
+        ({"blur_limit": 0, "sigma_limit": (2, 2)}, 1),
+    ],
+    "Morphological": [
+        ({"operation": "dilation", "scale": (2, 6)}, 0),
+        ({"operation": "erosion", "scale": (5, 3)}, 0),
+    ],
+    "RandomGamma": [({"gamma_limit": (120, 120)}, 1), ({"gamma_limit": (60, 60)}, 1)],
+    "ToGray": [({}, 1)],
+    "UnsharpMask": [
+        ({"blur_limit": (7, 7), "sigma_limit": (2, 2), "alpha": (0.5, 0.5), "threshold": 0}, 3),
+    ],
+}
+#: What the nearest pixels of a warp may be rounded to otherwise, and those that leave masks and boxes alone.
+ROUNDED = {"Affine": 0.01, "Rotate": 0.01, "ShiftScaleRotate": 0.01, "OpticalDistortion": 0.01}
+IMAGES_ALONE = {"Morphological"}
+#: Those that move keypoints by a factor before they round the size.
+ROUNDED_POINTS = {"LongestMaxSize", "SmallestMaxSize"}
+
+
+@pytest.mark.parametrize("name", FIXED_ARGUMENTS)
+def test_each_class_beside_albumentations(name: str) -> None:
+    for arguments, levels in FIXED_ARGUMENTS[name]:
+        given = made(name, **{"p": 1, **arguments})
+        if name == "OpticalDistortion" or name in IMAGES_ALONE:
+            pipeline, wanted = A.Compose([given]), A.Compose([given])(image=SCENE, mask=MASK)
+            if name in IMAGES_ALONE:
+                del wanted["mask"]
+        else:
+            pipeline = composed(given, points=name not in ROUNDED_POINTS)
+            wanted = theirs(pipeline, **METADATA.get(name, {}))
+        assert_same(converted(pipeline)(sample_here()), wanted, levels, ROUNDED.get(name, 0.0))
+
+
+#: Those whose draws have no range of one value: the images' statistics over many draws are equal. A share of the
+#: spread may differ where a counterpart is only near.
+DRAWN: dict[str, list[dict[str, Any]]] = {
+    "Affine": [
+        {"rotate": (-30, 30), "scale": (0.7, 1.4), "shear": (-10, 10), "translate_percent": (-0.2, 0.1)}
+    ],
+    "ChannelDropout": [{"channel_drop_range": (1, 2), "fill": 7}],
+    "ChannelShuffle": [{}],
+    "CoarseDropout": [
+        {"num_holes_range": (1, 3), "hole_height_range": (5, 20), "hole_width_range": (8, 30), "fill": 9},
+        {"hole_height_range": (0.5, 1.0), "hole_width_range": (0.5, 1.0), "num_holes_range": (200, 300)},
+        {"hole_height_range": (0.2, 0.4), "hole_width_range": (0.3, 0.5), "fill": "random"},
+    ],
+    "ColorJitter": [{}],
+    "D4": [{}],
+    "ElasticTransform": [
+        {"alpha": 300, "sigma": 6},
+        {"alpha": 60, "sigma": 4, "noise_distribution": "uniform", "same_dxdy": True},
+        {"alpha": 300, "sigma": 5, "approximate": True},
+    ],
+    "Erasing": [{}, {"scale": (0.2, 0.2), "ratio": (0.5, 0.5)}],
+    "GaussNoise": [{"std_range": (0.1, 0.2), "mean_range": (0.05, 0.05)}, {"per_channel": False}],
+    "GaussianBlur": [{"blur_limit": (3, 11), "sigma_limit": (0.5, 3)}],
+    "GridDistortion": [
+        {"distort_limit": (-0.3, 0.3)},
+        {"distort_limit": 0.5, "num_steps": 3, "normalized": False},
+    ],
+    "GridDropout": [
+        {},
+        {"ratio": 0.4, "holes_number_xy": (4, 7)},
+        {"ratio": 0.3, "unit_size_range": (9, 20), "random_offset": False, "shift_xy": (3, 5)},
+    ],
+    "ISONoise": [{"color_shift": (0.05, 0.05), "intensity": (0.5, 0.5)}],
+    "MotionBlur": [{"blur_limit": (3, 11)}],
+    "Perspective": [{"scale": (0.1, 0.1)}, {"scale": (0.05, 0.3), "border_mode": 1}],
+    "PixelDropout": [{"dropout_prob": 0.2, "drop_value": 3}, {"dropout_prob": 0.2, "per_channel": True}],
+    "RandomBrightnessContrast": [{}],
+    "RandomCrop": [
+        {"height": 40, "width": 50},
+        {"height": 70, "width": 50, "pad_if_needed": True, "pad_position": "top_left"},
+    ],
+    "RandomFog": [{}],
+    "RandomRain": [{"slant_range": (5, 5)}, {"rain_type": "heavy"}],
+    "RandomResizedCrop": [{"size": (40, 50)}],
+    "RandomRotate90": [{}],
+    "RandomShadow": [{}],
+    "RandomSunFlare": [{"src_radius": 30}, {"method": "physics_based", "src_radius": 30}],
+    "RandomToneCurve": [{"scale": 0.2}, {"scale": 0.2, "per_channel": True}],
+    "Rotate": [{"limit": (10, 60)}],
+    "SaltAndPepper": [{"amount": (0.1, 0.1), "salt_vs_pepper": (0.3, 0.3)}],
+    "ShotNoise": [{"scale_range": (0.3, 0.3)}, {"scale_range": (0.05, 0.2)}],
+    "SquareSymmetry": [{}],
+    "ThinPlateSpline": [{"scale_range": (0.2, 0.4)}],
+}
+
+
+SPREADS_DIFFER = {"SaltAndPepper"}
+
+
+def _statistics(images: list[np.ndarray]) -> np.ndarray:
+    """Of each image: the mean of each quarter of each channel, and how far it is from the scene's or its own mean."""
+    rows = []
+    for image in images:
+        real = image.astype(float)
+        high, wide = real.shape[0] // 2, real.shape[1] // 2
+        quarters = [real[i : i + high, j : j + wide].mean((0, 1)) for i in (0, high) for j in (0, wide)]
+        off = np.abs(real - SCENE).mean() if image.shape == SCENE.shape else real.std()
+        rows.append(np.append(np.concatenate(quarters), [off, real.std()]))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_draws_of_each_class_beside_albumentations(name: str) -> None:
+    """Means and spreads of 250 draws are within five standard errors."""
+    count = 250
+    for arguments in DRAWN[name]:
+        given = A.Compose([made(name, **{"p": 1, **arguments})], seed=1)
+        pipeline, image = converted(given), torch.from_numpy(SCENE).permute(2, 0, 1).contiguous()
+        wanted = _statistics([given(image=SCENE)["image"] for _ in range(count)])
+        mine = _statistics([pixels(seeded(seed, pipeline, image)) for seed in range(count)])
+        error = np.sqrt((wanted.var(0) + mine.var(0)) / count)
+        assert (np.abs(wanted.mean(0) - mine.mean(0)) <= 5 * error + 0.35).all(), arguments
+        if name in SPREADS_DIFFER:
+            continue
+        # The spread of a spread: half of the fourth moment over the variance.
+        for a, b in zip(wanted.T, mine.T, strict=True):
+            fourth = [((x - x.mean()) ** 4).mean() / max(x.var(), 1e-9) / 4 for x in (a, b)]
+            assert abs(a.std() - b.std()) <= 6 * np.sqrt(sum(fourth) / count) + 0.25, arguments
+
+
+def the_step(pipeline: Any, name: str) -> Any:
+    return next(t for t in every(pipeline) if type(t).__name__ == name)
+
+
+def with_their_draws(given: Any, name: str, params_of: Callable[[Any], dict[str, Any]], **rules: Any) -> None:
+    """One step with the parameters that albumentations has just drawn: boxes and keypoints too."""
+    for seed in range(12):
+        pipeline = composed(given, **rules)
+        pipeline.set_random_seed(seed)
+        wanted, convert = theirs(pipeline), converted(pipeline)
+        step, params = the_step(convert, name), params_of(given.params)
+        steps = [
+            t if t is not step else ours.Lambda(lambda x: step.transform(x, params), object)
+            for t in convert.transforms
+        ]
+        mine: Any = sample_here()
+        for t in steps:
+            if isinstance(t, ours.Lambda):
+                mine = {
+                    k: step.transform(v, params) if isinstance(v, tv_tensors.TVTensor) else v
+                    for k, v in mine.items()
+                }
+            else:
+                mine = t(mine)
+        assert_same(mine, wanted, 1, 0.005)
+
+
+@pytest.mark.parametrize("border", [0, 1])
+def test_a_perspective_zooms_in(border: int) -> None:
+    def params_of(drawn: dict[str, Any]) -> dict[str, Any]:
+        zoom = np.diag([WIDTH / drawn["max_width"], HEIGHT / drawn["max_height"], 1])
+        return {"matrix": (zoom @ drawn["matrix"]).ravel().tolist()}
+
+    given = A.Perspective((0.05, 0.2), border_mode=border, fill=9, fill_mask=1, p=1)
+    with_their_draws(given, "_PerspectiveCounterpart", params_of)
+
+
+@pytest.mark.parametrize("rules", [{}, {"min_area": 150}, {"min_visibility": 0.7}], ids=str)
+@pytest.mark.parametrize("name", ["CoarseDropout", "Erasing"])
+def test_holes_in_boxes(name: str, rules: dict[str, float]) -> None:
+    """Boxes shrink to what is visible of them or are lost; keypoints in holes are lost."""
+
+    def params_of(drawn: dict[str, Any]) -> dict[str, Any]:
+        return {"seed": 0, "count": len(drawn["holes"]), "places": drawn["holes"].ravel().tolist()}
+
+    arguments = {
+        "CoarseDropout": {
+            "num_holes_range": (3, 6),
+            "hole_height_range": (10, 30),
+            "hole_width_range": (10, 40),
+        },
+        "Erasing": {"scale": (0.2, 0.5)},
+    }[name]
+    given = made(name, fill=5, fill_mask=7, p=1, **arguments)
+    with_their_draws(given, f"_{name}Counterpart", params_of, **rules)
+
+
+@pytest.mark.parametrize("rules", [{}, {"min_area": 30}, {"min_visibility": 0.7}], ids=str)
+def test_a_grid_of_holes_in_boxes(monkeypatch: pytest.MonkeyPatch, rules: dict[str, float]) -> None:
+    given = A.GridDropout(0.6, fill_mask=3, p=1)
+    counterpart = type(the_step(converted(composed(given)), "_GridDropoutCounterpart"))
+    monkeypatch.setattr(counterpart, "boxes_of", lambda self, **params: given.params["holes"])
+    with_their_draws(given, counterpart.__name__, lambda drawn: {"seed": 0, "rows": 0, "columns": 0}, **rules)
+
+
+@pytest.mark.parametrize("rules", [{}, {"min_area": 150}, {"min_visibility": 0.77}], ids=str)
+def test_dropped_pixels_in_boxes(monkeypatch: pytest.MonkeyPatch, rules: dict[str, float]) -> None:
+    given = A.PixelDropout(0.2, drop_value=4, p=1)
+    counterpart = type(the_step(converted(composed(given)), "_PixelDropoutCounterpart"))
+
+    def drawn(self: Any, shape: Any, value: float) -> Tensor:
+        return torch.from_numpy(given.params["drop_mask"][..., 0].copy())
+
+    monkeypatch.setattr(counterpart, "_drawn", drawn)
+    with_their_draws(given, counterpart.__name__, lambda params: {"seed": 0}, **rules)
+
+
+#: What drops boxes and keypoints, and when.
+RULES: dict[str, Callable[[], Any]] = {
+    "nothing": lambda: composed(A.Resize(31, 42)),
+    "small boxes stay": lambda: composed(A.Resize(6, 8)),
+    "width": lambda: composed(A.Resize(61, 83), min_width=13),
+    "height": lambda: composed(A.Resize(61, 83), min_height=16),
+    "both": lambda: composed(A.Resize(40, 83), min_height=14, min_width=15),
+    "area": lambda: composed(A.CenterCrop(40, 40), min_area=200),
+    "shape": lambda: composed(A.Resize(30, 100), max_accept_ratio=2.5),
+    "visibility": lambda: composed(A.CenterCrop(45, 50), min_visibility=0.6),
+    "visibility in two steps": lambda: composed(
+        A.CenterCrop(50, 60), A.Rotate((10, 10), p=1), min_visibility=0.75
+    ),
+    "visibility in the end": lambda: composed(
+        A.CenterCrop(50, 60), A.Rotate((10, 10), p=1), min_visibility=0.75, check_each_transform=False
+    ),
+    "cropped and padded": lambda: composed(
+        A.CenterCrop(30, 30), A.PadIfNeeded(70, 90), A.HorizontalFlip(p=1)
+    ),
+    "cropped and padded, unchecked": lambda: composed(
+        A.CenterCrop(30, 30), A.PadIfNeeded(70, 90), points=False, check_each_transform=False
+    ),
+    "area before a resize": lambda: composed(A.CenterCrop(40, 50), A.Resize(122, 166), min_area=150),
+    "warped": lambda: composed(
+        A.Affine(rotate=(35, 35), scale=(1.4, 1.4), p=1), A.Perspective((0, 0), p=1), A.Transpose(p=1)
+    ),
+    "inside": lambda: composed(
+        A.Sequential([A.CenterCrop(40, 50), A.Pad(9)], p=1), A.OneOf([A.VerticalFlip(p=1)], p=1), min_area=90
+    ),
+    "clipped": lambda: A.Compose(
+        [A.HorizontalFlip(p=1)], A.BboxParams("pascal_voc", label_fields=["labels"], clip=True, min_area=9)
+    ),
+    "invalid": lambda: A.Compose(
+        [A.HorizontalFlip(p=1)],
+        A.BboxParams("pascal_voc", label_fields=["labels"], filter_invalid_bboxes=True, clip=True),
+    ),
+    "without images moved": lambda: composed(A.InvertImg(p=1), min_area=200),
+    "visible points stay": lambda: A.Compose(
+        [A.CenterCrop(40, 50), A.Pad(30)],
+        keypoint_params=A.KeypointParams("xy", label_fields=["tags"], remove_invisible=False),
+    ),
+    "never": lambda: A.Compose(
+        [A.CenterCrop(9, 9)], A.BboxParams("pascal_voc", label_fields=["labels"], min_area=900), p=0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_dropped(name: str) -> None:
+    pipeline = RULES[name]()
+    more: dict[str, Any] = {}
+    if name in ("clipped", "invalid"):
+        more = {"bboxes": [*BOXES[:4], [-5.0, 50, 20, 70] if name == "clipped" else [20.0, 50, 20, 60]]}
+    if "bboxes" in pipeline.processors:
+        wanted = theirs(pipeline, **more)
+    else:
+        wanted = pipeline(image=SCENE, mask=MASK, keypoints=POINTS, tags=list(range(len(POINTS))))
+    here = sample_here()
+    if more:
+        here["bboxes"] = tv_tensors.BoundingBoxes(more["bboxes"], format="XYXY", canvas_size=(HEIGHT, WIDTH))
+    assert_same(converted(pipeline)(here), wanted, 1, 0.01)
+
+
+@pytest.mark.parametrize("format", ["XYXY", "XYWH", "CXCYWH"])
+def test_formats_of_boxes(format: str) -> None:
+    pipeline = composed(A.CenterCrop(40, 50), A.Pad(5), min_area=150, points=False)
+    wanted, here = theirs(pipeline), sample_here()
+    convert = ours.ConvertBoundingBoxFormat(format)
+    found = converted(pipeline)(here | {"bboxes": convert(here["bboxes"])})
+    assert found["bboxes"].format.value == format and found["bboxes"].clamping_mode == "soft"
+    assert_same(found | {"bboxes": ours.ConvertBoundingBoxFormat("XYXY")(found["bboxes"])}, wanted, 0)
+
+
+def test_boxes_in_a_graph() -> None:
+    """Boxes that are dropped on the way keep their place, so that one graph holds the pipeline."""
+    pipeline = composed(
+        A.CenterCrop(40, 50),
+        A.Affine(rotate=(20, 20), p=1),
+        A.Sequential([A.VerticalFlip(p=1)], p=0.5),
+        min_area=150,
+    )
+    convert, here = converted(pipeline), sample_here()
+    here["tags"] = torch.arange(len(POINTS))
+    torch.compiler.reset()
+    graph = torch.compile(convert, fullgraph=True, backend="aot_eager")
+    for seed in range(4):
+        wanted, found = seeded(seed, convert, here), seeded(seed, graph, here)
+        for key, value in wanted.items():
+            torch.testing.assert_close(found[key], value, rtol=0, atol=1e-4)
+        assert len(wanted["bboxes"]) == len(wanted["labels"]) < len(BOXES)
+
+
+def test_keypoints_that_a_distortion_moves_outside() -> None:
+    pipeline = composed(A.OpticalDistortion((-0.9, -0.9), p=1))
+    found, wanted = converted(pipeline)(sample_here()), theirs(pipeline)
+    assert len(wanted["keypoints"]) < len(POINTS)
+    assert found["tags"] == [str(int(n)) for n in wanted["tags"]]
+    points = np.array(wanted["keypoints"]).reshape(-1, 2)
+    np.testing.assert_allclose(found["keypoints"].numpy(), points, rtol=0, atol=2)
+
+
+def test_boxes_and_keypoints_follow_distortions() -> None:
+    """As near as whole pixels can be."""
+    for distortion in (
+        A.OpticalDistortion((0.3, 0.3), p=1),
+        A.OpticalDistortion((-0.2, -0.2), mode="fisheye", p=1),
+    ):
+        pipeline = composed(distortion)
+        found, wanted = converted(pipeline)(sample_here()), theirs(pipeline)
+        assert found["labels"].tolist() == [int(n) for n in wanted["labels"]]
+        assert found["tags"] == [str(int(n)) for n in wanted["tags"]]
+        np.testing.assert_allclose(found["bboxes"].numpy(), np.array(wanted["bboxes"]), rtol=0, atol=2)
+        np.testing.assert_allclose(found["keypoints"].numpy(), np.array(wanted["keypoints"]), rtol=0, atol=2)
+
+
+def test_labels_by_their_names() -> None:
+    given = A.Compose([A.CenterCrop(30, 30)], A.BboxParams("coco", label_fields=["kinds", "scores"]))
+    boxes = tv_tensors.BoundingBoxes([[0.0, 0, 9, 9], [30, 20, 20, 20]], format="XYWH", canvas_size=(64, 80))
+    sample = {
+        "image": tv_tensors.Image(IMAGE),
+        "boxes": boxes,
+        "kinds": ["a", "b"],
+        "scores": torch.tensor([0.1, 0.2]),
+    }
+    found = converted(given)(sample)
+    assert (
+        found["kinds"] == ["b"]
+        and found["scores"].tolist() == [torch.tensor(0.2).item()]
+        and len(found["boxes"]) == 1
+    )
+    assert sample["kinds"] == ["a", "b"] and len(sample["boxes"]) == 2
+    must = "inputs must be a dict with the label fields kinds, scores, got a dict of image, boxes, kinds"
+    with pytest.raises(ValueError, match=f"^from_albumentations: {must}$"):
+        converted(given)({k: v for k, v in sample.items() if k != "scores"})
+    with pytest.raises(ValueError, match="kinds must be a tensor or a list of 2 labels, got 3 labels"):
+        converted(given)(sample | {"kinds": [1, 2, 3]})
+    assert converted(given)(IMAGE).shape == (3, 30, 30)
+
+
+def test_arrays_and_keywords_are_refused() -> None:
+    pipeline = converted(A.Compose([A.HorizontalFlip(p=1)]))
+    for wrong in (FRAME, {"image": FRAME}, {"image": IMAGE, "extra": [FRAME]}):
+        with pytest.raises(
+            TypeError, match=r"^from_albumentations: .* must be tensors .*, got a NumPy array$"
+        ):
+            pipeline(wrong)
+    with pytest.raises(
+        TypeError, match="inputs must be a tensor or one dict of tensors, got the keywords image"
+    ):
+        pipeline(image=FRAME)
+
+
+def test_a_crop_of_a_smaller_image() -> None:
+    given = A.Compose([A.CenterCrop(100, 50)])
+    with pytest.raises(Exception, match="Crop size"):
+        given(image=FRAME)
+    with pytest.raises(ValueError, match=r"^CenterCrop: image must be at least 100 x 50, got 64 x 80$"):
+        converted(given)(IMAGE)
+
+
+def test_what_differs_only_for_some_arguments() -> None:
+    mirrored = A.Affine(rotate=(5, 9), border_mode=cv2.BORDER_REFLECT_101, p=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours.from_albumentations(A.Compose([mirrored, A.OpticalDistortion(), A.LongestMaxSize(9)]))
+        ours.from_albumentations(composed(A.Affine(), points=False))
+    with pytest.warns(
+        UserWarning, match="Affine: boxes .* mirrored border; OpticalDistortion: .*; LongestMaxSize: "
+    ):
+        ours.from_albumentations(composed(mirrored, A.OpticalDistortion(), A.LongestMaxSize(9)))
+
+
+def test_chances_of_what_had_none() -> None:
+    """A probability is kept by every class."""
+    for name in (*table.SAME, *table.NEAR):
+        if name not in ("NoOp", "ToTensorV2"):
+            pipeline = converted(made(name, p=0.25))
+            assert [t.p for t in every(pipeline) if getattr(t, "p", 1.0) == 0.25], name
+
+
+class _Watched(dict[str, Any]):
+    """Arguments that note which of them are read."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        super().__init__(arguments)
+        self.unread = set(arguments)
+
+    def __getitem__(self, name: str) -> Any:
+        self.unread.discard(name)
+        return super().__getitem__(name)
+
+
+#: What may be passed over: it does nothing there, or the warning and the page say what is done instead.
+PASSED_OVER = {
+    "keypoint_remapping_method",  # what keypoints follow is in the warning
+    "transpose_mask",  # a mask is a tensor from the beginning
+    "padding",  # PadIfNeeded inherits it
+    *("spatial_mode", "noise_params", "noise_type", "approximation"),  # RGBShift inherits them
+}
+ONLY_FOR_A_PADDING = {"fill", "fill_mask", "border_mode", "pad_position"}
+ONLY_FOR_OTHERS = {"Sharpen": {"sigma", "kernel_size"}, "LongestMaxSize": {"max_size_hw"}}
+ONLY_FOR_OTHERS |= {"SmallestMaxSize": {"max_size_hw"}, "FDA": {"metadata_key"}}
+ONLY_FOR_OTHERS |= {"HistogramMatching": {"metadata_key"}, "CenterCrop": ONLY_FOR_A_PADDING}
+ONLY_FOR_OTHERS |= {"RandomCrop": ONLY_FOR_A_PADDING, "NoOp": {"p"}, "ToTensorV2": {"p"}}
+
+
+@pytest.mark.parametrize("name", sorted({**table.SAME, **table.NEAR}))
+def test_no_argument_is_passed_over(name: str) -> None:
+    arguments = _Watched({**made(name, p=0.5).get_transform_init_args(), "p": 0.5})
+    arguments["rule"] = _counterparts.Rule()
+    (table.SAME.get(name) or table.NEAR[name][0])(arguments)
+    assert arguments.unread <= PASSED_OVER | ONLY_FOR_OTHERS.get(name, set())
+
+
+def test_a_batch_with_boxes() -> None:
+    """Each sample of a batch has draws, boxes and labels of its own."""
+    pipeline = converted(
+        A.Compose([A.Affine(rotate=(-40, 40), p=1)], A.BboxParams("coco", label_fields=["labels"]))
+    )
+    here = sample_here()
+    images = torch.stack([here["image"].as_subclass(Tensor)] * 3)
+    batch = {
+        "image": tv_tensors.Image(images),
+        "boxes": [here["bboxes"][:n].clone() for n in (2, 4, 5)],
+        "labels": [here["labels"][:n] for n in (2, 4, 5)],
+    }
+    batch["boxes"] = [tv_tensors.wrap(b, like=here["bboxes"]) for b in batch["boxes"]]
+    found = seeded(0, ours.Compose([pipeline], per_sample=True), batch)
+    assert [len(b) for b in found["boxes"]] == [len(n) for n in found["labels"]]
+    assert not torch.equal(found["image"][0], found["image"][1])
+
+
+def test_every_class_has_been_compared() -> None:
+    alone = {"FromFloat"}  # compared at the end of a pipeline
+    assert {*FIXED_ARGUMENTS, *DRAWN, *alone} == {*table.SAME, *table.NEAR}
 
 
 def test_what_is_not_mapped_is_named() -> None:

@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 
 from imgops.transforms import _container
 
+#: Those of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
 Arguments = Mapping[str, Any]
 Made = Callable[[Arguments], Any]
+
+#: Where a keypoint is moved that is not visible any more: no transform brings it back into an image.
+OUTSIDE = -(2.0**20)
 
 
 class Unmapped(Exception):
     """Why a transform, or an argument of it, has no counterpart."""
+
+
+class Near(NamedTuple):
+    """A counterpart that differs for these arguments, and in what."""
+
+    transform: Any
+    differs: str
+
+
+class Rule(NamedTuple):
+    """What a pipeline asks of its boxes and keypoints."""
+
+    boxes: tuple[float, float] | None = None  # the least visible area, and the least visible share
+    drops_points: bool = False
+    has_points: bool = False
+
+    @property
+    def follows(self) -> bool:
+        """Whether there may be boxes or keypoints that must follow."""
+        return self.boxes is not None or self.has_points
 
 
 #: OpenCV's numbers.
@@ -54,6 +79,23 @@ def fill_of(a: Arguments) -> Any:
     if isinstance(fill, str) and fill != "random":
         raise Unmapped(f"fill={fill!r}")
     return tuple(fill) if isinstance(fill, (list, tuple)) else fill
+
+
+def fills_of(a: Arguments) -> dict[Any, Any]:
+    """The values of borders: one for masks, one for all others."""
+    return {tv_tensors.Mask: a["fill_mask"], "others": fill_of(a)}
+
+
+def near_if(condition: bool, transform: Any, differs: str) -> Any:
+    return Near(transform, differs) if condition else transform
+
+
+def add_arguments(transform: Any, **more: Any) -> None:
+    """Give a transform that is being made further arguments, with which a graph makes it again."""
+    for name, value in more.items():
+        setattr(transform, name, value)
+    transform._config = (*transform._config, *more)
+    transform._start(False, None)
 
 
 def one(bounds: Any, name: str) -> Any:

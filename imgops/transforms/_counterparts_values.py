@@ -8,12 +8,10 @@ import numpy as np
 import torch
 
 from imgops.transforms import (
-    _augment,
     _blurs,
     _color,
     _container,
     _domain,
-    _dropout,
     _filters,
     _levels,
     _misc,
@@ -21,6 +19,7 @@ from imgops.transforms import (
     _tones,
     _weather,
 )
+from imgops.transforms import _counterparts_pixels as _pixels
 from imgops.transforms._counterparts import (
     NAMES,
     Arguments,
@@ -36,9 +35,12 @@ from imgops.transforms._counterparts import (
 
 
 def _gaussian_blur(a: Arguments) -> Any:
-    sigmas = a["sigma_limit"]
-    largest = a["blur_limit"][1] or 2 * int(np.ceil(3.5 * sigmas[1])) + 1
-    return chance(_color.GaussianBlur(largest | 1, (max(sigmas[0], 1e-3), max(sigmas[1], 1e-3))), a["p"])
+    (least, largest), sigmas = a["blur_limit"], tuple(max(sigma, 1e-3) for sigma in a["sigma_limit"])
+    if not largest:
+        least = largest = 2 * int(np.ceil(3.5 * sigmas[1])) + 1
+    return choice(
+        [_color.GaussianBlur(size, sigmas) for size in range(least | 1, (largest | 1) + 1, 2)], a["p"]
+    )
 
 
 def _downscale(a: Arguments) -> Any:
@@ -49,27 +51,63 @@ def _downscale(a: Arguments) -> Any:
 
 
 def _holes(a: Arguments) -> dict[str, Any]:
-    return {"fill": fill_of(a), "mask_fill": a["fill_mask"], "p": a["p"]}
+    if isinstance(a["fill_mask"], (list, tuple)):
+        raise Unmapped(f"fill_mask={a['fill_mask']}")
+    rule = (a["rule"].boxes, a["rule"].drops_points)
+    return {"fill": fill_of(a), "mask_fill": a["fill_mask"], "p": a["p"], "rule": rule}
 
 
 def _coarse(a: Arguments) -> Any:
-    sides = a["hole_height_range"], a["hole_width_range"]
-    return _dropout.CoarseDropout(a["num_holes_range"], *sides, **_holes(a))
+    sides = {"height": a["hole_height_range"], "width": a["hole_width_range"]}
+    # The greatest height decides whether both are pixels: from 1 on they are, whatever their type.
+    if sides["height"][1] >= 1:
+        sides = {name: tuple(int(v) for v in bounds) for name, bounds in sides.items()}
+    elif sides["width"][1] > 1:
+        raise Unmapped(f"hole_width_range={sides['width']}")
+    else:
+        sides = {name: tuple(float(v) for v in bounds) for name, bounds in sides.items()}
+    return _pixels._CoarseDropoutCounterpart(holes=a["num_holes_range"], **sides, **_holes(a))
+
+
+def _erasing(a: Arguments) -> Any:
+    return _pixels._ErasingCounterpart(scale=a["scale"], ratio=a["ratio"], **_holes(a))
 
 
 def _grid(a: Arguments) -> Any:
-    only(a, unit_size_range=None)
-    if not a["random_offset"]:
-        only(a, shift_xy=(0, 0))
-    cells = None if a["holes_number_xy"] is None else tuple(a["holes_number_xy"])[::-1]
-    return _dropout.GridDropout(a["ratio"], cells, a["random_offset"], **_holes(a))
+    where = {"cells": a["holes_number_xy"], "random_offset": a["random_offset"]}
+    more = {"unit": a["unit_size_range"], "shift": a["shift_xy"]}
+    return _pixels._GridDropoutCounterpart(ratio=a["ratio"], **where, **more, **_holes(a))
 
 
-def _pixels(a: Arguments) -> Any:
-    if not isinstance(a["drop_value"], (int, float)):
-        raise Unmapped(f"drop_value={a['drop_value']}")
-    fills = {"fill": a["drop_value"], "mask_fill": a["mask_drop_value"]}
-    return _dropout.PixelDropout(a["dropout_prob"], a["per_channel"], p=a["p"], **fills)
+def _pixel_dropout(a: Arguments) -> Any:
+    values = a["drop_value"], a["mask_drop_value"]
+    if not isinstance(values[0], (int, float)) or isinstance(values[1], (list, tuple)):
+        raise Unmapped(f"drop_value={values[0]}, mask_drop_value={values[1]}")
+    if a["per_channel"] and values[1] is not None:
+        raise Unmapped(f"per_channel=True, mask_drop_value={values[1]}")
+    fills = {"fill": values[0], "mask_fill": values[1], "rule": (a["rule"].boxes, False)}
+    return _pixels._PixelDropoutCounterpart(
+        amount=a["dropout_prob"], per_channel=a["per_channel"], p=a["p"], **fills
+    )
+
+
+def _equalize(a: Arguments) -> Any:
+    only(a, by_channels=True, mask=None, mask_params=())
+    return _pixels._HistogramCounterpart(a["p"], "equalize" if a["mode"] == "cv" else "equalize by steps")
+
+
+def _autocontrast(a: Arguments) -> Any:
+    only(a, cutoff=0, ignore=None)
+    return _pixels._HistogramCounterpart(a["p"], "contrast" if a["method"] == "pil" else "contrast by counts")
+
+
+def _morphology(a: Arguments) -> Any:
+    operation = {"dilation": "dilate", "erosion": "erode"}[a["operation"]]
+    return _pixels._MorphologyCounterpart(element=a["scale"], operation=operation, p=a["p"])
+
+
+def _compression(a: Arguments) -> Any:
+    return _pixels._CompressionCounterpart(a["quality_range"], a["compression_type"], a["p"])
 
 
 def _rain(a: Arguments) -> Any:
@@ -106,24 +144,29 @@ def _normalize(a: Arguments) -> Any:
 def _to_float(a: Arguments) -> Any:
     if a["max_value"] not in (None, 255, 255.0):
         raise Unmapped(f"max_value={a['max_value']}")
-    return _misc.ToDtype(torch.float32, scale=True)
+    return chance(_misc.ToDtype(torch.float32, scale=True), a["p"])
 
 
 def _from_float(a: Arguments) -> Any:
-    only(a, dtype="uint8")
-    return _misc.ToDtype(torch.uint8, scale=True)
+    only(a, dtype="uint8", max_value=255)
+    return chance(_misc.ToDtype(torch.uint8, scale=True), a["p"])
 
 
 def _references(a: Arguments) -> list[torch.Tensor]:
-    given = a.get("reference_images")
-    if not given or not all(isinstance(x, np.ndarray) and x.ndim == 3 for x in given):
-        raise Unmapped("references that are not arrays in reference_images")
-    return [torch.from_numpy(np.ascontiguousarray(x)).permute(2, 0, 1) for x in given]
+    if not a["reference_images"] or a["read_fn"] is None:
+        raise Unmapped(f"reference_images={a['reference_images']}, metadata_key={a['metadata_key']}")
+    images = [a["read_fn"](reference) for reference in a["reference_images"]]
+    return [torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1) for image in images]
 
 
 def _gray(a: Arguments) -> Any:
     only(a, method="weighted_average", num_output_channels=3)
     return _color.RandomGrayscale(a["p"])
+
+
+def _to_rgb(a: Arguments) -> Any:
+    only(a, num_output_channels=3)
+    return chance(_color.RGB(), a["p"])
 
 
 def _posterize(a: Arguments) -> Any:
@@ -173,14 +216,17 @@ def _jitter(a: Arguments) -> Any:
 
 #: Those with the same pixels for the same parameters, and the same distribution of these.
 SAME: dict[str, Made] = {
+    "AutoContrast": _autocontrast,
     "Blur": lambda a: _blurs.RandomBoxBlur(a["blur_limit"], a["p"]),
     "CLAHE": lambda a: _filters.RandomCLAHE(a["clip_limit"], a["tile_grid_size"], a["p"]),
     "ChannelDropout": lambda a: _tones.RandomChannelDropout(a["channel_drop_range"], a["fill"], a["p"]),
     "ChannelShuffle": lambda a: chance(_color.RandomChannelPermutation(), a["p"]),
     "CoarseDropout": _coarse,
     "Emboss": lambda a: _filters.RandomEmboss(a["alpha"], a["strength"], a["p"]),
-    "FromFloat": _from_float,
+    "Equalize": _equalize,
+    "Erasing": _erasing,
     "GaussNoise": _gauss_noise,
+    "GridDropout": _grid,
     "HistogramMatching": lambda a: _domain.HistogramMatching(_references(a), a["blend_ratio"], a["p"]),
     "HueSaturationValue": lambda a: _levels.RandomHSV(
         a["hue_shift_limit"], a["sat_shift_limit"], a["val_shift_limit"], p=a["p"]
@@ -188,6 +234,7 @@ SAME: dict[str, Made] = {
     "ISONoise": lambda a: _noise.RandomISONoise(
         tuple(x / 360 for x in a["color_shift"]), a["intensity"], a["p"]
     ),
+    "ImageCompression": _compression,
     "InvertImg": lambda a: _color.RandomInvert(a["p"]),
     "MedianBlur": lambda a: _blurs.RandomMedianBlur(a["blur_limit"], a["p"]),
     "MotionBlur": lambda a: _blurs.RandomMotionBlur(
@@ -196,7 +243,7 @@ SAME: dict[str, Made] = {
     "MultiplicativeNoise": _multiplied,
     "NoOp": lambda a: _misc.Identity(),
     "Normalize": _normalize,
-    "PixelDropout": _pixels,
+    "PixelDropout": _pixel_dropout,
     "PlanckianJitter": _planck,
     "Posterize": _posterize,
     "RGBShift": lambda a: _levels.RandomRGBShift(
@@ -210,45 +257,30 @@ SAME: dict[str, Made] = {
     ),
     "RandomSnow": _snow,
     "RandomToneCurve": lambda a: _tones.RandomToneCurve(a["scale"], a["per_channel"], a["p"]),
-    "SaltAndPepper": lambda a: _noise.RandomSaltAndPepper(a["amount"], a["salt_vs_pepper"], a["p"]),
     "Sharpen": _sharpened,
+    "ShotNoise": lambda a: _pixels._ShotNoiseCounterpart(a["p"], a["scale_range"]),
     "Solarize": lambda a: _color.RandomSolarize(255 * one(a["threshold_range"], "threshold_range"), a["p"]),
     "ToFloat": _to_float,
-    "ToRGB": lambda a: chance(_color.RGB(), a["p"]),
+    "ToRGB": _to_rgb,
     "ToTensorV2": lambda a: _misc.Identity(),
 }
 
 #: Those that come near, and what differs.
 NEAR: dict[str, tuple[Made, str]] = {
-    "AutoContrast": (lambda a: _color.RandomAutocontrast(a["p"]), "PIL's, without a cutoff"),
     "ColorJitter": (_jitter, "PIL's and torchvision's arithmetic"),
     "Downscale": (_downscale, "OpenCV is given sizes instead of a factor"),
-    "Equalize": (lambda a: _color.RandomEqualize(a["p"]), "PIL's, each channel by itself"),
-    "Erasing": (
-        lambda a: _augment.RandomErasing(a["p"], a["scale"], a["ratio"], fill_of(a)),
-        "torchvision's draws",
-    ),
     "FDA": (lambda a: _domain.FDA(_references(a), a["beta_limit"], a["p"]), "one level"),
-    "GaussianBlur": (_gaussian_blur, "OpenCV's kernel, of one size"),
-    "GridDropout": (_grid, "cells have one size"),
-    "ImageCompression": (
-        lambda a: _filters.RandomCompression(a["quality_range"], a["compression_type"], a["p"]),
-        "red is stored as red, not as blue",
-    ),
-    "Morphological": (
-        lambda a: _filters.RandomMorphology(
-            {"dilation": "dilate", "erosion": "erode"}[a["operation"]], a["scale"], p=a["p"]
-        ),
-        "a square element of a random side; boxes and masks stay",
-    ),
+    "FromFloat": (_from_float, "levels are cut to whole ones, not rounded"),
+    "GaussianBlur": (_gaussian_blur, "OpenCV's kernel"),
+    "Morphological": (_morphology, "boxes and masks stay"),
     "RandomGamma": (
         lambda a: _tones.RandomGamma(tuple(x / 100 for x in a["gamma_limit"]), a["p"]),
         "one level",
     ),
     "RandomSunFlare": (_flare, "up to three levels"),
-    "ShotNoise": (
-        lambda a: _noise.RandomShotNoise(a["scale_range"], a["p"]),
-        "a normal distribution of values, not Poisson's of intensities",
+    "SaltAndPepper": (
+        lambda a: _noise.RandomSaltAndPepper(a["amount"], a["salt_vs_pepper"], a["p"]),
+        "each pixel is drawn by itself, so that their number varies",
     ),
     "ToGray": (_gray, "PIL's luma, one level"),
     "UnsharpMask": (_unsharp, "PIL's"),
