@@ -2,7 +2,7 @@
 
 An operator is declared by a typed signature, which becomes its schema, and the list of facets it has::
 
-    @operator("imgops::crop", kernel=cpu.compose.crop, fake=fake.compose.crop, ...)
+    @operator("imgops::crop", kernel=cpu.movement.crop, fake=fake.movement.crop, ...)
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
 A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import imgops
-from tests.specs import compose
+from tests.specs import movement
 from tests.specs._libraries import BORDERS, FILTERS
 from tests.specs._maker import formatted
 from tests.specs.resize import resize_reference
@@ -154,7 +154,7 @@ class TestPaste:
             "bool": torch.rand(1, h, w) < 0.5,
         }[kind]
         canvas = as_pil(x)
-        hard = None if mask is None else as_pil(torch.from_numpy(compose._mask_levels(mask.numpy())))
+        hard = None if mask is None else as_pil(torch.from_numpy(movement._mask_levels(mask.numpy())))
         canvas.paste(as_pil(source), (left, top), hard)
         assert bits_equal(imgops.paste(x, source, (left, top), mask), of_pil(canvas))
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import _weights
 from imgops.decomposition._real import of_sums
-from imgops.decomposition.compose import fold
+from imgops.decomposition.movement import fold
 
 
 def resize(

@@ -15,7 +15,7 @@ from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
 from imgops.kernels import _values, cuda
 from imgops.kernels.cpu import geometry as cpu
-from imgops.ops.compose import fill_tensor
+from imgops.ops.movement import fill_tensor
 
 __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 

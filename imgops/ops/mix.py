@@ -13,7 +13,7 @@ from imgops.decomposition._saturate import saturated
 from imgops.fake import mix as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import mix as cpu
-from imgops.ops.compose import values_tensor
+from imgops.ops.movement import values_tensor
 
 __all__ = ["blend", "erase"]
 

@@ -14,7 +14,7 @@ from imgops.config import Paste
 from imgops.fake import mutation as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import mutation as cpu
-from imgops.ops.compose import broadcast, paste_arguments
+from imgops.ops.movement import broadcast, paste_arguments
 
 __all__ = ["accumulate", "paste_", "paste_out"]
 

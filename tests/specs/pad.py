@@ -15,7 +15,7 @@ from tests.specs import _plain as plain
 from tests.specs._libraries import BORDERS, Array, chw, photo_frame
 from tests.specs._maker import ANY_DTYPE, FLOATS
 from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample
-from tests.specs.compose import DIMENSIONS
+from tests.specs.movement import DIMENSIONS
 
 ops = torch.ops.imgops
 

@@ -10,7 +10,7 @@ from imgops import _layout
 from imgops.decomposition import mix as formula
 from imgops.kernels.cpu import _pil, native
 from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
-from imgops.kernels.cpu.compose import clip
+from imgops.kernels.cpu.movement import clip
 
 
 def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:

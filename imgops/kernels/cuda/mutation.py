@@ -9,13 +9,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda import compose
+from imgops.kernels.cuda import movement
 from imgops.kernels.cuda._common import batch, grid_of, offset, tile_of, written
 from imgops.kernels.cuda._launch import launch
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
-    return compose.paste_onto(image, source, mask, left, top)
+    return movement.paste_onto(image, source, mask, left, top)
 
 
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> Any:
@@ -23,7 +23,7 @@ def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top
         target = written(out)
     except RuntimeError:  # leading dimensions that no stride joins
         return NotImplemented
-    return compose._paste(target, batch(image), source, mask, left, top)
+    return movement._paste(target, batch(image), source, mask, left, top)
 
 
 def accumulate(

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
-from imgops.decomposition import smoothing as decomposition
-from imgops.fake import smoothing as fake
+from imgops.decomposition import blur as decomposition
+from imgops.fake import blur as fake
 from imgops.kernels import _values
-from imgops.kernels.cpu import smoothing as cpu
+from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
 

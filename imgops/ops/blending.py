@@ -9,11 +9,11 @@ from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
-from imgops.decomposition import composite as decomposition
-from imgops.fake import composite as fake
+from imgops.decomposition import blending as decomposition
+from imgops.fake import blending as fake
 from imgops.kernels import _values
-from imgops.kernels.cpu import composite as cpu
-from imgops.ops.compose import paste
+from imgops.kernels.cpu import blending as cpu
+from imgops.ops.movement import paste
 
 __all__ = ["add_weighted", "alpha_composite", "composite"]
 

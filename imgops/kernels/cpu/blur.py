@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageFilter
 from torch import Tensor
 
-from imgops.decomposition import smoothing as formula
+from imgops.decomposition import blur as formula
 from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv, _pil
 from imgops.kernels.cpu._common import number_per_image, run_decomposition

@@ -12,12 +12,12 @@ from torch import Tensor
 from imgops import _check, _subclass, autocast, sharding, vmap
 from imgops._registry import operator
 from imgops._rows import Gradient
-from imgops.autograd import compose as autograd
+from imgops.autograd import movement as autograd
 from imgops.config import Crop, Pad, Paste
-from imgops.decomposition import compose as decomposition
-from imgops.fake import compose as fake
+from imgops.decomposition import movement as decomposition
+from imgops.fake import movement as fake
 from imgops.kernels import _values, cuda
-from imgops.kernels.cpu import compose as cpu
+from imgops.kernels.cpu import movement as cpu
 
 __all__ = ["crop", "pad", "paste"]
 
@@ -25,7 +25,7 @@ __all__ = ["crop", "pad", "paste"]
 @operator(
     "imgops::crop",
     kernel=cpu.crop,
-    cuda=cuda.kernel("compose.crop"),
+    cuda=cuda.kernel("movement.crop"),
     fake=fake.crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
     vmap=vmap.leading(3),
@@ -39,7 +39,7 @@ def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor
 @operator(
     "imgops::paste",
     kernel=cpu.paste,
-    cuda=cuda.kernel("compose.paste"),
+    cuda=cuda.kernel("movement.paste"),
     fake=fake.paste,
     autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
     vmap=vmap.leading(3, 3, 3),
@@ -54,7 +54,7 @@ def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
 @operator(
     "imgops::pad",
     kernel=cpu.pad,
-    cuda=cuda.kernel("compose.pad"),
+    cuda=cuda.kernel("movement.pad"),
     fake=fake.pad,
     autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
     vmap=vmap.leading(3, 1),
@@ -71,7 +71,7 @@ def _pad(
 @operator(
     "imgops::pad_adjoint",
     kernel=cpu.pad_adjoint,
-    cuda=cuda.kernel("compose.pad_adjoint"),
+    cuda=cuda.kernel("movement.pad_adjoint"),
     fake=fake.pad_adjoint,
     autograd=Gradient(
         autograd.pad_adjoint_setup_context,

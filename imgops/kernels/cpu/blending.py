@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition import composite as formula
+from imgops.decomposition import blending as formula
 from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu._common import HALF, in_format_of, in_single, number_per_image, run_decomposition
 
