@@ -21,7 +21,6 @@ from imgops.ops.blur import *
 from imgops.ops.codec import *
 from imgops.ops.color import *
 from imgops.ops.color_space import *
-from imgops.ops.distortions import *
 from imgops.ops.edges import *
 from imgops.ops.filter import *
 from imgops.ops.fitting import *
@@ -29,7 +28,6 @@ from imgops.ops.geometry import *
 from imgops.ops.histograms import *
 from imgops.ops.levels import *
 from imgops.ops.maps import *
-from imgops.ops.mix import *
 from imgops.ops.morphology import *
 from imgops.ops.movement import *
 from imgops.ops.mutation import *

@@ -182,20 +182,20 @@ def test_a_cut_window_has_opencvs_bits(simd: int | None, monkeypatch: pytest.Mon
     """On uint8 most weights of a wide window are 0 in OpenCV's 8 bits: a shorter one gives the same pixels."""
     import cv2
 
-    from imgops.kernels.cpu import filter
+    from imgops.kernels.cpu import blur
 
     if simd is None:  # without the native module OpenCV blurs
         monkeypatch.setattr(filter, "_native_agrees", lambda: False)
     else:
         monkeypatch.setattr(native, "SIMD_LEVEL", simd)
-        assert native.module is None or filter._native_agrees()
+        assert native.module is None or blur._native_agrees()
     rng = np.random.default_rng(0)
     plane = rng.integers(0, 256, (40, 37), dtype=np.uint8)
-    assert filter._cuts_windows()
+    assert blur._cuts_windows()
     shorter = 0
     for _ in range(300):
         size, sigma = int(rng.integers(0, 20)) * 2 + 1, float(rng.uniform(0.05, 4))
-        short = filter._short_window(size, sigma)
+        short = blur._short_window(size, sigma)
         shorter += short < size
         whole = cv2.GaussianBlur(plane, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
         found = imgops.gaussian_blur(torch.from_numpy(plane)[None], size, sigma)

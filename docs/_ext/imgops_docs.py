@@ -38,8 +38,18 @@ from tests.specs import __main__ as operator_table
 
 #: The sections of the API: those of the specs, and what is no operator.
 SECTIONS = (
-    *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms"),
-    *("Filters", "Edges", "Morphology", "Regions", "Noise", "Mixing", "Into existing memory", "Files"),
+    *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms", "Thresholds"),
+    *(
+        "Blur",
+        "Filters",
+        "Edges",
+        "Morphology",
+        "Regions",
+        "Noise",
+        "Blending",
+        "Into existing memory",
+        "Files",
+    ),
 )
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},

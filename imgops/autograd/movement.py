@@ -1,4 +1,4 @@
-"""Gradients of crop, paste and pad: each is made of the other operators, and none knows its kernel."""
+"""Gradients of crop, pad and paste: each is made of the other operators, and none knows its kernel."""
 
 from __future__ import annotations
 

@@ -40,3 +40,9 @@ def mixed(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
         return (start.float() + factor * (end.float() - start.float())).clamp(0, 255).trunc()
     return (end * factor + start * (1 - factor)).clamp(0, 1)
+
+
+def rounded(out: Tensor, image: Tensor) -> Tensor:
+    if image.dtype == torch.uint8:
+        out = out.round().clamp(0, 255)
+    return finished(out, image)

@@ -1,12 +1,11 @@
-"""Decompositions of alpha_composite, with PIL's whole numbers, and add_weighted."""
+"""Decompositions of alpha_composite, with PIL's whole numbers, add_weighted and blend."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from imgops.decomposition._real import finished, parameter, working
-from imgops.decomposition.filter import rounded
+from imgops.decomposition._real import finished, parameter, rounded, working
 
 #: The bits that PIL has behind the point.
 _BITS = 7
@@ -41,3 +40,11 @@ def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamm
     x, y = image.to(working(image)), other.to(working(image))
     a, b, c = (parameter(v, image) for v in (alpha, beta, gamma))
     return rounded(x * a + y * b + c, image)
+
+
+def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+    start, end = image.to(working(image)), other.to(working(image))
+    factor = parameter(weight, image)
+    if image.dtype == torch.uint8:
+        return finished((start + factor * (end - start)).clamp(0, 255).trunc(), image)
+    return finished(end * factor + start * (1 - factor), image)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition import filter, levels
+from imgops.decomposition import filter, histograms, levels
 from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
 
 #: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
@@ -120,6 +120,6 @@ STEPS: dict[str, Any] = {
     "posterize": levels.posterize,
     "solarize": levels.solarize,
     "invert": lambda image, amount: levels.invert(image),
-    "autocontrast": lambda image, amount: levels.autocontrast(image),
-    "equalize": lambda image, amount: levels.equalize(image),
+    "autocontrast": lambda image, amount: histograms.autocontrast(image),
+    "equalize": lambda image, amount: histograms.equalize(image),
 }

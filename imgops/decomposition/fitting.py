@@ -9,8 +9,7 @@ from torch import Tensor
 
 from imgops.decomposition import _weights
 from imgops.decomposition._filters import count, scalar
-from imgops.decomposition._real import finished, of_sums, working
-from imgops.decomposition.filter import rounded
+from imgops.decomposition._real import finished, of_sums, rounded, working
 
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:

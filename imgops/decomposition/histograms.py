@@ -1,4 +1,4 @@
-"""Decompositions of clahe, with OpenCV's arithmetic, and of match_histograms."""
+"""Decompositions of autocontrast, equalize, clahe (with OpenCV's arithmetic) and match_histograms."""
 
 from __future__ import annotations
 
@@ -107,3 +107,40 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     slope = (y1 - y0) / torch.where(x1 > x0, x1 - x0, 1)
     out = torch.where((after == 0) | (share == x1), y1, slope * (share - x0) + y0)
     return finished(out.reshape(image.shape), image)
+
+
+def autocontrast(image: Tensor) -> Tensor:
+    if image.numel() == 0:
+        return finished(image, image)
+    exact = torch.float64 if image.dtype == torch.uint8 else working(image)
+    x = image.to(exact)
+    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
+    flat = high <= low
+    most = 255.0 if image.dtype == torch.uint8 else 1.0
+    # (PyTorch divides a number by a tensor in two roundings.)
+    scale = torch.full_like(low, most) / torch.where(flat, 1, high - low)
+    if image.dtype == torch.uint8:
+        stretched = (x * scale + -low * scale).clamp(0, most).trunc()
+    else:
+        stretched = ((x - low) * scale).clamp(0, most)
+    return finished(torch.where(flat, x, stretched), image)
+
+
+def equalize(image: Tensor) -> Tensor:
+    levels = image
+    if image.dtype != torch.uint8:
+        levels = (image.detach().to(working(image)) * 255.999).nan_to_num().clamp(0, 255).to(torch.uint8)
+    size = image.shape[-2] * image.shape[-1]
+    planes = levels.reshape(image.shape[:-2].numel(), size).to(torch.int64)
+    counts = counts_of(planes, 256)
+    # PIL: the last level that occurs does not count, and one level is left alone.
+    last = planes.amax(1, keepdim=True) if planes.shape[1] else planes.new_zeros((planes.shape[0], 1))
+    step = torch.div(counts.sum(1, keepdim=True) - counts.gather(1, last), 255, rounding_mode="floor")
+    safe = step.clamp(min=1)
+    before = counts.cumsum(1) - counts
+    table = torch.div(before + torch.div(safe, 2, rounding_mode="floor"), safe, rounding_mode="floor")
+    table = torch.where(step == 0, torch.arange(256, device=image.device), table.clamp(0, 255))
+    out = table.gather(1, planes).reshape(image.shape)
+    if image.dtype == torch.uint8:
+        return finished(out, image)
+    return finished(out.to(working(image)) / 255, image)

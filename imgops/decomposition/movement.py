@@ -1,4 +1,4 @@
-"""Decompositions of crop, paste and pad: movement, bit-exact."""
+"""Decompositions of crop, pad, paste and erase: movement, bit-exact."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch.nn.functional import pad as constant_pad
 
 from imgops import _layout
 from imgops.decomposition._borders import folded
+from imgops.decomposition._real import finished
 from imgops.decomposition._saturate import saturated
 
 
@@ -109,3 +110,11 @@ def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
     shape = list(values.shape)
     shape[dim] = size
     return values.new_zeros(shape).index_add(dim, index, values)
+
+
+def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
+    left, top, right, bottom = (side[..., None, None, None] for side in boxes.to(image.device).unbind(-1))
+    x = torch.arange(image.shape[-1], device=image.device)
+    y = torch.arange(image.shape[-2], device=image.device)[:, None]
+    inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+    return finished(torch.where(inside, value, image), image)

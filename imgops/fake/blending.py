@@ -1,4 +1,4 @@
-"""Fakes of alpha_composite and add_weighted."""
+"""Fakes of alpha_composite, add_weighted and blend."""
 
 from __future__ import annotations
 
@@ -24,4 +24,11 @@ def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamm
     check_twin(op, "other", other, image)
     for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma)):
         _check.per_sample_parameter(op, name, value, image)
+    return out
+
+
+def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+    out = image_like("blend", image)
+    check_twin("blend", "other", other, image)
+    _check.per_sample_parameter("blend", "weight", weight, image)
     return out

@@ -1,4 +1,4 @@
-"""Fakes of the smoothing filters."""
+"""Fakes of the blurs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,21 @@ def bilateral_filter(
     return out
 
 
-def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor:
-    out = image_like("unsharp_mask", image)
-    _check.per_sample_parameter("unsharp_mask", "radius", radius, image)
-    _check.per_sample_parameter("unsharp_mask", "percent", percent, image)
-    _check.per_sample_parameter("unsharp_mask", "threshold", threshold, image)
+def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
+    out = image_like("gaussian_blur", image)
+    _check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
+    for size in (kernel_width, kernel_height):
+        if violates(size >= 1) or violates(size % 2 == 1):
+            got = _check.numbers(kernel_width, kernel_height)
+            fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", got)
+    _check.side("gaussian_blur", "kernel_size", kernel_width, kernel_height)
+    return out
+
+
+def median_blur(image: Tensor, kernel_size: int) -> Tensor:
+    out = image_like("median_blur", image)
+    if violates(kernel_size >= 1) or violates(kernel_size % 2 == 1):
+        got = _check.number(kernel_size)
+        fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)
+    _check.side("median_blur", "kernel_size", kernel_size)
     return out

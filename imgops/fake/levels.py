@@ -40,11 +40,3 @@ def solarize(image: Tensor, threshold: Tensor) -> Tensor:
     out = image_like("solarize", image)
     _check.per_sample_parameter("solarize", "threshold", threshold, image)
     return out
-
-
-def autocontrast(image: Tensor) -> Tensor:
-    return image_like("autocontrast", image)
-
-
-def equalize(image: Tensor) -> Tensor:
-    return image_like("equalize", image)

@@ -1,4 +1,4 @@
-"""Fakes of crop, paste and pad."""
+"""Fakes of crop, pad, paste and erase."""
 
 from __future__ import annotations
 
@@ -119,3 +119,19 @@ def _padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -
         fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
     if not all(map(_check.is_int32, padding)):
         fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
+
+
+def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
+    _check.image("erase", "image", image)
+    _check.image("erase", "value", value)
+    _check.like("erase", "value", value, "image", image)
+    _check.batch("erase", "value", value, "image", image)
+    same_channels("erase", "value", value, "image", image)
+    if tuple(value.shape[-2:]) != (1, 1) and value.shape[-2:] != image.shape[-2:]:
+        height, width = _check.numbers(*image.shape[-2:])
+        must = f"value must be one color, or an image of {height} x {width}"
+        fail(ValueError, "erase", must, f"shape {_check.shape(value)}")
+    if boxes.dtype != torch.int64:
+        fail(TypeError, "erase", "boxes must be int64", boxes.dtype)
+    _check.per_sample_parameter("erase", "boxes", boxes, image, 4)
+    return _layout.empty(image, *image.shape[-2:])

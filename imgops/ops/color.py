@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -402,19 +399,3 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     for name, value in (("image", image), ("order", order), ("amounts", amounts)):
         _check.tensor("color_sequence", name, value)
     return _color_sequence(image, order, amounts, names)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "adjust_brightness": lambda x: adjust_brightness(x, 1.7),
-    "adjust_contrast": lambda x: adjust_contrast(x, 2.2),
-    "adjust_hue": lambda x: adjust_hue(x, 0.4),
-    "adjust_saturation": lambda x: adjust_saturation(x, 3.0),
-    "color_matrix": lambda x: color_matrix(
-        x, torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]])
-    ),
-    "color_sequence": lambda x: color_sequence(
-        x, torch.tensor([1, 0]), torch.tensor([1.6, 2.0]), "brightness,saturation"
-    ),
-    "grayscale": grayscale,
-}

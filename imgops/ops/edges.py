@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -244,12 +242,3 @@ def canny(
     thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
     size = _check.integer("canny", "aperture must be an integer", aperture)
     return _canny(image, *thresholds, size, l2_gradient)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "canny": lambda x: canny(x, 60, 140),
-    "laplacian": lambda x: laplacian(x, 3),
-    "scharr": lambda x: scharr(x, 1, 0),
-    "sobel": lambda x: sobel(x, 0, 1),
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -233,12 +233,3 @@ def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
     if not (_check.is_int32(rows) and _check.is_int32(columns)):
         _check.fail(ValueError, op, "size must be 32-bit", _check.numbers(rows, columns))
     return *image.shape[-2:], rows, columns
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "contain": lambda x: contain(x, (x.shape[-2] // 2, x.shape[-2] // 2)),
-    "cover": lambda x: cover(x, (x.shape[-2] * 2 // 3, x.shape[-2] * 2 // 3)),
-    "downscale": lambda x: downscale(x, 0.08, up="nearest"),
-    "fit": lambda x: fit(x, (x.shape[-2], x.shape[-2] // 2)),
-}

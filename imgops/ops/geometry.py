@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -396,21 +396,3 @@ def _size(op: str, image: Tensor, size: Sequence[int] | None) -> tuple[int, ...]
         _check.image(op, "image", image)
         return tuple(image.shape[-2:])
     return _check.integers(op, "size", size, ("height", "width"))
-
-
-def _waves(height: int, width: int) -> Tensor:
-    """The map of a picture under water."""
-    y, x = torch.meshgrid(torch.arange(float(height)), torch.arange(float(width)), indexing="ij")
-    return torch.stack([x + 9 * (y / 11).sin(), y + 6 * (x / 17).sin()])
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "flip": flip,
-    "remap": lambda x: remap(x, _waves(*x.shape[-2:])),
-    "rotate90": rotate90,
-    "warp_affine": lambda x: warp_affine(x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]])),
-    "warp_perspective": lambda x: warp_perspective(
-        x, torch.tensor([[0.9, 0.3, -10], [-0.1, 1.1, 20], [-0.0004, 0.0012, 1]])
-    ),
-}

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from imgops import _check
 from imgops.ops._grids import displacement, meshed, pixel_grid
-from imgops.ops.filter import gaussian_blur
-from imgops.ops.geometry import remap
+from imgops.ops.blur import gaussian_blur
 
-__all__ = ["elastic_map", "flow_map", "polar_map"]
+__all__ = [
+    "elastic_map",
+    "flow_map",
+    "grid_distortion_map",
+    "optical_distortion_map",
+    "polar_map",
+    "thin_plate_spline_map",
+]
 
 
 def flow_map(flow: Tensor) -> Tensor:
@@ -195,14 +202,253 @@ def polar_map(
     return meshed(across, angle * (rows / turn), height, width, dtype)
 
 
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "elastic_map": lambda x: remap(
-        x,
-        elastic_map(
-            torch.rand(2, *x.shape[-2:], generator=torch.Generator().manual_seed(1)) * 2 - 1, 220.0, 7.0
-        ),
-    ),
-    "flow_map": lambda x: remap(x, flow_map(torch.full((2, *x.shape[-2:]), 45.0))),
-    "polar_map": lambda x: remap(x, polar_map(x.shape[-2:], (x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2])),
-}
+def grid_distortion_map(
+    steps_x: Sequence[float] | Tensor,
+    steps_y: Sequence[float] | Tensor,
+    size: Sequence[int],
+    *,
+    normalize: bool = True,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """The map of a grid whose columns and rows get other widths and heights.
+
+    Parameters
+    ----------
+    steps_x, steps_y : sequence of float, or Tensor
+        ``(..., n + 1)``: for n columns (rows) and the rest behind the last one, how much of the image each
+        shows, relative to its own extent. A tensor can require a gradient.
+    size : sequence of 2 int
+        ``(height, width)`` in pixels.
+    normalize : bool
+        Scale the steps, so that the map ends where the image does.
+    dtype : {torch.float32, torch.float64}
+        Of the map.
+    device : device, optional
+        Of the map; by default that of the steps.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 2, height, width)``, for :func:`remap`.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers, or the steps are not made of numbers.
+    ValueError
+        If there are fewer than 2 steps, or more columns (rows) than pixels.
+
+    Notes
+    -----
+    Reference: albumentations' GridDistortion (``generate_grid``, and ``normalize_grid_distortion_steps``),
+    within 1e-3 pixels: it accumulates in float32, this in float64. Differentiable in the steps.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.grid_distortion_map([0.5, 1.5, 1.0], [1.0, 1.0], (1, 6), normalize=False)[0]
+    tensor([[0.0000, 0.7500, 1.5000, 1.5000, 3.7500, 6.0000]])
+    """
+    op = "grid_distortion_map"
+    height, width = _check.positive_size(op, size)
+    axes = []
+    for name, steps, extent in (("steps_x", steps_x, width), ("steps_y", steps_y, height)):
+        values = _check.real(op, name, steps)
+        count = values.shape[-1] - 1 if values.ndim else 0
+        if _check.violates(count >= 1) or _check.violates(count <= extent):
+            must = f"{name} must have from 2 to {_check.number(extent) + 1} values"
+            _check.fail(ValueError, op, must, _check.number(count + 1))
+        axes.append(_stretched(values.to(device).double(), extent, count, normalize))
+    return meshed(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
+
+
+def _stretched(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
+    """Where the pixels of an axis come from; within a cell evenly spaced, both ends included."""
+    known = type(extent) is int and type(steps) is Tensor and not torch.compiler.is_compiling()
+    which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
+    if normalize:
+        steps = steps * weights
+        steps = steps * (extent / (extent // count) / steps.sum(-1, keepdim=True))
+    moved = steps * (extent // count)
+    # What lies behind the last cell and one more has no step: albumentations leaves it at 0.
+    ends = torch.nn.functional.pad(moved, (0, 1))
+    starts = torch.nn.functional.pad(moved.cumsum(-1) - moved, (0, 1))
+    return starts.index_select(-1, which) + share * ends.index_select(-1, which)
+
+
+def _cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The cell of each pixel of an axis, where in it the pixel is, and how much of each cell there is."""
+    cell = extent // count
+    rest = extent - count * cell
+    at = torch.arange(extent, device=device)
+    which = torch.div(at, cell, rounding_mode="floor").clamp(max=count + 1)
+    pixels = torch.where(which == count, min(rest, cell), cell)
+    share = (at - which * cell) / (pixels - 1).clamp(min=1).double()
+    last = min(extent, (count + 1) * cell) - count * cell
+    weights = torch.ones(count + 1, dtype=torch.float64, device=device)
+    weights = torch.cat([weights[:-1], weights[-1:] * (last / cell)])
+    return which, share, weights
+
+
+@lru_cache(maxsize=32)
+def _kept_cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.inference_mode(False):  # the next call may be outside
+        return _cells(extent, count, device)
+
+
+def optical_distortion_map(
+    coefficients: float | Sequence[float] | Tensor,
+    size: Sequence[int],
+    model: str = "camera",
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """The map of a lens that distorts.
+
+    Parameters
+    ----------
+    coefficients : float, sequence of float, or Tensor
+        "camera": ``(..., 5)`` with k1, k2, p1, p2 and k3 of Brown and Conrady; one number is k1 and k2.
+        "fisheye": one number k, ``()`` or ``(..., 1)``. A tensor can require a gradient.
+    size : sequence of 2 int
+        ``(height, width)`` in pixels.
+    model : {"camera", "fisheye"}
+        "camera": a focal length of the width and the height, as albumentations has it, and the middle of the
+        image as its center. "fisheye": ``r * (1 + k * (r / r_max)**2)``.
+    dtype : {torch.float32, torch.float64}
+        Of the map.
+    device : device, optional
+        Of the map; by default that of the coefficients.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 2, height, width)``, for :func:`remap`.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers, or the coefficients are not made of numbers.
+    ValueError
+        If ``model`` is unknown, or ``coefficients`` has another number of values.
+
+    Notes
+    -----
+    Reference: ``cv2.initUndistortRectifyMap`` ("camera"), as in ``cv2.undistort``, and the formula of
+    albumentations' OpticalDistortion ("fisheye"), within 1e-4 pixels. Differentiable in the coefficients.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.optical_distortion_map(0.5, (1, 4), "fisheye")[0]
+    tensor([[-1.0000,  0.8529,  2.0000,  3.1471]])
+    """
+    op = "optical_distortion_map"
+    height, width = _check.positive_size(op, size)
+    _check.choice(op, "model", model, ("camera", "fisheye"))
+    values = _check.real(op, "coefficients", coefficients).to(device).double()
+    values = values[..., None] if values.ndim == 0 else values
+    count = values.shape[-1]
+    if model == "fisheye":
+        if _check.violates(count == 1):
+            _check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", _check.number(count))
+        x, y = pixel_grid(height, width, values).unbind(-3)
+        x, y = x - width / 2, y - height / 2
+        square = (x * x + y * y) / (width * width / 4 + height * height / 4)
+        factor = 1 + values[..., None] * square
+        return meshed(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
+    if _check.violates(count == 1) and _check.violates(count == 5):
+        _check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", _check.number(count))
+    k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
+    # Rows and columns for themselves as long as possible: a map has many pixels.
+    x = (torch.arange(width, dtype=torch.float64, device=values.device) - (width - 1) / 2) / width
+    y = (torch.arange(height, dtype=torch.float64, device=values.device)[:, None] - (height - 1) / 2) / height
+    r = x * x + y * y
+    if count == 1:
+        radial = (k1 * r + k1) * r + 1
+        return meshed(
+            radial * (x * width) + width / 2, radial * (y * height) + height / 2, height, width, dtype
+        )
+    radial = ((k3 * r + k2) * r + k1) * r + 1
+    bent_x = x * radial + 2 * p1 * x * y + p2 * (r + 2 * x * x)
+    bent_y = y * radial + p1 * (r + 2 * y * y) + 2 * p2 * x * y
+    return meshed(bent_x * width + width / 2, bent_y * height + height / 2, height, width, dtype)
+
+
+def thin_plate_spline_map(
+    points: Tensor, targets: Tensor, size: Sequence[int], *, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """The map of a thin plate that is bent as little as possible so that points come to where they should.
+
+    Parameters
+    ----------
+    points : Tensor
+        ``(..., n, 2)``, float32 or float64: positions (x, y) in the image, in pixels, n of at least 3 that
+        are not in one line. Any device.
+    targets : Tensor
+        ``(..., n, 2)``: where these are to be in the result. The leading dimensions broadcast.
+    size : sequence of 2 int
+        ``(height, width)`` of the result in pixels.
+    dtype : {torch.float32, torch.float64}
+        Of the map.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 2, height, width)``, for :func:`remap`.
+
+    Raises
+    ------
+    TypeError
+        If the points are not floating point, or ``size`` is not made of integers.
+    ValueError
+        If the shapes are others, or there are fewer than 3 points.
+
+    Notes
+    -----
+    Reference: :class:`scipy.interpolate.RBFInterpolator` with ``kernel="thin_plate_spline"``, within 1e-4
+    pixels: an affine transformation and a sum of ``r**2 * log(r)``, solved in float64. It goes through every
+    target exactly. (albumentations' ThinPlateSpline solves for one kernel and applies another, so it does
+    not.) Differentiable in both, second order too.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> corners = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+    >>> imgops.thin_plate_spline_map(corners, corners + torch.tensor([1.0, 0.0]), (1, 3))[0].round()
+    tensor([[-1.,  0.,  1.]])
+    """
+    op = "thin_plate_spline_map"
+    height, width = _check.positive_size(op, size)
+    for name, value in (("points", points), ("targets", targets)):
+        _check.tensor(op, name, value)
+        _check.floating(op, name, value)
+        if value.ndim < 2 or _check.violates(value.shape[-1] == 2) or _check.violates(value.shape[-2] >= 3):
+            must = f"{name} must be (..., n, 2) with n of at least 3"
+            _check.fail(ValueError, op, must, f"shape {_check.shape(value)}")
+    source, target = torch.broadcast_tensors(points.double(), targets.double())
+    count = target.shape[-2]
+    # In units of the image, which keeps the numbers of the system near each other.
+    scale = float(max(height, width))
+    source, target = source / scale, target / scale
+    ones = torch.ones_like(target[..., :1])
+    affine = torch.cat([ones, target], -1)
+    above = torch.cat([_bending(target, target), affine], -1)
+    nothing = target.new_zeros(*target.shape[:-2], 3, 3)
+    system = torch.cat([above, torch.cat([affine.mT, nothing], -1)], -2)
+    wanted = torch.cat([source, source.new_zeros(*source.shape[:-2], 3, 2)], -2)
+    solved = torch.linalg.solve(system, wanted)
+    pixels = pixel_grid(height, width, target).flatten(-2).mT / scale
+    bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
+    flat = solved[..., count : count + 1, :] + pixels @ solved[..., count + 1 :, :]
+    return ((bent + flat) * scale).mT.unflatten(-1, (height, width)).to(dtype)
+
+
+def _bending(points: Tensor, centers: Tensor) -> Tensor:
+    """``r**2 * log(r)`` of each pair; 0, with its derivatives, where they are the same."""
+    apart = points[..., :, None, :] - centers[..., None, :, :]
+    square = (apart * apart).sum(-1)
+    there = square > 0
+    return torch.where(there, 0.5 * square * torch.where(there, square, 1).log(), 0)

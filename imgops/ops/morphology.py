@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -218,11 +218,3 @@ def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     if a.dtype.is_floating_point:
         return a - b if like is a else b.neg() + a
     return torch.maximum(like, b if like is a else a) - b
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "dilate": lambda x: dilate(x, 9),
-    "erode": lambda x: erode(x, 9),
-    "morphology": lambda x: morphology(x, "gradient", 5),
-}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -215,19 +214,3 @@ def accumulate(
     _check.tensor("accumulate", "count", count)
     source, weight = _broadcast_to(total, source, weight)
     _accumulate(total, count, source, weight, left, top)
-
-
-def _tiles(x: Tensor) -> Tensor:
-    """The mean of two overlapping parts of a picture."""
-    total, count = torch.zeros(x.shape), torch.zeros(1, *x.shape[-2:])
-    for left, part in ((0, x.float()), (60, x.float()[..., :-60])):
-        accumulate(total, count, part, (left, 0))
-    return total / count
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "accumulate": lambda x: _tiles(x),
-    "paste_": lambda x: paste_(x.clone(), x[:, ::3, ::3].contiguous(), (20, 20)),
-    "paste_out": lambda x: paste_out(x, 255 - x[:, ::2, ::2], (40, 60), out=torch.empty_like(x)),
-}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -256,17 +253,3 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
 def _tensors(op: str, image: Tensor, noise: Tensor) -> None:
     _check.tensor(op, "image", image)
     _check.tensor(op, "noise", noise)
-
-
-def _drawn(channels: int, x: Tensor) -> Tensor:
-    """Normal numbers for a picture."""
-    return torch.randn(channels, *x.shape[-2:], generator=torch.Generator().manual_seed(0))
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "iso_noise": lambda x: iso_noise(x, _drawn(2, x) * 0.5, 0.05, 0.9),
-    "multiplicative_noise": lambda x: multiplicative_noise(x, _drawn(3, x), 0.4),
-    "salt_and_pepper": lambda x: salt_and_pepper(x, _drawn(1, x).erf() / 2 + 0.5, 0.15),
-    "shot_noise": lambda x: shot_noise(x, _drawn(3, x), 0.08),
-}

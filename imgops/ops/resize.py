@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -331,15 +331,3 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     _check.image(op, "image", image)
     _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "resize": lambda x: resize(x, (x.shape[-2] // 2, x.shape[-1])),
-    "resize_out": lambda x: resize_out(
-        x, (x.shape[-2], x.shape[-1] // 2), out=x.new_empty(3, x.shape[-2], x.shape[-1] // 2)
-    ),
-    "resized_crop": lambda x: resized_crop(
-        x, (x.shape[-1] // 3, x.shape[-2] // 4, x.shape[-1] * 2 // 3, x.shape[-2] * 3 // 4), (200, 200)
-    ),
-}

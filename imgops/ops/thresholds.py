@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -155,14 +153,3 @@ def adaptive_threshold(
     less = _check.real("adaptive_threshold", "c", c)
     size = _check.integer("adaptive_threshold", "block_size must be an integer", block_size)
     return _adaptive_threshold(image, top, less, size, method, kind)
-
-
-def _gray(x: Tensor) -> Tensor:
-    return x.float().mean(-3, keepdim=True).byte()
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "adaptive_threshold": lambda x: adaptive_threshold(_gray(x), method="gaussian", block_size=15, c=4.0),
-    "threshold": lambda x: threshold(_gray(x), kind="otsu"),
-}

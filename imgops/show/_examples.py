@@ -11,8 +11,9 @@ from PIL import Image
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops import ops, transforms
+from imgops import transforms
 from imgops.show import _scene
+from imgops.show._operators import PICTURES
 
 Draw = Callable[[dict[str, Any]], Image.Image]
 
@@ -128,10 +129,7 @@ def _of_samples(name: str, options: dict[str, Any]) -> Draw:
 
 
 def _all() -> dict[str, Draw]:
-    found: dict[str, Draw] = {}
-    for family in vars(ops).values():
-        for name, function in getattr(family, "PICTURES", {}).items():
-            found[name] = _of_operator(function)
+    found = {name: _of_operator(function) for name, function in PICTURES.items()}
     for name, options in OF_TORCHVISION.items():
         found[name] = _of_transform(name, options)
     found |= {name: _of_batch(name) for name in ("CutMix", "MixUp")}

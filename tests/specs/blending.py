@@ -1,4 +1,4 @@
-"""alpha_composite, add_weighted, and composite, which is a paste."""
+"""alpha_composite, add_weighted, blend, and composite, which is a paste."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs._libraries import Array, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._libraries import Array, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import Maker
 from tests.specs._spec import LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 _UNIT, _OTHER = plain.rand(4, 5, 6), plain.rand(4, 5, 6)
+
+
+# -- alpha_composite ---------------------------------------------------------------------------------
 
 
 def alpha_reference(image: Array, over: Array) -> Array:
@@ -80,11 +83,14 @@ ALPHA_COMPOSITE = OpSpec(
     reference_name="`PIL.Image.alpha_composite`",
     difference="uint8 0; floats 1e-6",
     decomposed_difference="0",
-    section="Mixing",
+    section="Blending",
     formula=r"\alpha = \alpha_o + \alpha_x (1 - \alpha_o),\quad c = \frac{c_o\alpha_o + c_x\alpha_x(1-\alpha_o)}{\alpha}",
     border="none",
     benchmarks=(Benchmark("alpha", "PIL.Image.alpha_composite (uint8)", _alpha_calls),),
 )
+
+
+# -- add_weighted ------------------------------------------------------------------------------------
 
 
 def weighted_reference(image: Array, other: Array, alpha: float, beta: float, gamma: float) -> Array:
@@ -158,7 +164,7 @@ ADD_WEIGHTED = OpSpec(
     reference_name="`cv2.addWeighted`",
     difference="0; float64 1e-12",
     decomposed_difference="1 level; floats 1e-5",
-    section="Mixing",
+    section="Blending",
     formula=r"y = \alpha x_1 + \beta x_2 + \gamma",
     border="none",
     photo=(
@@ -169,6 +175,9 @@ ADD_WEIGHTED = OpSpec(
     ),
     benchmarks=(Benchmark("add weighted", "cv2.addWeighted", _weighted_calls),),
 )
+
+
+# -- composite ---------------------------------------------------------------------------------------
 
 
 def composite_reference(image1: Array, image2: Array, mask: Array) -> Array:
@@ -204,7 +213,7 @@ COMPOSITE = OpSpec(
     ),
     reference_name="`PIL.Image.composite`",
     difference="uint8 0; floats 1e-6",
-    section="Mixing",
+    section="Blending",
     formula=r"y = m\,x_1 + (1 - m)\,x_2",
     border="none",
     photo=(
@@ -217,4 +226,65 @@ COMPOSITE = OpSpec(
     ),
 )
 
-SPECS = (ALPHA_COMPOSITE, ADD_WEIGHTED, COMPOSITE)
+
+# -- blend -------------------------------------------------------------------------------------------
+
+
+def blend_reference(image: Array, other: Array, weight: float) -> Array:
+    if image.dtype == np.uint8:
+        return np.concatenate(
+            [of_pil(Image.blend(to_pil(p[None]), to_pil(q[None]), weight)) for p, q in zip(image, other)]
+        )
+    return image.astype(np.float64) * (1 - weight) + other.astype(np.float64) * weight
+
+
+def _blend_calls(case: Any) -> bench.Calls:
+    x, arrays = case.image(), case.arrays(case.image())
+    other, others = x.flip(-1).clone(), [a[:, ::-1].copy() for a in arrays]
+    return (
+        lambda: imgops.blend(x, other, 0.3),
+        lambda: [cv2.addWeighted(a, 0.7, b, 0.3, 0) for a, b in zip(arrays, others, strict=True)],
+        None,
+        None,
+    )
+
+
+BLEND = OpSpec(
+    "blend",
+    samples=(
+        Sample("part", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 0.3)),
+        Sample("beyond", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 1.4)),
+        Sample("each", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), m.per_sample(0.0, 0.6, 1.0))),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "blend: other must have the shape of image (2, 3, 5, 6), got (2, 3, 5, 5)",
+            lambda x: imgops.blend(x, x[..., :5], 0.5),
+        ),
+    ),
+    of_number=lambda x, v: imgops.blend(x, x.flip(-1), v),
+    reference=blend_reference,
+    tolerance={
+        torch.float16: Tolerance(1e-3),
+        torch.bfloat16: Tolerance(8e-3),
+        torch.float32: Tolerance(1e-6),
+        torch.float64: Tolerance(1e-6),
+    },
+    plain=Plain(imgops.blend, lambda a, b, w: a + w * (b - a), (_UNIT, _OTHER, number(0.3))),
+    reference_name="`PIL.Image.blend`",
+    difference="uint8 0; floats 1e-6",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Blending",
+    formula=r"y = (1 - w)\, a + w\, b",
+    border="no pixel looks at another",
+    transforms=("MixUp",),
+    photo=(
+        lambda x: imgops.blend(x, imgops.flip(x), 0.3),
+        lambda x: chw(Image.blend(photo_pil(x), ImageOps.mirror(photo_pil(x)), 0.3)),
+    ),
+    benchmarks=(Benchmark("blend", "cv2.addWeighted", _blend_calls),),
+)
+
+
+SPECS = (ALPHA_COMPOSITE, ADD_WEIGHTED, BLEND, COMPOSITE)

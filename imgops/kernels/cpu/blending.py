@@ -1,4 +1,4 @@
-"""CPU kernels of alpha_composite (PIL's) and add_weighted (OpenCV's)."""
+"""CPU kernels of alpha_composite and blend (PIL's) and add_weighted (OpenCV's)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import blending as formula
-from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._common import HALF, in_format_of, in_single, number_per_image, run_decomposition
 
 
@@ -57,3 +57,12 @@ def add_weighted(
     with _threads.opencv:
         for a, b, target, (of_a, of_b, more) in zip(*rows, weights, strict=True):
             cv2.addWeighted(a, of_a, b, of_b, more, target)
+
+
+@_pil.like(Image.blend, (_pil.OTHER, 0.37), (_pil.OTHER, 1.6))
+def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> None:
+    if not native.has_passes(image) or image.numel() == 0:
+        run_decomposition(out, formula.blend, image, other, weight)
+        return
+    start, end = in_format_of(image, out), in_format_of(other, out)
+    native.point("images", out, end, number_per_image(weight, image), other=start)

@@ -80,65 +80,6 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
         lut(out, image, function(levels, *parameters).squeeze(-2))
 
 
-@_pil.like(ImageOps.autocontrast, ())
-def autocontrast(out: Tensor, image: Tensor) -> None:
-    """``ImageOps.autocontrast`` of each plane."""
-    if not native.has_passes(image) or image.numel() == 0:
-        run_decomposition(out, formula.autocontrast, image)
-        return
-    image = in_format_of(image, out)
-    if image.dtype == torch.uint8:
-        low, high = native.statistics("extremes", image).astype(np.float64).T[..., None]
-        flat = high <= low
-        scale = 255.0 / np.where(flat, 1, high - low)
-        tables = np.where(flat, GRAY_LEVELS, (GRAY_LEVELS * scale + -low * scale).clip(0, 255))
-        lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
-        return
-    low, high = native.statistics("extremes", image).T
-    flat = high <= low  # stays as it is
-    low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
-    shape = (*image.shape[:-2], 1, 1)
-    torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
-    out.mul_(torch.from_numpy(scale).reshape(shape))
-    if flat.any():  # values beyond [0, 1] too
-        stretched = out.clamp(0, 1)
-        torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
-    else:
-        out.clamp_(0, 1)
-
-
-@_pil.like(ImageOps.equalize, ())
-def equalize(out: Tensor, image: Tensor) -> None:
-    """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
-    if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
-        run_decomposition(out, formula.equalize, image)
-        return
-    image = in_format_of(image, out)
-    if image.dtype == torch.float32:
-        image = (image * 255.999).nan_to_num_().clamp_(0, 255).to(torch.uint8)
-    tables = torch.from_numpy(np.stack([_equalized(counts) for counts in _histograms(image)]))
-    tables = tables.reshape(*image.shape[:-2], 256)
-    lut(out, image, tables if out.dtype == torch.uint8 else tables.float() / 255)
-
-
-def _histograms(image: Tensor) -> np.ndarray:
-    """How often each level occurs in each plane."""
-    if native.has_passes(image):
-        return native.statistics("histogram", image)
-    planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
-    return np.stack([np.bincount(plane, minlength=256) for plane in planes])
-
-
-def _equalized(counts: np.ndarray) -> np.ndarray:
-    """``ImageOps.equalize`` of one channel."""
-    (found,) = np.nonzero(counts)
-    step = (int(counts.sum()) - int(counts[found[-1]])) // 255
-    if step == 0:
-        return np.arange(256, dtype=np.uint8)
-    before = np.cumsum(counts) - counts
-    return ((before + step // 2) // step).clip(0, 255).astype(np.uint8)
-
-
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     """``cv2.LUT`` where one call serves a frame or a plane; ATen's gather for types that OpenCV has not."""
     if out.numel() == 0:

@@ -1,8 +1,4 @@
-"""CPU kernels of crop, paste and pad.
-
-Movement copies bits, so it is exact for every dtype. A masked paste is PIL's own on uint8; a padding that
-repeats pixels is OpenCV's.
-"""
+"""CPU kernels of crop, pad, paste and erase."""
 
 from __future__ import annotations
 
@@ -241,3 +237,27 @@ def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tens
             strip = slice(start, start + length)
             total.index_add_(dim, index[strip], grad.narrow(dim, start, length))
     return total
+
+
+def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
+    """By NumPy, whose slices cost a tenth of a tensor's."""
+    target, pixels = _layout.array(out), _layout.array(value)
+    np.copyto(target, _layout.array(image))
+    if boxes.numel() == 4:
+        _put(target, pixels, boxes.flatten().tolist())
+        return
+    batch = image.shape[:-3]
+    pixels = np.broadcast_to(pixels, (*batch, *pixels.shape[-3:]))
+    for place, box in zip(np.ndindex(*batch), boxes.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True):
+        _put(target[place], pixels[place], box)
+
+
+def _put(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
+    """``pixels`` may have one pixel, for all of the box."""
+    x0, x1 = clip(box[0], box[2], target.shape[-1])
+    y0, y1 = clip(box[1], box[3], target.shape[-2])
+    if x0 >= x1 or y0 >= y1:
+        return
+    columns = slice(x0, x1) if pixels.shape[-1] == target.shape[-1] else slice(None)
+    rows = slice(y0, y1) if pixels.shape[-2] == target.shape[-2] else slice(None)
+    target[..., y0:y1, x0:x1] = pixels[..., rows, columns]

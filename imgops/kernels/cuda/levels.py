@@ -1,4 +1,4 @@
-"""CUDA kernels of the operators that map single values: one pass, and one before it where the image is counted."""
+"""CUDA kernels of the operators that map single values: one pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition import levels as formula
-from imgops.kernels.cuda import _statistics, _steps
+from imgops.kernels.cuda import _steps
 from imgops.kernels.cuda._common import (
     FLOATS,
     PIXELS,
@@ -27,7 +27,6 @@ from imgops.kernels.cuda._common import (
     written,
 )
 from imgops.kernels.cuda._launch import inlined, launch
-from imgops.kernels.cuda._pixels import dense
 
 _TILE = 4096
 
@@ -40,11 +39,11 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
     rows = rows.reshape(target.shape[0], *values.shape[-2:]) if values.ndim > 2 else values.reshape(-1, 256)
     rows = carrier(rows.contiguous())
     steps = rows.shape[-2] * 256 if rows.ndim > 2 else 0, 256 if rows.shape[-2] > 1 else 0
-    _look_up(target, batch(image), rows, steps)
+    look_up(target, batch(image), rows, steps)
     return None
 
 
-def _look_up(out: Tensor, image: Tensor, table: Tensor, steps: tuple[int, int], scaled: bool = False) -> None:
+def look_up(out: Tensor, image: Tensor, table: Tensor, steps: tuple[int, int], scaled: bool = False) -> None:
     constants, programs = grid_of(out, _TILE)
     sizes = *out.shape, *out.stride(), *image.stride()
     launch(_lut_kernel, programs, out, image, table, *steps, *sizes, SCALED=scaled, **constants)
@@ -69,32 +68,11 @@ def _lut_kernel(
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
-def equalize(out: Tensor, image: Tensor) -> Any:
-    if image.dtype not in PIXELS or image.numel() == 0:
-        return NotImplemented
-    source = dense(image, out)
-    tables = _statistics.equalized(source)
-    _look_up(written(out), source, tables, (tables.shape[1] * 256, 256), image.dtype != torch.uint8)
-    return None
-
-
-def autocontrast(out: Tensor, image: Tensor) -> Any:
-    if image.dtype not in PIXELS or image.numel() == 0:
-        return NotImplemented
-    source, target = dense(image, out), written(out)
-    tables, scales = _statistics.stretched(source)
-    if image.dtype == torch.uint8:
-        _look_up(target, source, tables, (tables.shape[1] * 256, 256))
-    else:
-        _pointwise("stretch", target, source, scales, target.shape[1] * 2, 2)
-    return None
-
-
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     numbers, step = per_image(bits, image, 0, torch.float64)
-    _pointwise("posterize", written(out), batch(image), numbers, step)
+    pointwise("posterize", written(out), batch(image), numbers, step)
     return None
 
 
@@ -102,7 +80,7 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     numbers, step = per_image(threshold, image, 0, torch.float64)
-    _pointwise("solarize", written(out), batch(image), numbers, step)
+    pointwise("solarize", written(out), batch(image), numbers, step)
     return None
 
 
@@ -116,11 +94,11 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any
     lead = torch.broadcast_shapes(gamma.shape, gain.shape)
     pairs = torch.stack([gamma.detach().double().expand(lead), gain.detach().double().expand(lead)], -1)
     numbers, step = per_image(pairs, image, 1, torch.float64)
-    _pointwise("gamma", written(out), batch(image), numbers, step)
+    pointwise("gamma", written(out), batch(image), numbers, step)
     return None
 
 
-def _pointwise(
+def pointwise(
     kind: str, out: Tensor, image: Tensor, numbers: Tensor, number_n: int, number_c: int = 0
 ) -> None:
     constants, programs = grid_of(out, _TILE)

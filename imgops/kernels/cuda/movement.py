@@ -1,8 +1,4 @@
-"""CUDA kernels of crop, paste and pad: movement in one pass.
-
-Bits move, in integers of the width of a value, so every dtype is exact and a kernel is compiled for four widths
-only. A pixel that is covered is not read.
-"""
+"""CUDA kernels of crop, pad, paste and erase: movement in one pass."""
 
 from __future__ import annotations
 
@@ -23,6 +19,7 @@ from imgops.kernels.cuda._common import (
     grid_of,
     has_carrier,
     offset,
+    per_image,
     rounded,
     tile_of,
     written,
@@ -208,3 +205,59 @@ def _mixed_levels(below, above, share):
         weight = rounded(tl.where(share > 0, tl.minimum(share, 1.0), 0.0) * 255).to(tl.int32)
     total = below.to(tl.int32) * (255 - weight) + above.to(tl.int32) * weight + 128
     return (((total >> 8) + total) >> 8).to(tl.uint8)
+
+
+def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> Any:
+    if not has_carrier(image):
+        return NotImplemented
+    target, source, color = carrier(written(out)), carrier(batch(image)), carrier(batch(value))
+    # One color for a box is a picture whose rows and columns take no step.
+    steps = color.stride()
+    if color.shape[-2:] == (1, 1):
+        steps = (*steps[:2], 0, 0)
+    each, step = per_image(boxes, image, 1, torch.int64)
+    constants, programs = grid_of(target, 4096)
+    launch(
+        _erase_kernel,
+        programs,
+        target,
+        source,
+        color,
+        each,
+        step,
+        *target.shape,
+        *target.stride(),
+        *source.stride(),
+        *steps,
+        **constants,
+    )
+    return None
+
+
+@triton.jit
+def _erase_kernel(
+    out, image, color, boxes, box_n, images, channels, height, width,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, color_n, color_c, color_y, color_x,
+    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    n, c, y, x, inside = tile_of(
+        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    )
+    box = boxes + n * box_n
+    real = n < images
+    left, top = tl.load(box, mask=real, other=0), tl.load(box + 1, mask=real, other=0)
+    right, bottom = tl.load(box + 2, mask=real, other=0), tl.load(box + 3, mask=real, other=0)
+    erased = inside & (x >= left) & (x < right) & (y >= top) & (y < bottom)
+    kept = tl.load(
+        image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED),
+        mask=inside & ~erased,
+        other=0,
+    )
+    new = tl.load(
+        color + offset(n, c, y, x, color_n, color_c, color_y, color_x, INTERLEAVED), mask=erased, other=0
+    )
+    tl.store(
+        out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED),
+        tl.where(erased, new, kept),
+        mask=inside,
+    )

@@ -228,6 +228,27 @@ def _between(total):
     return tl.minimum(tl.maximum(total >> 22, 0), 255)
 
 
+@inlined
+def _sum_rows_first(
+    acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Add to ``acc`` what the horizontal pass makes of columns that were summed and rounded first."""
+    most = tl.max(tall, 0)
+    tile = source[None, :] + top[:, None] * line_step
+    for k in range(taps):
+        use = k < wide
+        middle = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
+        for t in range(most):
+            has = t < tall
+            share = tl.load(y_weight + t * y_width + y, mask=has, other=0).to(tl.int32)
+            at = tile + (t * line_step + k * image_x)
+            middle += share[:, None] * tl.load(at, mask=has[:, None] & use[None, :], other=0).to(tl.int32)
+        share = tl.load(x_weight + k * x_width + x, mask=use, other=0).to(tl.int32)
+        acc += (share[None, :] * _between(middle)).to(acc.dtype)
+    return acc
+
+
 @triton.jit(do_not_specialize=["y_width", "x_width"])
 def _resample_kernel(
     out, image, channels, height, width,
@@ -271,18 +292,10 @@ def _resample_kernel(
         lost_columns = tl.load(box + 2) - tl.load(box) - width
         starts_with_rows = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
     if starts_with_rows:
-        most = tl.max(tall, 0)
-        tile = source[None, :] + top[:, None] * line_step
-        for k in range(taps):
-            use = k < wide
-            middle = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
-            for t in range(most):
-                has = t < tall
-                share = tl.load(y_weight + t * y_width + y, mask=has, other=0).to(tl.int32)
-                at = tile + (t * line_step + k * image_x)
-                middle += share[:, None] * tl.load(at, mask=has[:, None] & use[None, :], other=0).to(tl.int32)
-            share = tl.load(x_weight + k * x_width + x, mask=use, other=0).to(tl.int32)
-            acc += (share[None, :] * _between(middle)).to(acc.dtype)
+        acc = _sum_rows_first(
+            acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
+            ROWS, COLUMNS,
+        )  # fmt: skip
     else:
         begin = tl.min(tl.where(tall > 0, top, 2147483647), 0)
         end = tl.max(top + tall, 0)
