@@ -12,8 +12,8 @@ except ImportError as error:
 
 from imgops import autocast, config, ops, sharding, testing, vmap
 from imgops._info import show_config
+from imgops._operators import Gradient, decompositions
 from imgops._registry import operator
-from imgops._rows import Gradient, decompositions
 from imgops._slow_path import SlowPathWarning
 from imgops.inverse import adjoint, inverse
 from imgops.ops.blending import *

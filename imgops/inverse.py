@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 import torch
 from torch import Tensor
 
-from imgops import _check, _rows
+from imgops import _check, _operators
 from imgops.config import Crop, Pad, Resize
 from imgops.ops import movement
 from imgops.ops.resize import resize, splat
@@ -53,11 +53,11 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     >>> imgops.adjoint(imgops.resize)(y, torch.empty(1, 1, 4), (1, 2), "box")
     tensor([[[1.5000, 1.5000, 2.5000, 2.5000]]])
     """
-    row = _rows.row_of(op)
-    if row is None:
+    operator = _operators.operator_of(op)
+    if operator is None:
         raise TypeError(f"adjoint: op must be an operator of imgops.operator, got {op!r}")
-    if row.adjoint is None:
-        _rows.missing(row, "adjoint")
+    if operator.adjoint is None:
+        _operators.raise_missing(operator, "adjoint")
 
     def transpose(cotangent: Tensor, image: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         point = torch.zeros_like(image, dtype=cotangent.dtype, device=cotangent.device)
@@ -105,7 +105,7 @@ def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Calla
              [0, 0, 1, 1, 1],
              [0, 0, 0, 0, 0]]])
     """
-    undo = _UNDO.get(getattr(op, "__name__", "")) if _rows.row_of(op) else None
+    undo = _UNDO.get(getattr(op, "__name__", "")) if _operators.operator_of(op) else None
     if undo is None:
         got = getattr(op, "__name__", repr(op))
         raise NotImplementedError(f"inverse: op must be one of {', '.join(_UNDO)}, got {got}")

@@ -9,7 +9,7 @@ import torch
 from checks import bits_equal, check_adjoint, check_vmap
 
 import imgops
-from imgops._rows import Contract, operators
+from imgops._operators import Contract, operators
 from imgops.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
@@ -19,11 +19,11 @@ INNER = [s for s in SAMPLES if not s.edge]
 # Shapes whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
-FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].row.contract is Contract.FUNCTIONAL]
+FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
 
 
 def mutates(sample: Sample) -> bool:
-    return OPERATORS[sample.op].row.contract.mutates
+    return OPERATORS[sample.op].operator.contract.mutates
 
 
 def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
@@ -158,7 +158,7 @@ def test_compiled(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize(
-    "sample", [s for s in FIRST if OPERATORS[s.op].row.contract is not Contract.DYNAMIC], ids=str
+    "sample", [s for s in FIRST if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC], ids=str
 )
 def test_compiled_in_every_variant(sample: Sample) -> None:
     for maker in every_value(sample):

@@ -15,8 +15,8 @@ from PIL import Image
 from torch import Tensor
 
 import imgops
-from imgops.decomposition import _filters
-from imgops.kernels.cpu import _pil, _resample, _tables, native
+from imgops.decomposition import _resampling_filters
+from imgops.kernels.cpu import _pil, _resample, _resampling_tables, native
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker
 
@@ -59,7 +59,7 @@ def forget() -> Iterator[Callable[[], None]]:
     """Forget what was found out about the installed PIL; again at the end."""
 
     def clear() -> None:
-        _tables._pil_cached.cache_clear()
+        _resampling_tables._pil_cached.cache_clear()
         _resample.pil_order.cache_clear()
         _pil._agree.clear()
 
@@ -91,13 +91,17 @@ def test_both_ways_of_the_antialiased_kernel(
 def test_tables_of_the_native_module_are_those_of_atens_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     for i in range(400):
-        name, size, out = list(_filters.FILTERS)[i % 5], int(rng.integers(1, 300)), int(rng.integers(1, 200))
+        name, size, out = (
+            list(_resampling_filters.FILTERS)[i % 5],
+            int(rng.integers(1, 300)),
+            int(rng.integers(1, 200)),
+        )
         low = rng.uniform(0, size) if i % 3 else 0.0
         high = rng.uniform(low, size) if i % 2 else float(size)
-        found = _tables._pil(name, size, low, high, out, bool(i % 4))
+        found = _resampling_tables._pil(name, size, low, high, out, bool(i % 4))
         with monkeypatch.context() as patch:
             patch.setattr(native, "module", None)
-            wanted = _tables._pil(name, size, low, high, out, bool(i % 4))
+            wanted = _resampling_tables._pil(name, size, low, high, out, bool(i % 4))
         assert np.array_equal(found.start, wanted.start) and np.array_equal(found.length, wanted.length)
         near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # two libraries' sines
         np.testing.assert_allclose(found.weight, wanted.weight, rtol=0, atol=near)
@@ -113,10 +117,10 @@ def test_a_pil_that_resamples_otherwise_is_noticed(
     name: str, change: float, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     """Weights that differ by less than noise of 8 bits shows, too."""
-    function, support = _filters.FILTERS[name]
+    function, support = _resampling_filters.FILTERS[name]
     changed = lambda x: function(x) * (1 + change * x.abs())
     fill = native.fill_table
-    monkeypatch.setitem(_filters.FILTERS, name, (changed, support))
+    monkeypatch.setitem(_resampling_filters.FILTERS, name, (changed, support))
     monkeypatch.setattr(native, "fill_table", lambda which, *rest: which != name and fill(which, *rest))
     forget()
     assert _resample.pil_order() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._real import finished, parameter, rounded, working
+from imgops.decomposition._precision import finished, parameter, rounded, working
 
 #: The bits that PIL has behind the point.
 _BITS = 7

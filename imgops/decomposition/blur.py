@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import correlated_along, folded, widened
-from imgops.decomposition._real import finished, parameter, rounded, working
+from imgops.decomposition._precision import finished, parameter, rounded, working
 from imgops.decomposition.filter import correlate
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import filter, histograms, levels
-from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
+from imgops.decomposition._precision import finished, mixed, of_sums, parameter, working
 
 #: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finished, working
 
 #: The channels of a color, each ``(..., H, W)``.
 Color = list[Tensor]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops.decomposition._borders import correlated_along
 from imgops.decomposition._components import reaches
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finished, working
 
 _SCHARR = ((3.0, 10.0, 3.0), (-1.0, 0.0, 1.0))
 

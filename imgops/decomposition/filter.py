@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from imgops.decomposition._borders import margins, widened
-from imgops.decomposition._real import finished, mixed, of_sums, parameter, rounded, working
+from imgops.decomposition._precision import finished, mixed, of_sums, parameter, rounded, working
 
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition import _weights
-from imgops.decomposition._filters import count, scalar
-from imgops.decomposition._real import finished, of_sums, rounded, working
+from imgops.decomposition import _resampling_weights
+from imgops.decomposition._precision import finished, of_sums, rounded, working
+from imgops.decomposition._resampling_filters import count, scalar
 
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
@@ -33,6 +33,8 @@ def _matrix(name: str, source: Tensor, target: Tensor, size: Any) -> Tensor:
     """OpenCV's weights of ``target`` outputs for ``source`` pixels, in a matrix of ``size`` by ``size``."""
     source, target = (v[..., None, None, None] for v in (source, target))
     if name == "area":
-        weight = _weights.opencv_area(size, (1 / (target / source))[..., 0], count(size, source.device))
+        weight = _resampling_weights.opencv_area(
+            size, (1 / (target / source))[..., 0], count(size, source.device)
+        )
         return torch.where(count(size, source.device)[:, None] < target, weight, 0.0)
-    return _weights.opencv_cut(name, size, torch.zeros_like(source), source, size, target)
+    return _resampling_weights.opencv_cut(name, size, torch.zeros_like(source), source, size, target)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import folded
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finished, working
 from imgops.decomposition._saturate import saturated
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}

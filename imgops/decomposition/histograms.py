@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops.decomposition._borders import widened
 from imgops.decomposition._histograms import counts_of
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finished, working
 from imgops.decomposition.color_space import cvt_color
 
 #: How many levels there are.

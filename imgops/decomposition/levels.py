@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition._precision import finished, parameter, working
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:

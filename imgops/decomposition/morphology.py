@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import margins, widened
-from imgops.decomposition._real import finished
+from imgops.decomposition._precision import finished
 
 
 def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:

@@ -10,7 +10,7 @@ from torch.nn.functional import pad as constant_pad
 
 from imgops import _layout
 from imgops.decomposition._borders import folded
-from imgops.decomposition._real import finished
+from imgops.decomposition._precision import finished
 from imgops.decomposition._saturate import saturated
 
 

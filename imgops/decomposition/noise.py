@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition._precision import finished, parameter, working
 from imgops.decomposition.color_space import from_hls, to_hls
 
 

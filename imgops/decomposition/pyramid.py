@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import correlated_along, folded
-from imgops.decomposition._real import finished, of_sums, working
+from imgops.decomposition._precision import finished, of_sums, working
 
 _BINOMIAL = (1.0, 4.0, 6.0, 4.0, 1.0)
 

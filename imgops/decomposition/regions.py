@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._components import components
-from imgops.decomposition._real import finished
+from imgops.decomposition._precision import finished
 
 #: What OpenCV counts for a step along an axis, along a diagonal, and of a chess knight.
 _STEPS = {

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops.decomposition._borders import correlated_along
 from imgops.decomposition._histograms import histogram
-from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition._precision import finished, parameter, working
 
 #: How little of an image may lie on one side of Otsu's threshold.
 _LEAST = 2.0**-23

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
-from imgops.fake._common import check_twin, image_like
+from imgops.fake._images import check_twin, image_like
 
 
 def alpha_composite(image: Tensor, over: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
-from imgops.fake._common import BORDERS, image_like
+from imgops.fake._images import BORDERS, image_like
 
 
 def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 #: The channels of each color space.
 CHANNELS = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4} | dict.fromkeys(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops import _check
-from imgops.fake._common import BORDERS, check_window, image_like
+from imgops.fake._images import BORDERS, check_window, image_like
 
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail, violates
-from imgops.fake._common import BORDERS, check_fill
+from imgops.fake._images import BORDERS, check_fill
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 

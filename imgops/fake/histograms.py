@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail, violates
-from imgops.fake._common import image_like, same_channels
+from imgops.fake._images import image_like, same_channels
 
 #: OpenCV makes a table of 256 levels for each tile, and pads an image to a multiple of them.
 MOST_TILES = 4096

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:

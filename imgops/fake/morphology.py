@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail
-from imgops.fake._common import BORDERS, check_window, image_like
+from imgops.fake._images import BORDERS, check_window, image_like
 
 
 def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:

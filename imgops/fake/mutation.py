@@ -10,7 +10,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail
-from imgops.fake._common import same_channels
+from imgops.fake._images import same_channels
 from imgops.fake.movement import check_paste, check_plane, check_position
 
 

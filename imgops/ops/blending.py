@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blending as cpu
 from imgops.ops.movement import paste
 
@@ -33,8 +33,8 @@ def _alpha_composite(image: Tensor, over: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0, 0),
     decomposition=decomposition.add_weighted,
-    values=_values.numbers(
-        "add_weighted", 2, alpha=_values.no_nan, beta=_values.no_nan, gamma=_values.no_nan
+    values=value_checks.numbers(
+        "add_weighted", 2, alpha=value_checks.no_nan, beta=value_checks.no_nan, gamma=value_checks.no_nan
     ),
 )
 def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
@@ -183,7 +183,7 @@ def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
 @operator(
     "imgops::blend",
     kernel=cpu.blend,
-    cuda=cuda.kernel("blending.blend"),
+    cuda=cuda.Kernel("blending.blend"),
     fake=fake.blend,
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),

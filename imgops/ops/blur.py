@@ -12,7 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
@@ -38,7 +38,9 @@ def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str)
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.bilateral_filter,
-    values=_values.numbers("bilateral_filter", sigma_color=_values.positive, sigma_space=_values.positive),
+    values=value_checks.numbers(
+        "bilateral_filter", sigma_color=value_checks.positive, sigma_space=value_checks.positive
+    ),
 )
 def _bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
@@ -228,12 +230,12 @@ def _line(size: int, angle: Tensor, direction: Tensor) -> Tensor:
 @operator(
     "imgops::gaussian_blur",
     kernel=cpu.gaussian_blur,
-    cuda=cuda.kernel("blur.gaussian_blur"),
+    cuda=cuda.Kernel("blur.gaussian_blur"),
     fake=fake.gaussian_blur,
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.gaussian_blur,
-    values=_values.sigma,
+    values=value_checks.sigma,
 )
 def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake

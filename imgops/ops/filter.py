@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import filter as cpu
 
 __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
@@ -17,7 +17,7 @@ __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
 @operator(
     "imgops::filter2d",
     kernel=cpu.filter2d,
-    cuda=cuda.kernel("filter.filter2d"),
+    cuda=cuda.Kernel("filter.filter2d"),
     fake=fake.filter2d,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -29,7 +29,7 @@ def _filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 @operator(
     "imgops::adjust_sharpness",
     kernel=cpu.adjust_sharpness,
-    cuda=cuda.kernel("filter.adjust_sharpness"),
+    cuda=cuda.Kernel("filter.adjust_sharpness"),
     fake=fake.adjust_sharpness,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -131,8 +131,8 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     vmap=vmap.leading(3, 0, 0, 0),
     sharding=sharding.leading(3, 0, 0, 0),
     decomposition=decomposition.unsharp_mask,
-    values=_values.numbers(
-        "unsharp_mask", radius=_values.radius, percent=_values.levels, threshold=_values.levels
+    values=value_checks.numbers(
+        "unsharp_mask", radius=value_checks.radius, percent=value_checks.levels, threshold=value_checks.levels
     ),
 )
 def _unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor: ...

@@ -12,7 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
 
@@ -28,7 +28,7 @@ _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.downscale,
-    values=_values.numbers("downscale", factor=_values.share),
+    values=value_checks.numbers("downscale", factor=value_checks.share),
 )
 def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from imgops import _check, autocast, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops.movement import fill_tensor
 
@@ -23,7 +23,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 @operator(
     "imgops::warp_affine",
     kernel=cpu.warp_affine,
-    cuda=cuda.kernel("geometry.warp_affine"),
+    cuda=cuda.Kernel("geometry.warp_affine"),
     fake=fake.warp_affine,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_affine_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -31,7 +31,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
     autocast=autocast.float32,
     decomposition=decomposition.warp_affine,
     adjoint="remap_adjoint",
-    values=_values.fill("warp_affine", 1),
+    values=value_checks.fill("warp_affine", 1),
 )
 def _warp_affine(
     image: Tensor,
@@ -47,7 +47,7 @@ def _warp_affine(
 @operator(
     "imgops::warp_perspective",
     kernel=cpu.warp_perspective,
-    cuda=cuda.kernel("geometry.warp_perspective"),
+    cuda=cuda.Kernel("geometry.warp_perspective"),
     fake=fake.warp_perspective,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_perspective_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -55,7 +55,7 @@ def _warp_affine(
     autocast=autocast.float32,
     decomposition=decomposition.warp_perspective,
     adjoint="remap_adjoint",
-    values=_values.fill("warp_perspective", 1),
+    values=value_checks.fill("warp_perspective", 1),
 )
 def _warp_perspective(
     image: Tensor,
@@ -71,7 +71,7 @@ def _warp_perspective(
 @operator(
     "imgops::remap",
     kernel=cpu.remap,
-    cuda=cuda.kernel("geometry.remap"),
+    cuda=cuda.Kernel("geometry.remap"),
     fake=fake.remap,
     autograd=Gradient(autograd.remap_setup_context, autograd.remap_backward),
     vmap=vmap.leading(3, 3, 1),
@@ -79,7 +79,7 @@ def _warp_perspective(
     autocast=autocast.float32,
     decomposition=decomposition.remap,
     adjoint="remap_adjoint",
-    values=_values.fill("remap", 1),
+    values=value_checks.fill("remap", 1),
 )
 def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor: ...
 
@@ -87,7 +87,7 @@ def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, 
 @operator(
     "imgops::remap_adjoint",
     kernel=cpu.remap_adjoint,
-    cuda=cuda.kernel("geometry.remap_adjoint"),
+    cuda=cuda.Kernel("geometry.remap_adjoint"),
     fake=fake.remap_adjoint,
     autograd=Gradient(autograd.remap_adjoint_setup_context, autograd.remap_adjoint_backward),
     vmap=vmap.leading(3, 3),
@@ -104,7 +104,7 @@ def _remap_adjoint(
 @operator(
     "imgops::remap_grad_map",
     kernel=cpu.remap_grad_map,
-    cuda=cuda.kernel("geometry.remap_grad_map"),
+    cuda=cuda.Kernel("geometry.remap_grad_map"),
     fake=fake.remap_grad_map,
     vmap=vmap.leading(3, 3, 3, 1),
     sharding=sharding.leading(3, 3, 3, 1),

@@ -10,7 +10,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import histograms as cpu
 
 __all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
@@ -23,7 +23,7 @@ __all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.clahe,
-    values=_values.numbers("clahe", clip_limit=_values.no_nan),
+    values=value_checks.numbers("clahe", clip_limit=value_checks.no_nan),
 )
 def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor: ...
 
@@ -132,7 +132,7 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
 @operator(
     "imgops::autocontrast",
     kernel=cpu.autocontrast,
-    cuda=cuda.kernel("histograms.autocontrast"),
+    cuda=cuda.Kernel("histograms.autocontrast"),
     fake=fake.autocontrast,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -144,7 +144,7 @@ def _autocontrast(image: Tensor) -> Tensor: ...
 @operator(
     "imgops::equalize",
     kernel=cpu.equalize,
-    cuda=cuda.kernel("histograms.equalize"),
+    cuda=cuda.Kernel("histograms.equalize"),
     fake=fake.equalize,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),

@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import levels as cpu
 
 __all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
@@ -17,7 +17,7 @@ __all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
 @operator(
     "imgops::adjust_gamma",
     kernel=cpu.adjust_gamma,
-    cuda=cuda.kernel("levels.adjust_gamma"),
+    cuda=cuda.Kernel("levels.adjust_gamma"),
     fake=fake.adjust_gamma,
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
@@ -29,12 +29,12 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
 @operator(
     "imgops::posterize",
     kernel=cpu.posterize,
-    cuda=cuda.kernel("levels.posterize"),
+    cuda=cuda.Kernel("levels.posterize"),
     fake=fake.posterize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.posterize,
-    values=_values.bits,
+    values=value_checks.bits,
 )
 def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 
@@ -42,7 +42,7 @@ def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 @operator(
     "imgops::solarize",
     kernel=cpu.solarize,
-    cuda=cuda.kernel("levels.solarize"),
+    cuda=cuda.Kernel("levels.solarize"),
     fake=fake.solarize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -54,7 +54,7 @@ def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
 @operator(
     "imgops::lut",
     kernel=cpu.lut,
-    cuda=cuda.kernel("levels.lut"),
+    cuda=cuda.Kernel("levels.lut"),
     fake=fake.lut,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops.ops._grids import displacement, meshed, pixel_grid
 from imgops.ops.blur import gaussian_blur
 
 __all__ = [
@@ -55,8 +54,8 @@ def flow_map(flow: Tensor) -> Tensor:
     >>> imgops.flow_map(one_to_the_right)[0]
     tensor([[1., 2., 3.]])
     """
-    displacement("flow_map", "flow", flow)
-    return flow + pixel_grid(flow.shape[-2], flow.shape[-1], flow)
+    _check_displacement("flow_map", "flow", flow)
+    return flow + _pixel_grid(flow.shape[-2], flow.shape[-1], flow)
 
 
 def elastic_map(
@@ -103,7 +102,7 @@ def elastic_map(
     >>> imgops.elastic_map(torch.zeros(2, 1, 3), 30.0, 2.0)[0]
     tensor([[0., 1., 2.]])
     """
-    displacement("elastic_map", "noise", noise)
+    _check_displacement("elastic_map", "noise", noise)
     if kernel_size is None:
         if isinstance(sigma, Tensor):
             _check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
@@ -114,7 +113,7 @@ def elastic_map(
     )
     both = deviation[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
-    return smooth * _like(strength, noise) + pixel_grid(noise.shape[-2], noise.shape[-1], noise)
+    return smooth * _like(strength, noise) + _pixel_grid(noise.shape[-2], noise.shape[-1], noise)
 
 
 def _like(value: Tensor, image: Tensor) -> Tensor:
@@ -185,12 +184,12 @@ def polar_map(
         _check.fail(ValueError, op, "center must have 2 values (x, y)", f"shape {_check.shape(middle)}")
     most = _check.real(op, "max_radius", max_radius).to(middle.device).double()[..., None, None]
     cx, cy = (v[..., None, None] for v in middle.unbind(-1))
-    x, y = pixel_grid(height, width, middle).unbind(-3)
+    x, y = _pixel_grid(height, width, middle).unbind(-3)
     turn = 2 * math.pi
     if not inverse:
         radius = torch.exp(x * (most.log() / width)) - 1 if log else x * (most / width)
         angle = y * (turn / height)
-        return meshed(radius * angle.cos() + cx, radius * angle.sin() + cy, height, width, dtype)
+        return _mesh(radius * angle.cos() + cx, radius * angle.sin() + cy, height, width, dtype)
     rows, columns = (height, width) if source_size is None else _check.positive_size(op, source_size)
     x, y = x - cx, y - cy
     square = x * x + y * y
@@ -199,7 +198,7 @@ def polar_map(
     across = (radius + 1).log() * (columns / most.log()) if log else radius * (columns / most)
     angle = torch.atan2(torch.where(there, y, 0), torch.where(there, x, 1))
     angle = torch.where(angle < 0, angle + turn, angle)
-    return meshed(across, angle * (rows / turn), height, width, dtype)
+    return _mesh(across, angle * (rows / turn), height, width, dtype)
 
 
 def grid_distortion_map(
@@ -260,7 +259,7 @@ def grid_distortion_map(
             must = f"{name} must have from 2 to {_check.number(extent) + 1} values"
             _check.fail(ValueError, op, must, _check.number(count + 1))
         axes.append(_stretched(values.to(device).double(), extent, count, normalize))
-    return meshed(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
+    return _mesh(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
 
 
 def _stretched(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
@@ -354,11 +353,11 @@ def optical_distortion_map(
     if model == "fisheye":
         if _check.violates(count == 1):
             _check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", _check.number(count))
-        x, y = pixel_grid(height, width, values).unbind(-3)
+        x, y = _pixel_grid(height, width, values).unbind(-3)
         x, y = x - width / 2, y - height / 2
         square = (x * x + y * y) / (width * width / 4 + height * height / 4)
         factor = 1 + values[..., None] * square
-        return meshed(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
+        return _mesh(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
     if _check.violates(count == 1) and _check.violates(count == 5):
         _check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", _check.number(count))
     k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
@@ -368,13 +367,13 @@ def optical_distortion_map(
     r = x * x + y * y
     if count == 1:
         radial = (k1 * r + k1) * r + 1
-        return meshed(
+        return _mesh(
             radial * (x * width) + width / 2, radial * (y * height) + height / 2, height, width, dtype
         )
     radial = ((k3 * r + k2) * r + k1) * r + 1
     bent_x = x * radial + 2 * p1 * x * y + p2 * (r + 2 * x * x)
     bent_y = y * radial + p1 * (r + 2 * y * y) + 2 * p2 * x * y
-    return meshed(bent_x * width + width / 2, bent_y * height + height / 2, height, width, dtype)
+    return _mesh(bent_x * width + width / 2, bent_y * height + height / 2, height, width, dtype)
 
 
 def thin_plate_spline_map(
@@ -440,7 +439,7 @@ def thin_plate_spline_map(
     system = torch.cat([above, torch.cat([affine.mT, nothing], -1)], -2)
     wanted = torch.cat([source, source.new_zeros(*source.shape[:-2], 3, 2)], -2)
     solved = torch.linalg.solve(system, wanted)
-    pixels = pixel_grid(height, width, target).flatten(-2).mT / scale
+    pixels = _pixel_grid(height, width, target).flatten(-2).mT / scale
     bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
     flat = solved[..., count : count + 1, :] + pixels @ solved[..., count + 1 :, :]
     return ((bent + flat) * scale).mT.unflatten(-1, (height, width)).to(dtype)
@@ -452,3 +451,22 @@ def _bending(points: Tensor, centers: Tensor) -> Tensor:
     square = (apart * apart).sum(-1)
     there = square > 0
     return torch.where(there, 0.5 * square * torch.where(there, square, 1).log(), 0)
+
+
+def _check_displacement(op: str, name: str, value: Tensor) -> None:
+    _check.image(op, name, value)
+    if value.dtype not in (torch.float32, torch.float64):
+        _check.fail(TypeError, op, f"{name} must be float32 or float64", value.dtype)
+    if _check.violates(value.shape[-3] == 2):
+        _check.fail(ValueError, op, f"{name} must have 2 channels (x, y)", _check.number(value.shape[-3]))
+
+
+def _pixel_grid(height: int, width: int, like: Tensor) -> Tensor:
+    """The position of each pixel, (2, height, width)."""
+    y, x = (torch.arange(n, dtype=like.dtype, device=like.device) for n in (height, width))
+    return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
+
+
+def _mesh(x: Tensor, y: Tensor, height: int, width: int, dtype: torch.dtype) -> Tensor:
+    x, y = torch.broadcast_tensors(x.to(dtype), y.to(dtype))
+    return torch.stack([x, y], -3).expand(*x.shape[:-2], 2, height, width)

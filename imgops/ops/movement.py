@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _subclass, autocast, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import movement as autograd
 from imgops.config import Crop, Pad, Paste
 from imgops.decomposition import movement as decomposition
 from imgops.decomposition._saturate import saturated
 from imgops.fake import movement as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import movement as cpu
 
 __all__ = ["crop", "erase", "pad", "paste"]
@@ -26,7 +26,7 @@ __all__ = ["crop", "erase", "pad", "paste"]
 @operator(
     "imgops::crop",
     kernel=cpu.crop,
-    cuda=cuda.kernel("movement.crop"),
+    cuda=cuda.Kernel("movement.crop"),
     fake=fake.crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
     vmap=vmap.leading(3),
@@ -40,7 +40,7 @@ def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor
 @operator(
     "imgops::paste",
     kernel=cpu.paste,
-    cuda=cuda.kernel("movement.paste"),
+    cuda=cuda.Kernel("movement.paste"),
     fake=fake.paste,
     autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
     vmap=vmap.leading(3, 3, 3),
@@ -55,14 +55,14 @@ def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
 @operator(
     "imgops::pad",
     kernel=cpu.pad,
-    cuda=cuda.kernel("movement.pad"),
+    cuda=cuda.Kernel("movement.pad"),
     fake=fake.pad,
     autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.pad,
     adjoint="pad_adjoint",
-    values=_values.fill("pad", 0),
+    values=value_checks.fill("pad", 0),
 )
 def _pad(
     image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
@@ -72,7 +72,7 @@ def _pad(
 @operator(
     "imgops::pad_adjoint",
     kernel=cpu.pad_adjoint,
-    cuda=cuda.kernel("movement.pad_adjoint"),
+    cuda=cuda.Kernel("movement.pad_adjoint"),
     fake=fake.pad_adjoint,
     autograd=Gradient(
         autograd.pad_adjoint_setup_context,
@@ -332,7 +332,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 @operator(
     "imgops::erase",
     kernel=cpu.erase,
-    cuda=cuda.kernel("movement.erase"),
+    cuda=cuda.Kernel("movement.erase"),
     fake=fake.erase,
     vmap=vmap.leading(3, 3, 1),
     sharding=sharding.leading(3, 3, 1),

@@ -21,7 +21,7 @@ __all__ = ["accumulate", "paste_", "paste_out"]
 @operator(
     "imgops::paste_",
     kernel=cpu.paste_,
-    cuda=cuda.kernel("mutation.paste_"),
+    cuda=cuda.Kernel("mutation.paste_"),
     fake=fake.paste_,
     mutates=["image"],
     autograd=autograd.paste_,
@@ -34,7 +34,7 @@ def _paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: 
 @operator(
     "imgops::paste_out",
     kernel=cpu.paste_out,
-    cuda=cuda.kernel("mutation.paste_out"),
+    cuda=cuda.Kernel("mutation.paste_out"),
     fake=fake.paste_out,
     mutates=["out"],
     autograd=autograd.paste_out,
@@ -47,7 +47,7 @@ def _paste_out(
 @operator(
     "imgops::accumulate",
     kernel=cpu.accumulate,
-    cuda=cuda.kernel("mutation.accumulate"),
+    cuda=cuda.Kernel("mutation.accumulate"),
     fake=fake.accumulate,
     mutates=["total", "count"],
     autograd=autograd.accumulate,

@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import noise as cpu
 
 __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
@@ -21,7 +21,7 @@ __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.salt_and_pepper,
-    values=_values.numbers("salt_and_pepper", 2, amount=_values.unit, salt=_values.unit),
+    values=value_checks.numbers("salt_and_pepper", 2, amount=value_checks.unit, salt=value_checks.unit),
 )
 def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor: ...
 
@@ -33,7 +33,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
-    values=_values.numbers("shot_noise", 2, amount=_values.not_negative),
+    values=value_checks.numbers("shot_noise", 2, amount=value_checks.not_negative),
 )
 def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -45,7 +45,9 @@ def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.iso_noise,
-    values=_values.numbers("iso_noise", 2, color_shift=_values.no_nan, intensity=_values.no_nan),
+    values=value_checks.numbers(
+        "iso_noise", 2, color_shift=value_checks.no_nan, intensity=value_checks.no_nan
+    ),
 )
 def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
 
@@ -57,7 +59,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.multiplicative_noise,
-    values=_values.numbers("multiplicative_noise", 2, amount=_values.no_nan),
+    values=value_checks.numbers("multiplicative_noise", 2, amount=value_checks.no_nan),
 )
 def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import pyramid as autograd
 from imgops.decomposition import pyramid as decomposition
 from imgops.fake import pyramid as fake

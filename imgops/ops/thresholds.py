@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import thresholds as decomposition
 from imgops.fake import thresholds as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import thresholds as cpu
 
 __all__ = ["adaptive_threshold", "threshold"]
@@ -21,7 +21,7 @@ __all__ = ["adaptive_threshold", "threshold"]
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.threshold,
-    values=_values.numbers("threshold", value=_values.no_nan, maximum=_values.no_nan),
+    values=value_checks.numbers("threshold", value=value_checks.no_nan, maximum=value_checks.no_nan),
 )
 def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor: ...
 
@@ -34,7 +34,7 @@ def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tens
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.adaptive_threshold,
     no_gradient="a pixel is the maximum or 0",
-    values=_values.numbers("adaptive_threshold", maximum=_values.no_nan, c=_values.no_nan),
+    values=value_checks.numbers("adaptive_threshold", maximum=value_checks.no_nan, c=value_checks.no_nan),
 )
 def _adaptive_threshold(
     image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str

@@ -18,7 +18,7 @@ def sharded(call: Call) -> None:
 
     Run with more processes where placements other than the first dimension matter.
     """
-    if call.row.sharding is None or not dist.is_available():
+    if call.operator.sharding is None or not dist.is_available():
         return
     stacked = [torch.stack([t.detach()] * 2) for t in call.tensors]
     batch = dict(zip(call.names, stacked, strict=True))

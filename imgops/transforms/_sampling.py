@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from imgops._torch_private import in_vmap, is_vmapped, tree_leaves
-from imgops.kernels.cuda import _parameters
+from imgops.kernels import transfer
 from imgops.transforms import _program
 from imgops.transforms._program import Key, SamplingProgram, Shape, drawing_from
 
@@ -48,7 +48,7 @@ def moved_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """On a device, without waiting for it; from pinned memory where this is no graph."""
     if torch.compiler.is_compiling() or device.type != "cuda":
         return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
-    return _parameters.together(device, tensors)
+    return transfer.move_together(device, tensors)
 
 
 class Params:

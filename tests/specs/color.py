@@ -383,7 +383,8 @@ COLOR_SEQUENCE = OpSpec(
                 torch.tensor([3, 2, 1, 0]),
                 torch.tensor([0.0, 0, 3.5, 0]),
                 ",".join(
-                    s.name for s in (levels.EQUALIZE, levels.INVERT, levels.POSTERIZE, levels.AUTOCONTRAST)
+                    s.name
+                    for s in (histograms.EQUALIZE, levels.INVERT, levels.POSTERIZE, histograms.AUTOCONTRAST)
                 ),
             ),
         ),

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._common import HALF, array_per_image, in_single, number_per_image
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_single, number_per_image
 
 #: torchvision's names of OpenCV's borders.
 BORDERS = {

@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from imgops import _slow_path
-from imgops.kernels.cpu._common import number_per_image
+from imgops.kernels.cpu._arguments import number_per_image
 
 Kernel = Callable[..., None]
 

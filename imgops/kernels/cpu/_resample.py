@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from imgops import _layout, _slow_path
-from imgops.kernels.cpu import _pil, _tables, _threads, native
+from imgops.kernels.cpu import _pil, _resampling_tables, _threads, native
 
 FILTERS = {
     "box": Image.Resampling.BOX,
@@ -25,7 +25,9 @@ FILTERS = {
     "lanczos": Image.Resampling.LANCZOS,
 }
 
-Tables = tuple[_tables.Table | None, _tables.Table | None]  # rows, columns; None is the identity
+Tables = tuple[
+    _resampling_tables.Table | None, _resampling_tables.Table | None
+]  # rows, columns; None is the identity
 #: (height, width, out_height, out_width) -> whether the vertical pass comes first
 Order = Callable[[int, int, int, int], bool]
 
@@ -149,5 +151,5 @@ def _same_pixels(order: Order) -> bool:
 
 def pil_tables(name: str, source: Any, region: Any, size: Any, *, single: bool = True) -> Tables:
     left, top, right, bottom = region
-    rows = _tables.pil(name, source[0], top, bottom, size[0], single=single)
-    return rows, _tables.pil(name, source[1], left, right, size[1], single=single)
+    rows = _resampling_tables.pil(name, source[0], top, bottom, size[0], single=single)
+    return rows, _resampling_tables.pil(name, source[1], left, right, size[1], single=single)

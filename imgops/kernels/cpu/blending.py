@@ -11,7 +11,8 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import blending as formula
 from imgops.kernels.cpu import _pil, _threads, native
-from imgops.kernels.cpu._common import HALF, in_format_of, in_single, number_per_image, run_decomposition
+from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 
 def alpha_composite(out: Tensor, image: Tensor, over: Tensor) -> None:

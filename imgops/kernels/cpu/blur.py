@@ -15,7 +15,8 @@ from imgops import _slow_path
 from imgops.decomposition import blur as formula
 from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv, native
-from imgops.kernels.cpu._common import HALF, number_per_image, run_decomposition
+from imgops.kernels.cpu._arguments import HALF, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 
 def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, border: str) -> None:

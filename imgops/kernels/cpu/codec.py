@@ -16,7 +16,7 @@ from torch import Tensor
 
 from imgops import _check, _layout, _slow_path
 from imgops.kernels.cpu import _jpeg, _png, _threads
-from imgops.kernels.cpu._common import number_per_image
+from imgops.kernels.cpu._arguments import number_per_image
 
 #: Pillow's modes for 16 bits of gray; "I" before Pillow 11.
 _DEEP = ("I", "I;16", "I;16B", "I;16L")

@@ -20,14 +20,8 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import color as formula
 from imgops.kernels.cpu import _pil, _threads, filter, levels, native
-from imgops.kernels.cpu._common import (
-    HALF,
-    array_per_image,
-    in_format_of,
-    in_single,
-    number_per_image,
-    run_decomposition,
-)
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, in_single, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 _RGB = 3
 

@@ -13,11 +13,8 @@ from torch import Tensor
 from imgops.decomposition import filter as formula
 from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv, _pil, native
-from imgops.kernels.cpu._common import (
-    in_format_of,
-    number_per_image,
-    run_decomposition,
-)
+from imgops.kernels.cpu._arguments import in_format_of, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 #: What OpenCV's filters take.
 #: PIL's SMOOTH, without its divisor.

@@ -19,8 +19,9 @@ from torch import Tensor
 from imgops import _layout, _slow_path
 from imgops.decomposition import geometry as formula
 from imgops.decomposition._saturate import saturated
-from imgops.kernels.cpu import _far, _opencv, native
-from imgops.kernels.cpu._common import HALF, array_per_image, run_decomposition
+from imgops.kernels.cpu import _far_positions, _opencv, native
+from imgops.kernels.cpu._arguments import HALF, array_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 _LONGEST = 32766
 #: Single precision has each whole number below.
@@ -76,7 +77,7 @@ def _warp(
     if _copied(out, image, matrix) or (op == "warp_affine" and _directly(out, image, matrix, fill, *how)):
         return
     height, width, interpolation, border = how
-    reaches_far = _far.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
+    reaches_far = _far_positions.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
     if any(reaches_far):
         if len(reaches_far) == 1 or out.numel() == 0:
             run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
@@ -105,7 +106,7 @@ def _directly(
         return False
     target, source = out.numpy(), image.detach().numpy()
     colors = [0.0 if fill is None else float(saturated(fill.detach(), torch.uint8).item())] * 3
-    return native.warp(target, source, _far.inverse_of(matrix.detach().double().numpy()), colors)
+    return native.warp(target, source, _far_positions.inverse_of(matrix.detach().double().numpy()), colors)
 
 
 def _each_sample(
@@ -139,8 +140,8 @@ def remap(
     out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
 ) -> None:
     # A double-precision map would lose its last bits.
-    if map.dtype == torch.float32 and not _far.hangs(image.shape[-2:], interpolation, border):
-        folded = _far.folded_map(map.detach(), image.shape[-2:], interpolation, border)
+    if map.dtype == torch.float32 and not _far_positions.hangs(image.shape[-2:], interpolation, border):
+        folded = _far_positions.folded_map(map.detach(), image.shape[-2:], interpolation, border)
         if _by_opencv("remap", out, image, folded, fill, interpolation, border, _mapped):
             return
     run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
@@ -198,7 +199,7 @@ def _by_opencv(
             if still[i % len(still)]:  # a sample that was not chosen
                 np.copyto(targets[planes], sources[planes])
             elif by_native and native.warp(
-                targets[planes], sources[planes], _far.inverse_of(sample), [f[0] for f in fills]
+                targets[planes], sources[planes], _far_positions.inverse_of(sample), [f[0] for f in fills]
             ):
                 pass
             elif together:
@@ -228,7 +229,7 @@ def _native_agrees() -> bool:
     for matrix in probes:  # enough for a sum that is rounded in another way
         exact = np.array(matrix, np.float64)
         ours = np.empty((3, 224, 250), np.uint8)
-        if not native.warp(ours, planes, _far.inverse_of(exact), (3.0, 5.0, 7.0)):
+        if not native.warp(ours, planes, _far_positions.inverse_of(exact), (3.0, 5.0, 7.0)):
             return False
         for plane, found, fill in zip(planes, ours, (3.0, 5.0, 7.0), strict=True):
             wanted = cv2.warpAffine(plane, exact, (250, 224), flags=cv2.INTER_NEAREST, borderValue=fill)

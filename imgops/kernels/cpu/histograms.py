@@ -11,9 +11,10 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import histograms as formula
 from imgops.kernels.cpu import _opencv, _pil, _threads, native
-from imgops.kernels.cpu._common import HALF, in_format_of, in_single, number_per_image, run_decomposition
+from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
 from imgops.kernels.cpu.color_space import cvt_color
 from imgops.kernels.cpu.levels import GRAY_LEVELS, lut
+from imgops.kernels.decompositions import run_decomposition
 
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:

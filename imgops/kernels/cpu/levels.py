@@ -17,7 +17,8 @@ from torch import Tensor
 from imgops import _layout, _torch_private
 from imgops.decomposition import levels as formula
 from imgops.kernels.cpu import _pil, _threads, native
-from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
+from imgops.kernels.cpu._arguments import in_format_of, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 GRAY_LEVELS = np.arange(256, dtype=np.float64)
 _UNIT_LEVELS = GRAY_LEVELS / 255

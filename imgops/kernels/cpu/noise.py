@@ -13,7 +13,8 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import noise as formula
 from imgops.kernels.cpu import _opencv, _threads
-from imgops.kernels.cpu._common import HALF, array_per_image, in_format_of, run_decomposition
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of
+from imgops.kernels.decompositions import run_decomposition
 
 
 def salt_and_pepper(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> None:

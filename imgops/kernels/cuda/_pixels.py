@@ -12,8 +12,8 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cuda._common import batch
 from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._tiles import batch
 
 #: Pixels of a program.
 BLOCK = 1024

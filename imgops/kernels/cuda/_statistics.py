@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import level
+from imgops.kernels.cuda._arithmetic import level
 from imgops.kernels.cuda._launch import inlined, launch
 from imgops.kernels.cuda._pixels import steps
 

@@ -9,18 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import (
-    PIXELS,
-    batch,
-    converted,
-    grid_of,
-    level,
-    offset,
-    per_image,
-    tile_of,
-    written,
-)
+from imgops.kernels.cuda._arithmetic import converted, level
 from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, per_image, tile_of, written
 
 
 def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> Any:

@@ -10,8 +10,9 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cuda._common import PIXELS, batch, converted, folded, per_image, rounded, written
+from imgops.kernels.cuda._arithmetic import converted, folded, rounded
 from imgops.kernels.cuda._launch import blocks, launch, tile
+from imgops.kernels.cuda._tiles import PIXELS, batch, per_image, written
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Any:

@@ -14,22 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition.color import STEPS
-from imgops.kernels.cuda import _statistics, _steps
-from imgops.kernels.cuda._common import (
-    PIXELS,
-    batch,
-    converted,
-    grid_of,
-    level,
-    offset,
-    per_image,
-    rounded,
-    tile_of,
-    unit,
-    written,
-)
+from imgops.kernels.cuda import _color_steps, _statistics
+from imgops.kernels.cuda._arithmetic import converted, level, rounded, unit
 from imgops.kernels.cuda._launch import inlined, launch
 from imgops.kernels.cuda._pixels import cover, dense, pixels_of, steps
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, per_image, tile_of, written
 from imgops.kernels.cuda.filter import sharpen
 
 _MIXES_CHANNELS = ("contrast", "saturation", "hue")
@@ -139,34 +128,40 @@ def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr,
     factor = amount.to(tl.float32)
     if BRIGHTNESS >= 0:
         if which == BRIGHTNESS:
-            r = _steps.mixed(0.0, r, factor, LEVELS)
+            r = _color_steps.mixed(0.0, r, factor, LEVELS)
             if RGB:
-                g, b = _steps.mixed(0.0, g, factor, LEVELS), _steps.mixed(0.0, b, factor, LEVELS)
+                g, b = _color_steps.mixed(0.0, g, factor, LEVELS), _color_steps.mixed(0.0, b, factor, LEVELS)
     if CONTRAST >= 0:
         if which == CONTRAST:
-            r = _steps.mixed(mean, r, factor, LEVELS)
+            r = _color_steps.mixed(mean, r, factor, LEVELS)
             if RGB:
-                g, b = _steps.mixed(mean, g, factor, LEVELS), _steps.mixed(mean, b, factor, LEVELS)
+                g, b = (
+                    _color_steps.mixed(mean, g, factor, LEVELS),
+                    _color_steps.mixed(mean, b, factor, LEVELS),
+                )
     if SATURATION >= 0:
         if which == SATURATION:
-            gray = _steps.luma(r, g, b, RGB, LEVELS)
-            r = _steps.mixed(gray, r, factor, LEVELS)
+            gray = _color_steps.luma(r, g, b, RGB, LEVELS)
+            r = _color_steps.mixed(gray, r, factor, LEVELS)
             if RGB:
-                g, b = _steps.mixed(gray, g, factor, LEVELS), _steps.mixed(gray, b, factor, LEVELS)
+                g, b = (
+                    _color_steps.mixed(gray, g, factor, LEVELS),
+                    _color_steps.mixed(gray, b, factor, LEVELS),
+                )
     if HUE >= 0:
         if RGB:
             if which == HUE:
-                r, g, b = _steps.turned(r, g, b, factor, LEVELS)
+                r, g, b = _color_steps.turned(r, g, b, factor, LEVELS)
     if POSTERIZE >= 0:
         if which == POSTERIZE:
-            r = _steps.posterized(r, amount, LEVELS)
+            r = _color_steps.posterized(r, amount, LEVELS)
             if RGB:
-                g, b = _steps.posterized(g, amount, LEVELS), _steps.posterized(b, amount, LEVELS)
+                g, b = _color_steps.posterized(g, amount, LEVELS), _color_steps.posterized(b, amount, LEVELS)
     if SOLARIZE >= 0:
         if which == SOLARIZE:
-            r = _steps.solarized(r, amount, LEVELS)
+            r = _color_steps.solarized(r, amount, LEVELS)
             if RGB:
-                g, b = _steps.solarized(g, amount, LEVELS), _steps.solarized(b, amount, LEVELS)
+                g, b = _color_steps.solarized(g, amount, LEVELS), _color_steps.solarized(b, amount, LEVELS)
     if INVERT >= 0:
         if which == INVERT:
             r = 255 - r if LEVELS else 1 - r
@@ -218,7 +213,7 @@ def _luma_kernel(
                     mean = _mean(sums, n, earlier - begin, turns, parts, pixels, LEVELS)
                 r, g, b = _step(r, g, b, which, amount, mean, LEVELS, RGB, BRIGHTNESS, CONTRAST, SATURATION, HUE,
                                 POSTERIZE, SOLARIZE, INVERT)  # fmt: skip
-        gray = tl.where(inside, _steps.luma(r, g, b, RGB, LEVELS), 0.0)
+        gray = tl.where(inside, _color_steps.luma(r, g, b, RGB, LEVELS), 0.0)
         tl.store(sums + (n * turns + turn - begin) * parts + part, tl.sum(gray, 0))
 
 
@@ -333,7 +328,7 @@ def _gray_kernel(
     if RGB:
         g = tl.load(at + image_c, mask=inside, other=0).to(tl.float32)
         b = tl.load(at + 2 * image_c, mask=inside, other=0).to(tl.float32)
-    value = _pixel(_steps.luma(r, g, b, RGB, LEVELS), out.dtype.element_ty)
+    value = _pixel(_color_steps.luma(r, g, b, RGB, LEVELS), out.dtype.element_ty)
     to = out + offset(n, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
     for channel in tl.static_range(CHANNELS):
         tl.store(to + channel * out_c, value, mask=inside)

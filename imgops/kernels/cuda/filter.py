@@ -9,22 +9,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda import _steps
-from imgops.kernels.cuda._common import (
-    PIXELS,
-    batch,
-    converted,
-    grid_of,
-    offset,
-    per_image,
-    rounded,
-    tile_of,
-    unit,
-    written,
-)
+from imgops.kernels.cuda import _color_steps
+from imgops.kernels.cuda._arithmetic import converted, rounded, unit
+from imgops.kernels.cuda._interpolation import shown
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._sampling import shown
 from imgops.kernels.cuda._statistics import Gate
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, per_image, tile_of, written
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
@@ -119,9 +109,9 @@ def _sharpen_kernel(
     smooth = tl.div_rn(total, 13.0)
     if LEVELS:
         smooth = tl.floor(smooth + 0.5)
-        value = tl.where(inner, _steps.mixed(smooth, middle, factor, LEVELS), middle).to(tl.uint8)
+        value = tl.where(inner, _color_steps.mixed(smooth, middle, factor, LEVELS), middle).to(tl.uint8)
     else:
-        value = tl.where(inner, _steps.mixed(smooth, middle, factor, LEVELS), unit(middle))
+        value = tl.where(inner, _color_steps.mixed(smooth, middle, factor, LEVELS), unit(middle))
         if height < 3 or width < 3:
             value = middle
         value = converted(value, out.dtype.element_ty)

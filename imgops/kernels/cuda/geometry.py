@@ -10,7 +10,17 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition._saturate import saturated
-from imgops.kernels.cuda._common import (
+from imgops.kernels.cuda._interpolation import (
+    around_position,
+    bounded,
+    offsets,
+    picked,
+    pixel,
+    slopes,
+    weights,
+)
+from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._tiles import (
     FLOATS,
     PIXELS,
     batch,
@@ -22,9 +32,7 @@ from imgops.kernels.cuda._common import (
     tile_of,
     written,
 )
-from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._sampled import sample_kernel
-from imgops.kernels.cuda._sampling import around_position, bounded, offsets, picked, pixel, slopes, weights
+from imgops.kernels.cuda._warp import warp_kernel
 
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
@@ -84,7 +92,7 @@ def _sample(
     constants, programs = grid_of(target[:, :1], 1024, 256)
     constants["INTERLEAVED"] = False
     launch(
-        sample_kernel,
+        warp_kernel,
         programs,
         target,
         source,

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from imgops.kernels.cuda import _statistics
-from imgops.kernels.cuda._common import PIXELS, written
 from imgops.kernels.cuda._pixels import dense
+from imgops.kernels.cuda._tiles import PIXELS, written
 from imgops.kernels.cuda.levels import look_up, pointwise
 
 

@@ -10,23 +10,21 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition import levels as formula
-from imgops.kernels.cuda import _steps
-from imgops.kernels.cuda._common import (
+from imgops.kernels.cuda import _color_steps
+from imgops.kernels.cuda._arithmetic import converted, level, unit
+from imgops.kernels.cuda._launch import inlined, launch
+from imgops.kernels.cuda._tiles import (
     FLOATS,
     PIXELS,
     batch,
     carrier,
-    converted,
     grid_of,
     has_carrier,
-    level,
     offset,
     per_image,
     tile_of,
-    unit,
     written,
 )
-from imgops.kernels.cuda._launch import inlined, launch
 
 _TILE = 4096
 
@@ -124,9 +122,9 @@ def _pointwise_kernel(
     real = (n < images) & (c < channels)
     number = tl.load(own, mask=real, other=0)
     if KIND == "posterize":
-        value = _steps.posterized(value, number, LEVELS)
+        value = _color_steps.posterized(value, number, LEVELS)
     elif KIND == "solarize":
-        value = _steps.solarized(value, number, LEVELS)
+        value = _color_steps.solarized(value, number, LEVELS)
     elif KIND == "stretch":
         scale = tl.load(own + 1, mask=real, other=0)
         value = tl.where(scale == 0, value, unit((value - number) * scale))

@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import PIXELS, batch, grid_of, offset, per_image, tile_of, written
+from imgops.kernels.cuda._interpolation import shown
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._sampling import shown
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, per_image, tile_of, written
 
 
 def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:

@@ -10,21 +10,19 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition._saturate import saturated
-from imgops.kernels.cuda._common import (
+from imgops.kernels.cuda._arithmetic import converted, folded, rounded
+from imgops.kernels.cuda._launch import inlined, launch
+from imgops.kernels.cuda._tiles import (
     PIXELS,
     batch,
     carrier,
-    converted,
-    folded,
     grid_of,
     has_carrier,
     offset,
     per_image,
-    rounded,
     tile_of,
     written,
 )
-from imgops.kernels.cuda._launch import inlined, launch
 
 #: Values of a program: enough loads in flight for each thread, of 1 to 8 bytes.
 _TILE = 4096

@@ -10,8 +10,8 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.kernels.cuda import movement
-from imgops.kernels.cuda._common import batch, grid_of, offset, tile_of, written
 from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._tiles import batch, grid_of, offset, tile_of, written
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:

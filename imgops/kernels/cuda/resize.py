@@ -26,14 +26,16 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition import _weights
-from imgops.kernels.cpu import _tables as host_tables
-from imgops.kernels.cuda import _area, _opencv, _tables
-from imgops.kernels.cuda._common import (
+from imgops.decomposition import _resampling_weights
+from imgops.kernels.cpu import _resampling_tables as host_tables
+from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_tables
+from imgops.kernels.cuda._arithmetic import converted
+from imgops.kernels.cuda._launch import blocks, inlined, launch, tile
+from imgops.kernels.cuda._resampling_tables import Region, Table
+from imgops.kernels.cuda._tiles import (
     FLOATS,
     batch,
     carrier,
-    converted,
     grid_of,
     has_carrier,
     offset,
@@ -41,8 +43,6 @@ from imgops.kernels.cuda._common import (
     tile_of,
     written,
 )
-from imgops.kernels.cuda._launch import blocks, inlined, launch, tile
-from imgops.kernels.cuda._tables import Region, Table
 
 _PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
 #: Rows of a tile: more of them resample fewer rows twice, fewer of them multiply by fewer zeros.
@@ -121,20 +121,22 @@ def _resized(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antial
     target, source, device = written(out), batch(image), image.device
     if antialias:
         rows, columns = (
-            _tables.pil(name, r, n, device, levels=levels) for r, n in zip(regions, size, strict=True)
+            _resampling_tables.pil(name, r, n, device, levels=levels)
+            for r, n in zip(regions, size, strict=True)
         )
         _resample(target, source, rows, columns, boxes)
     elif name == "area" and _shrinks(image.shape[-2:], size):
         if levels:
-            _area.levels(target, source)
+            _area_resize.levels(target, source)
         else:
             _resample(target, source, *_area_tables(image.shape[-2:], size, device))
     elif levels:
         kind = "real" if name == "bicubic" else "levels"
         rows, columns = (
-            _tables.opencv(name, r, n, device, kind=kind) for r, n in zip(regions, size, strict=True)
+            _resampling_tables.opencv(name, r, n, device, kind=kind)
+            for r, n in zip(regions, size, strict=True)
         )
-        _opencv.levels(target, source, rows, columns, boxes, name)
+        _opencv_resize.levels(target, source, rows, columns, boxes, name)
     else:
         _resample(target, source, *_bands(name, regions, size, device))
     return None
@@ -151,7 +153,8 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
         tables = tuple(_of_taken(r, n, device, antialias) for r, n in zip(regions, size, strict=True))
     elif antialias:
         tables = tuple(
-            _tables.pil(name, r, n, device, levels=False) for r, n in zip(regions, size, strict=True)
+            _resampling_tables.pil(name, r, n, device, levels=False)
+            for r, n in zip(regions, size, strict=True)
         )
     elif name == "area" and _shrinks(out.shape[-2:], size):
         tables = _area_tables(out.shape[-2:], size, device)
@@ -168,7 +171,7 @@ def _shrinks(source: Any, size: Any) -> bool:
 
 def _area_tables(source: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
     rows, columns = (
-        _tables.of_host(host_tables.opencv("area", n, m, True), device)
+        _resampling_tables.of_host(host_tables.opencv("area", n, m, True), device)
         for n, m in zip(source, size, strict=True)
     )
     return rows, columns
@@ -176,14 +179,15 @@ def _area_tables(source: Any, size: Any, device: torch.device) -> tuple[Table, T
 
 def _bands(name: str, regions: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
     rows, columns = (
-        _tables.opencv(name, r, n, device, kind="bands") for r, n in zip(regions, size, strict=True)
+        _resampling_tables.opencv(name, r, n, device, kind="bands")
+        for r, n in zip(regions, size, strict=True)
     )
     return rows, columns
 
 
 def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> Table:
     """The nearest filter as a table with a weight of 1; at its end a box without extent takes nothing."""
-    index, step = _tables.nearest(region, out, device, by_pil=by_pil)
+    index, step = _resampling_tables.nearest(region, out, device, by_pil=by_pil)
     taken = index >= 0
     first = torch.where(taken, index, region.size)
     weight = torch.ones((1, 1, out), dtype=torch.float32, device=device)
@@ -200,7 +204,7 @@ def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Te
     if image.dtype == torch.uint8 and _PIL_MAY_START_WITH_ROWS:
         if boxes is not None and boxes.dtype == torch.int64:
             order = "boxes decide"
-        elif _weights.rows_first(image.shape[-2], image.shape[-1], height, width, image.device):
+        elif _resampling_weights.rows_first(image.shape[-2], image.shape[-1], height, width, image.device):
             order = "rows first"
     launch(
         _resample_kernel,
@@ -339,7 +343,7 @@ def _taken(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
         return NotImplemented
     target, source = carrier(written(out)), carrier(batch(image))
     (rows, rows_step), (columns, columns_step) = (
-        _tables.nearest(r, n, image.device, by_pil=by_pil)
+        _resampling_tables.nearest(r, n, image.device, by_pil=by_pil)
         for r, n in zip(regions, out.shape[-2:], strict=True)
     )
     constants, programs = grid_of(target, 4096)

@@ -17,10 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.decomposition._filters import FILTERS
-from imgops.kernels.cpu import _tables as host_tables
-from imgops.kernels.cuda import _parameters
-from imgops.kernels.cuda._common import rounded
+from imgops.decomposition._resampling_filters import FILTERS
+from imgops.kernels import transfer
+from imgops.kernels.cpu import _resampling_tables as host_tables
+from imgops.kernels.cuda._arithmetic import rounded
 from imgops.kernels.cuda._launch import inlined, launch
 
 _BLOCK = 128
@@ -121,7 +121,7 @@ def of_host(table: host_tables.Table, device: torch.device) -> Table:
 
 
 def placed(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
-    return tensors if device.type == "cpu" else _parameters.together(device, tensors)
+    return tensors if device.type == "cpu" else transfer.move_together(device, tensors)
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from imgops.kernels.cuda._common import folded, modulo, rounded
+from imgops.kernels.cuda._arithmetic import folded, modulo, rounded
 from imgops.kernels.cuda._launch import inlined
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from imgops.kernels.cuda._common import unit
+from imgops.kernels.cuda._arithmetic import unit
 from imgops.kernels.cuda._launch import inlined
 
 

@@ -47,7 +47,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Operator:
-    """The row of a registered operator: its signature and its facets; None where it has none."""
+    """A registered operator: its signature and its facets; None where it has none."""
 
     name: str
     namespace: str
@@ -103,8 +103,8 @@ _HOW = {
 }
 
 
-def require(name: str, facet: str, given: object) -> None:
-    if given is None:
+def require(name: str, facet: str, value: object) -> None:
+    if value is None:
         raise TypeError(f"operator: {name} must have a {facet}, got None: pass {_HOW[facet]}")
 
 
@@ -115,25 +115,25 @@ def require_gradient(name: str, mutates: bool, given: object) -> None:
         raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(given).__name__}")
 
 
-def missing(row: Operator, facet: str) -> NoReturn:
-    must = f"{row.name}: {facet} must be a facet of {row.qualified}, got none"
+def raise_missing(operator: Operator, facet: str) -> NoReturn:
+    must = f"{operator.name}: {facet} must be a facet of {operator.qualified}, got none"
     raise NotImplementedError(f"{must}: register the operator with {_HOW[facet]}")
 
 
-def missing_facet(row: Operator, facet: str) -> Function:
+def missing_facet(operator: Operator, facet: str) -> Function:
     """Stands in for a missing facet: a function that raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
-        missing(row, facet)
+        raise_missing(operator, facet)
 
     return refuse
 
 
-def missing_gradient(row: Operator) -> Gradient:
+def missing_gradient(operator: Operator) -> Gradient:
     def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         pass
 
-    return Gradient(save_nothing, missing_facet(row, "autograd"))
+    return Gradient(save_nothing, missing_facet(operator, "autograd"))
 
 
 def refused_gradient(op: str, why: str) -> Gradient:
@@ -148,11 +148,11 @@ def refused_gradient(op: str, why: str) -> Gradient:
 
 def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
     """Every registered operator of a namespace by its name, in order of registration."""
-    return {row.name: row for row in table.values() if row.namespace == namespace}
+    return {o.name: o for o in table.values() if o.namespace == namespace}
 
 
-def row_of(op: Any) -> Operator | None:
-    """The row behind what ``operator`` returned, a public function of imgops, or a name of ``torch.ops``."""
+def operator_of(op: Any) -> Operator | None:
+    """Return the operator behind a result of ``imgops.operator``, a public function, or a name of ``torch.ops``."""
     found = getattr(op, "operator", None)
     if isinstance(found, Operator):
         return found
@@ -189,4 +189,4 @@ def decompositions() -> dict[Any, Function]:
     >>> any("imgops" in str(n.target) for n in program.run_decompositions(table).graph.nodes)
     False
     """
-    return {row.overload: row.decomposition for row in table.values() if row.decomposition is not None}
+    return {o.overload: o.decomposition for o in table.values() if o.decomposition is not None}

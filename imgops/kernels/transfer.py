@@ -12,16 +12,16 @@ from torch import Tensor
 _ALIGNED = 16
 
 
-def on_device(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]:
+def move_arguments(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]:
     """``args`` with every tensor on ``device``."""
     at = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.device != device]
     if not at or device.type == "cpu":
         return tuple(args)
-    moved = dict(zip(at, together(device, [args[i] for i in at]), strict=True))
+    moved = dict(zip(at, move_together(device, [args[i] for i in at]), strict=True))
     return tuple(moved.get(i, a) for i, a in enumerate(args))
 
 
-def together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
+def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
     """CPU tensors, contiguous, on ``device``: all in one buffer."""
     pinned = device.type == "cuda"
     if pinned and torch.cuda.is_current_stream_capturing():

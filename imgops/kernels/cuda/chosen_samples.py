@@ -9,12 +9,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda import _steps
-from imgops.kernels.cuda._common import (
+from imgops.kernels.cuda import _color_steps
+from imgops.kernels.cuda._arithmetic import converted
+from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._tiles import (
     PIXELS,
     batch,
     carrier,
-    converted,
     grid_of,
     has_carrier,
     offset,
@@ -22,10 +23,9 @@ from imgops.kernels.cuda._common import (
     tile_of,
     written,
 )
-from imgops.kernels.cuda._launch import launch
 
 
-def flipped(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Any:
+def flip(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Any:
     if not has_carrier(image):
         return NotImplemented
     target, source = carrier(written(out)), carrier(batch(image))
@@ -56,7 +56,7 @@ def _flip_kernel(
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
-def grayed(out: Tensor, image: Tensor, chosen: Tensor) -> Any:
+def grayscale(out: Tensor, image: Tensor, chosen: Tensor) -> Any:
     if image.dtype not in PIXELS or image.shape[-3] != 3:
         return NotImplemented
     target, source = written(out), batch(image)
@@ -80,7 +80,7 @@ def _gray_kernel(
     at = image + offset(n, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
     r, g = tl.load(at, mask=inside, other=0), tl.load(at + image_c, mask=inside, other=0)
     b = tl.load(at + 2 * image_c, mask=inside, other=0)
-    gray = _steps.luma(r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), True, LEVELS)
+    gray = _color_steps.luma(r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), True, LEVELS)
     if LEVELS:
         value = gray.to(tl.uint8)
     else:

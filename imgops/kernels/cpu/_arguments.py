@@ -1,15 +1,15 @@
-"""What the CPU kernels share: images and the parameters of each image, and the decomposition as a kernel."""
+"""What CPU kernels make of their arguments: images in one format, and the parameters of each image."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout, _torch_private
+from imgops import _layout
 
 #: Computed in float32 and rounded once.
 HALF = (torch.float16, torch.bfloat16)
@@ -48,13 +48,3 @@ def in_single(kernel: Callable[..., Any], out: Tensor, *args: Any) -> None:
     single = torch.empty_like(out, dtype=torch.float32)
     kernel(single, *(a.detach().float() if isinstance(a, Tensor) and a.dtype in HALF else a for a in args))
     out.copy_(single)
-
-
-def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
-    """The decomposition as the kernel."""
-    with _torch_private.default_dispatch_state(), torch.no_grad():
-        out.copy_(function(*detached(args)))
-
-
-def detached(args: Iterable[Any]) -> list[Any]:
-    return [a.detach() if isinstance(a, Tensor) else a for a in args]

@@ -1,4 +1,4 @@
-"""What the values of a parameter must be: the functions that rows name as ``values``.
+"""What the values of a parameter must be: the functions that operators name as ``values``.
 
 A parameter on the CPU is read before any kernel runs, whatever the device of the image; one on the device is
 never read: kernels clamp it.
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops._rows import Function
+from imgops._operators import Function
 
 
 def _finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:

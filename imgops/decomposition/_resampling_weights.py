@@ -1,6 +1,6 @@
 """Resampling weights as dense matrices, computed in the graph: sizes may be symbolic, a box is a tensor.
 
-Each row has a weight for every pixel; ``kernels/cpu/_tables.py`` keeps only those that are not 0.
+Each row has a weight for every pixel; ``kernels/cpu/_resampling_tables.py`` keeps only those that are not 0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import PIL
 import torch
 from torch import Tensor
 
-from imgops.decomposition._filters import (
+from imgops.decomposition._resampling_filters import (
     FILTERS,
     OPENCV_TAPS,
     area_cells,

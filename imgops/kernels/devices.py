@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from imgops import _torch_private
-from imgops._rows import Contract, Function, Operator
-from imgops.kernels.cpu._common import detached, run_decomposition
-from imgops.kernels.cuda import _parameters, host
+from imgops._operators import Contract, Function, Operator
+from imgops.kernels import host, transfer
+from imgops.kernels.decompositions import detached, run_decomposition
 
 
-def stays_on_device(row: Operator) -> bool:
+def stays_on_device(operator: Operator) -> bool:
     """Whether the operator runs where its image is: it has a kernel there, or ATen computes it."""
-    return row.cuda is not None or _by_aten(row) is not None
+    return operator.cuda is not None or _by_aten(operator) is not None
 
 
 #: For comparisons alone: "ATen" or "host" where nothing faster is to be used.
@@ -39,14 +39,14 @@ def only(kind: str) -> Iterator[None]:
         _only.reset(before)
 
 
-def kernel_of(row: Operator) -> Function:
+def kernel_of(operator: Operator) -> Function:
     """``kernel(out, *args)`` of any device, or ``kernel(*args)``, as the operator's contract has it."""
-    own, aten, through_host = row.cuda, _by_aten(row), _through_host(row)
+    own, aten, through_host = operator.cuda, _by_aten(operator), _through_host(operator)
     lacking: set[tuple[str, torch.dtype]] = set()  # devices without a type that ATen's way needs
 
     def run(*args: Any) -> Any:
         first = args[0]
-        inputs = args[1:] if row.contract is Contract.FUNCTIONAL else args
+        inputs = args[1:] if operator.contract is Contract.FUNCTIONAL else args
         restricted = _only.get()
         if own is not None and first.is_cuda and not restricted:
             made = own(*args)
@@ -55,7 +55,7 @@ def kernel_of(row: Operator) -> Function:
         kind = first.device.type, _image(inputs).dtype
         if aten is not None and kind not in lacking and restricted != "host":
             try:
-                return aten(*_parameters.on_device(first.device, args))
+                return aten(*transfer.move_arguments(first.device, args))
             except TypeError:  # how mps refuses float64
                 if has_every_dtype(first.device):
                     raise
@@ -73,13 +73,13 @@ def _image(inputs: Any) -> Tensor:
     return next(a for a in inputs if isinstance(a, Tensor))
 
 
-def _by_aten(row: Operator) -> Function | None:
-    """The operator as ATen computes it; of one that mutates, the functional operators that its gradient has."""
-    if row.contract is Contract.FUNCTIONAL and row.decomposition is not None:
-        decomposition = row.decomposition
+def _by_aten(operator: Operator) -> Function | None:
+    """The operator as ATen computes it; one that mutates, by the functional operators of its gradient."""
+    if operator.contract is Contract.FUNCTIONAL and operator.decomposition is not None:
+        decomposition = operator.decomposition
         return lambda out, *args: run_decomposition(out, decomposition, *args)
-    if row.contract.mutates and row.autograd is not None:
-        recorded: Any = row.autograd
+    if operator.contract.mutates and operator.autograd is not None:
+        recorded: Any = operator.autograd
 
         def change(*args: Any) -> None:
             with _torch_private.default_dispatch_state(), torch.no_grad():
@@ -89,9 +89,9 @@ def _by_aten(row: Operator) -> Function | None:
     return None
 
 
-def _through_host(row: Operator) -> Function:
-    if row.contract.mutates:
-        return host.round_trip_writing(row.kernel, row.mutated_indices)
-    if row.contract is Contract.DYNAMIC:
-        return host.round_trip_returning(row.kernel)
-    return host.round_trip(row.kernel)
+def _through_host(operator: Operator) -> Function:
+    if operator.contract.mutates:
+        return host.round_trip_writing(operator.kernel, operator.mutated_indices)
+    if operator.contract is Contract.DYNAMIC:
+        return host.round_trip_returning(operator.kernel)
+    return host.round_trip(operator.kernel)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from imgops.decomposition import _filters
+from imgops.decomposition import _resampling_filters
 from imgops.kernels.cpu import native
 
 #: Tables above this size are made anew for each call, so the cache stays below 16 MB.
@@ -64,14 +64,14 @@ def pil(name: str, size: int, low: float, high: float, out: int, *, single: bool
     """
     if size == out and low == 0 and high == size:
         return None
-    _, support = _filters.FILTERS[name]
+    _, support = _resampling_filters.FILTERS[name]
     taps = 2 * support * max(size / out, 1)
     make = _pil_cached if taps * out < _CACHED_VALUES else _pil
     return make(name, size, low, high, out, single)
 
 
 def _pil(name: str, size: int, low: float, high: float, out: int, single: bool) -> Table:
-    function, support = _filters.FILTERS[name]
+    function, support = _resampling_filters.FILTERS[name]
     if single:
         low_32, high_32 = np.float32(low), np.float32(high)
         low, extent = float(low_32), float(high_32 - low_32)
@@ -126,8 +126,8 @@ def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
 def _opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
     if name == "area" and shrinks:
         return _opencv_area(size, out)
-    position, fraction = _filters.opencv_position(name, size, out, torch.device("cpu"))
-    kernel = torch.stack(_filters.OPENCV_TAPS[name](fraction), 1).numpy()
+    position, fraction = _resampling_filters.opencv_position(name, size, out, torch.device("cpu"))
+    kernel = torch.stack(_resampling_filters.OPENCV_TAPS[name](fraction), 1).numpy()
     left, x = position.numpy(), np.arange(out)
     reach = kernel.shape[1] // 2
     # Pixels beyond the border repeat the outermost one: fold their weights onto it.
@@ -144,7 +144,7 @@ _opencv_cached = lru_cache(maxsize=64)(_opencv)
 
 def _opencv_area(size: int, out: int) -> Table:
     x, scale = torch.arange(out, dtype=torch.float64), torch.tensor(size / out, dtype=torch.float64)
-    first, last, head, tail, cell = (v.numpy() for v in _filters.area_cells(size, scale, x))
+    first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))
     start = first - (head > 0)
     count = (last - start + (tail > 0)).astype(np.int64)
     taps = np.arange(max(int(count.max()), 1))

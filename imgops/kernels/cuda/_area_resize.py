@@ -8,10 +8,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.decomposition import _filters
-from imgops.kernels.cuda._common import grid_of, offset, rounded, tile_of
+from imgops.decomposition import _resampling_filters
+from imgops.kernels.cuda._arithmetic import rounded
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._tables import placed
+from imgops.kernels.cuda._resampling_tables import placed
+from imgops.kernels.cuda._tiles import grid_of, offset, tile_of
 
 
 def levels(out: Tensor, image: Tensor) -> None:
@@ -44,7 +45,7 @@ def levels(out: Tensor, image: Tensor) -> None:
 def _cells(size: int, out: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """First pixel, number of pixels and, in float32, their shares ``(taps, out)``."""
     x, scale = torch.arange(out, dtype=torch.float64), torch.tensor(size / out, dtype=torch.float64)
-    first, last, head, tail, cell = (v.numpy() for v in _filters.area_cells(size, scale, x))
+    first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))
     start = first - (head > 0)
     count = (last - start + (tail > 0)).astype(np.int64)
     position = start + np.arange(max(int(count.max()), 1))[:, None]

@@ -1,4 +1,4 @@
-"""What the Triton kernels share: images as ``(N, C, H, W)`` with any strides, and small functions for kernels.
+"""Images as ``(N, C, H, W)`` with any strides, and the tiles that kernels go over.
 
 A kernel goes over its output in the order of memory. A tile is some rows, of planes or of interleaved frames, by
 some columns; which image, channel and pixel they are is divided out once for a row and once for a column.
@@ -108,66 +108,3 @@ def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr
     else:
         at = (n * step_n + c * step_c + y * step_y) + x * step_x
     return at
-
-
-@inlined
-def folded(i, size, MODE: tl.constexpr):
-    """The pixel that a border shows at each of the positions ``i``."""
-    if MODE == "edge":
-        at = tl.minimum(tl.maximum(i, 0), size - 1)
-    elif MODE == "wrap":
-        at = modulo(i, size)
-    elif MODE == "symmetric":
-        at = modulo(i, 2 * size)
-        at = tl.minimum(at, 2 * size - 1 - at)
-    else:
-        period = tl.maximum(2 * size - 2, 1)
-        at = modulo(i, period)
-        at = tl.minimum(at, period - at)
-    return at
-
-
-@inlined
-def modulo(i, size):
-    """Never negative; a division of Triton rounds towards 0."""
-    rest = i % size
-    return tl.where(rest < 0, rest + size, rest)
-
-
-@inlined
-def rounded(x):
-    """Half to even, by operations that the device and the interpreter have alike."""
-    low = tl.floor(x)
-    above = x - low
-    odd = low * 0.5 != tl.floor(low * 0.5)
-    return tl.where((above > 0.5) | ((above == 0.5) & odd), low + 1, low)
-
-
-@inlined
-def level(x):
-    """A float as one of 256 levels, truncated; NaN is 0."""
-    held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0)
-    return held.to(tl.int32).to(tl.uint8)
-
-
-@inlined
-def unit(x):
-    """Clamped to [0, 1]; NaN stays."""
-    return tl.where(x < 0, 0.0, tl.where(x > 1, 1.0, x))
-
-
-def _converted(value, to: tl.constexpr):
-    """A float as another one, rounded once, half to even."""
-    return value.to(to)
-
-
-def _converted_by_bits(value, to):
-    """For the interpreter, whose bfloat16 is cut off instead of rounded."""
-    if to != tl.bfloat16:
-        return value.to(to)
-    bits = value.to(tl.int32, bitcast=True)
-    bits = tl.where(value == value, bits + 0x7FFF + ((bits >> 16) & 1), bits | 0x400000)
-    return (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
-
-
-converted = _converted_by_bits if _launch.INTERPRETED else inlined(_converted)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from imgops.kernels.cuda._common import converted, offset, rounded, tile_of
-from imgops.kernels.cuda._launch import inlined
-from imgops.kernels.cuda._sampling import (
+from imgops.kernels.cuda._arithmetic import converted, rounded
+from imgops.kernels.cuda._interpolation import (
     affine_positions,
     around_position,
     bounded,
@@ -18,6 +17,8 @@ from imgops.kernels.cuda._sampling import (
     shown,
     weights,
 )
+from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._tiles import offset, tile_of
 
 
 @inlined
@@ -40,7 +41,7 @@ def _positions(
 
 
 @triton.jit
-def sample_kernel(
+def warp_kernel(
     out, image, where, color, where_n, where_c, where_y, where_x, color_n, color_c,
     images, channels, height, width, image_height, image_width,
     out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,

@@ -6,9 +6,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import grid_of, offset, rounded, tile_of
+from imgops.kernels.cuda._arithmetic import rounded
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._tables import Table
+from imgops.kernels.cuda._resampling_tables import Table
+from imgops.kernels.cuda._tiles import grid_of, offset, tile_of
 
 
 def levels(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Tensor | None, name: str) -> None:
