@@ -51,7 +51,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode must be 'stdout' or 'dicts', got {mode!r}")
-    compared = _compared()
+    compared = _comparisons()
     config = {
         "versions": _versions(),
         "native module": _native(),
@@ -118,7 +118,7 @@ def _cuda() -> dict[str, Any]:
     }
 
 
-def _compared() -> dict[str, str]:
+def _comparisons() -> dict[str, str]:
     if native.module is None:  # nothing of its own to compare
         return {}
     return {

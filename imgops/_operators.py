@@ -152,7 +152,7 @@ def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
 
 
 def operator_of(op: Any) -> Operator | None:
-    """Return the operator behind a result of ``imgops.operator``, a public function, or a name of ``torch.ops``."""
+    """Return the operator behind a function that ``operator`` made, a public one, or one of ``torch.ops``."""
     found = getattr(op, "operator", None)
     if isinstance(found, Operator):
         return found

@@ -313,7 +313,7 @@ def _completed(row: Operator, decomposition: Function, declared: Function) -> Gr
         return given
     schema = _schema(declared, (), None)
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
-    rule = derived.Derived(decomposition, row.fake, row.tensors)
+    rule = derived.DerivedGradient(decomposition, row.fake, row.tensors)
 
     def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
         opdef = _torch_private.custom_op(

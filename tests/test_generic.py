@@ -154,7 +154,7 @@ def test_vmap_randomness_does_not_concern_deterministic_operators(randomness: st
 
 @pytest.mark.parametrize("sample", INNER, ids=str)
 def test_compiled(sample: Sample) -> None:
-    _checks.compiled(sample.checked(Maker()))
+    _checks.compilation(sample.checked(Maker()))
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_compiled(sample: Sample) -> None:
 )
 def test_compiled_in_every_variant(sample: Sample) -> None:
     for maker in every_value(sample):
-        _checks.compiled(sample.checked(maker))
+        _checks.compilation(sample.checked(maker))
 
 
 @pytest.mark.parametrize("op", list(OPERATORS))
 def test_compiled_by_inductor(op: str) -> None:
     samples = [s for s in INNER if s.op == op]
     for sample, format in ((samples[0], "planar"), (samples[-1], "interleaved")):
-        _checks.compiled(sample.checked(Maker(batch=(2,), format=format)), "inductor")
+        _checks.compilation(sample.checked(Maker(batch=(2,), format=format)), "inductor")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -184,8 +184,8 @@ def test_exported_and_decomposed(sample: Sample) -> None:
         tolerance.get(found.dtype, EXACT).check(found, wanted)
 
     call = sample.checked(Maker())
-    _checks.exported(call)
-    _checks.decomposed(call, compare)
+    _checks.export(call)
+    _checks.core_aten(call, compare)
     makers = [Maker(format="interleaved", batch=(2,))]
     makers += [Maker(d) for d in (torch.uint8, torch.int64, torch.float64) if d in sample.dtypes]
     for maker in makers + (variants(sample) if sample in FUNCTIONAL else []):

@@ -143,15 +143,15 @@ def test_hamming_is_pils_for_400_images() -> None:
 # -- color and levels ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(_pil.compared))
+@pytest.mark.parametrize("name", list(_pil._comparisons))
 def test_the_installed_pil_agrees(name: str, forget: Callable[[], None]) -> None:
     assert _pil.agrees(name), "this PIL computes otherwise: it is called itself"
 
 
-@pytest.mark.parametrize("name", list(_pil.compared))
+@pytest.mark.parametrize("name", list(_pil._comparisons))
 def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]) -> None:
     """On every sample of uint8, in both formats and in batches."""
-    compared, asked = _pil.compared[name], []
+    compared, asked = _pil._comparisons[name], []
 
     def by_pil(*args: Any) -> Any:
         asked.append(name)
@@ -163,7 +163,7 @@ def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget
             wanted = function(*args, **keywords)
             with monkeypatch.context() as patch:
                 patch.setitem(_pil._agree, name, False)
-                patch.setitem(_pil.compared, name, replace(compared, by_pil=by_pil))
+                patch.setitem(_pil._comparisons, name, replace(compared, by_pil=by_pil))
                 found = function(*args, **keywords)
             assert bits_equal(found, wanted) and found.stride() == wanted.stride()
     assert asked
@@ -173,8 +173,8 @@ def test_a_pil_with_other_levels_is_noticed(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)
-    compared = _pil.compared["adjust_brightness"]
-    monkeypatch.setitem(_pil.compared, "adjust_brightness", replace(compared, by_pil=inverted))
+    compared = _pil._comparisons["adjust_brightness"]
+    monkeypatch.setitem(_pil._comparisons, "adjust_brightness", replace(compared, by_pil=inverted))
     image = picture(3, 9, 8)
     assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)
     steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), "brightness")
@@ -189,7 +189,7 @@ def test_a_cut_window_has_opencvs_bits(simd: int | None, monkeypatch: pytest.Mon
     from imgops.kernels.cpu import blur
 
     if simd is None:  # without the native module OpenCV blurs
-        monkeypatch.setattr(filter, "_native_agrees", lambda: False)
+        monkeypatch.setattr(blur, "_native_agrees", lambda: False)
     else:
         monkeypatch.setattr(native, "SIMD_LEVEL", simd)
         assert native.module is None or blur._native_agrees()

@@ -18,7 +18,7 @@ import torch
 import imgops
 from imgops import _registry
 from imgops._operators import Contract, Gradient, operators
-from imgops.autograd.derived import Derived
+from imgops.autograd.derived import DerivedGradient
 from imgops.kernels import devices
 
 ROOT = Path(imgops.__file__).parent
@@ -222,7 +222,7 @@ def test_facets_are_where_their_name_says(name: str) -> None:
     if operator.no_gradient:
         assert operator.autograd.backward.__qualname__.startswith("refused_gradient"), name
     elif isinstance(getattr(operator.autograd, "backward", None), MethodType):
-        assert isinstance(operator.autograd.backward.__self__, Derived)
+        assert isinstance(operator.autograd.backward.__self__, DerivedGradient)
     elif isinstance(operator.autograd, Gradient):
         assert operator.autograd.backward.__module__ == f"imgops.autograd.{family}"
         assert operator.autograd.backward.__name__ == f"{name}_backward"

@@ -231,13 +231,13 @@ class TestPad:
     def test_indices_are_opencvs(self) -> None:
         import cv2
 
-        from imgops.decomposition._borders import folded
+        from imgops.decomposition._borders import fold_positions
 
         for mode in ("edge", "reflect", "symmetric", "wrap"):
             flag = BORDERS[mode]
             for size in (1, 2, 3, 7):
                 wanted = [cv2.borderInterpolate(i, size, flag) for i in range(-19, size + 23)]
-                assert folded(mode, torch.arange(-19, size + 23), size).tolist() == wanted
+                assert fold_positions(mode, torch.arange(-19, size + 23), size).tolist() == wanted
 
 
 class TestResize:

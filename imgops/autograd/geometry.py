@@ -16,7 +16,7 @@ from imgops.decomposition import geometry as positions
 ops = torch.ops.imgops
 
 
-def _saved(ctx: Any) -> tuple[Any, Any, Any]:
+def _load(ctx: Any) -> tuple[Any, Any, Any]:
     first, second, *fill = ctx.saved_tensors
     return first, second, fill[0] if fill else None
 
@@ -32,12 +32,12 @@ def remap_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 
 
 def remap_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, map, fill = _saved(ctx)
-    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    image, map, fill = _load(ctx)
+    grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
     return grad_image, grad_map, grad_fill, None, None
 
 
-def _pulled(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
+def _pull_back(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
     """The gradients for image, map and fill."""
     grad_image = grad_map = grad_fill = None
     if ctx.needs_input_grad[0]:
@@ -60,7 +60,7 @@ def remap_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tenso
 
 
 def remap_adjoint_backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, ...]:
-    grad, map, _ = _saved(ctx)
+    grad, map, _ = _load(ctx)
     back = slope = None
     if ctx.needs_input_grad[0]:
         back = ops.remap(cotangent, map, None, *ctx.how)
@@ -106,9 +106,9 @@ def _square(matrix: Tensor) -> Tensor:
 
 
 def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, matrix, fill = _saved(ctx)
+    image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.affine_map, image, matrix)
-    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
     grad_matrix = None
     if grad_map is not None:
         grid = _grid(ctx, image)
@@ -120,9 +120,9 @@ def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, matrix, fill = _saved(ctx)
+    image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.perspective_map, image, matrix)
-    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
     grad_matrix = None
     if grad_map is not None:
         inverse = positions.inverse_perspective(matrix.double())

@@ -42,14 +42,14 @@ def paste_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
     ctx.save_for_forward(*kept)
 
 
-def _saved(ctx: Any) -> tuple[Any, Any, Any]:
+def _load(ctx: Any) -> tuple[Any, Any, Any]:
     """The mask and, where it is floating point, the two images."""
     return ctx.saved_tensors if ctx.mask_dtype is not None else (None, None, None)
 
 
 def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     left, top = ctx.position
-    mask, image, source = _saved(ctx)
+    mask, image, source = _load(ctx)
     needs_image, needs_source, needs_mask = ctx.needs_input_grad[:3]
     grad_image = grad_source = grad_mask = None
     if needs_image:
@@ -71,7 +71,7 @@ def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def paste_jvp(ctx: Any, image: Tensor | None, source: Tensor | None, mask: Tensor | None, *_: None) -> Tensor:
     left, top = ctx.position
-    weight, below, above = _saved(ctx)
+    weight, below, above = _load(ctx)
     like = next(t for t in (image, source, mask) if t is not None)
     image_size, source_size = ctx.sizes
     dtype = like.dtype if below is None else below.dtype
@@ -102,12 +102,12 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # Only a constant border shows the fill.
         border = grad if ctx.mode == "constant" else zeros(grad, grad.shape)
         border = ops.paste(border, zeros(grad, ctx.size), None, left, top)
-        total = border.sum((-2, -1)).sum_to_size(_aligned(ctx.fill_size, grad.ndim - 2))
+        total = border.sum((-2, -1)).sum_to_size(_align(ctx.fill_size, grad.ndim - 2))
         grad_fill = total.reshape(ctx.fill_size).to(**ctx.fill_place)
     return grad_image, grad_fill, None, None, None, None, None
 
 
-def _aligned(size: torch.Size, ndim: int) -> tuple[int, ...]:
+def _align(size: torch.Size, ndim: int) -> tuple[int, ...]:
     return (1,) * (ndim - len(size)) + tuple(size)
 
 

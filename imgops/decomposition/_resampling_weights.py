@@ -56,7 +56,7 @@ def pil(
     return weight / torch.where(total != 0, total, torch.ones_like(total))
 
 
-def fixed(weight: Tensor) -> Tensor:
+def to_fixed_point(weight: Tensor) -> Tensor:
     """PIL's integer weights, in doubles: rounded half away from zero."""
     scaled = weight * 2.0**BITS
     return torch.trunc(torch.where(scaled < 0, scaled - 0.5, scaled + 0.5))

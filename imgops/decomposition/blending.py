@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import finished, parameter, rounded, working
+from imgops.decomposition._precision import finish, finish_rounded, parameter, working_dtype
 
 #: The bits that PIL has behind the point.
 _BITS = 7
@@ -13,14 +13,14 @@ _BITS = 7
 
 def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
-        return finished(_of_levels(image.int(), over.int()), image)
-    below, above = image.to(working(image)), over.to(working(image))
+        return finish(_of_levels(image.int(), over.int()), image)
+    below, above = image.to(working_dtype(image)), over.to(working_dtype(image))
     (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
     rest = a * (1 - b)
     alpha = b + rest
     there = alpha > 0
     color = torch.where(there, (upper * b + under * rest) / torch.where(there, alpha, 1), under)
-    return finished(torch.cat([color, alpha], -3), image)
+    return finish(torch.cat([color, alpha], -3), image)
 
 
 def _of_levels(below: Tensor, above: Tensor) -> Tensor:
@@ -37,14 +37,14 @@ def _by_255(value: Tensor) -> Tensor:
 
 
 def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor:
-    x, y = image.to(working(image)), other.to(working(image))
+    x, y = image.to(working_dtype(image)), other.to(working_dtype(image))
     a, b, c = (parameter(v, image) for v in (alpha, beta, gamma))
-    return rounded(x * a + y * b + c, image)
+    return finish_rounded(x * a + y * b + c, image)
 
 
 def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
-    start, end = image.to(working(image)), other.to(working(image))
+    start, end = image.to(working_dtype(image)), other.to(working_dtype(image))
     factor = parameter(weight, image)
     if image.dtype == torch.uint8:
-        return finished((start + factor * (end - start)).clamp(0, 255).trunc(), image)
-    return finished(end * factor + start * (1 - factor), image)
+        return finish((start + factor * (end - start)).clamp(0, 255).trunc(), image)
+    return finish(end * factor + start * (1 - factor), image)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import correlated_along, folded, widened
-from imgops.decomposition._precision import finished, parameter, rounded, working
+from imgops.decomposition._borders import correlate_along, fold_positions, widen
+from imgops.decomposition._precision import finish, finish_rounded, parameter, working_dtype
 from imgops.decomposition.filter import correlate
 
 
 def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor:
-    across = correlated_along(image.to(working(image)), (1.0,) * kernel_width, -1, border)
-    total, area = correlated_along(across, (1.0,) * kernel_height, -2, border), kernel_width * kernel_height
+    across = correlate_along(image.to(working_dtype(image)), (1.0,) * kernel_width, -1, border)
+    total, area = correlate_along(across, (1.0,) * kernel_height, -2, border), kernel_width * kernel_height
     if image.dtype == torch.uint8:
-        return finished((total.double() / area + 0.5).floor(), image)
-    return finished(total / area, image)
+        return finish((total.double() / area + 0.5).floor(), image)
+    return finish(total / area, image)
 
 
 def reach(diameter: int) -> int:
@@ -26,9 +26,9 @@ def reach(diameter: int) -> int:
 def bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
 ) -> Tensor:
-    x, radius = image.to(working(image)), reach(diameter)
+    x, radius = image.to(working_dtype(image)), reach(diameter)
     color, space = (_exponent(parameter(sigma, image)) for sigma in (sigma_color, sigma_space))
-    wide, (height, width) = widened(x, (radius,) * 4, border), x.shape[-2:]
+    wide, (height, width) = widen(x, (radius,) * 4, border), x.shape[-2:]
     total, weights = torch.zeros_like(x), torch.zeros_like(x[..., :1, :, :])
     for down in range(-radius, radius + 1):
         for right in range(-radius, radius + 1):
@@ -40,7 +40,7 @@ def bilateral_filter(
             apart = (other - x).abs().sum(-3, keepdim=True)
             weight = torch.exp(apart * apart * color + distance * space)
             total, weights = total + weight * other, weights + weight
-    return rounded(total / weights, image)
+    return finish_rounded(total / weights, image)
 
 
 def _exponent(sigma: Tensor) -> Tensor:
@@ -56,8 +56,8 @@ NO_BLUR = 0.02
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
     across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
     down = gaussian(sigma[..., 1], kernel_height, image)[..., :, None]
-    out = correlate(image.to(working(image)), across, "reflect")
-    return rounded(correlate(out, down, "reflect"), image)
+    out = correlate(image.to(working_dtype(image)), across, "reflect")
+    return finish_rounded(correlate(out, down, "reflect"), image)
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
@@ -67,15 +67,15 @@ def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
     blurs = sigma > NO_BLUR
     safe = torch.where(blurs, sigma, 1)
     weight = torch.where(blurs, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
-    return (weight / weight.sum(-1, keepdim=True)).to(working(image))
+    return (weight / weight.sum(-1, keepdim=True)).to(working_dtype(image))
 
 
 def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     height, width = image.shape[-2:]
     window = torch.arange(kernel_size, device=image.device) - kernel_size // 2
     y, x = (torch.arange(size, device=image.device)[:, None] + window for size in (height, width))
-    rows = image.index_select(-2, folded("edge", y.flatten(), height))
-    each = rows.index_select(-1, folded("edge", x.flatten(), width))
+    rows = image.index_select(-2, fold_positions("edge", y.flatten(), height))
+    each = rows.index_select(-1, fold_positions("edge", x.flatten(), width))
     windows = each.unflatten(-1, (width, kernel_size)).unflatten(-3, (height, kernel_size))
     values = windows.transpose(-3, -2).flatten(-2).sort(-1).values
-    return finished(values[..., kernel_size * kernel_size // 2], image)
+    return finish(values[..., kernel_size * kernel_size // 2], image)

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from imgops.decomposition._borders import margins, widened
-from imgops.decomposition._precision import finished, mixed, of_sums, parameter, rounded, working
+from imgops.decomposition._borders import margins, widen
+from imgops.decomposition._precision import finish, finish_rounded, mix, of_sums, parameter, working_dtype
 
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    x = image.to(working(image))
-    return rounded(correlate(x, kernel.to(image.device, x.dtype), border), image)
+    x = image.to(working_dtype(image))
+    return finish_rounded(correlate(x, kernel.to(image.device, x.dtype), border), image)
 
 
 def correlate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
@@ -23,7 +23,7 @@ def correlate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     if dtype != image.dtype:
         return correlate(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
     rows, columns = kernel.shape[-2:]
-    wide = widened(image, margins(rows, columns), border)
+    wide = widen(image, margins(rows, columns), border)
     planes = image.shape[:-2].numel()
     if kernel.ndim == 2:
         flat = wide.reshape(planes, 1, wide.shape[-2], wide.shape[-1])
@@ -35,9 +35,9 @@ def correlate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
 
 def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
     height, width = image.shape[-2:]
-    x = image.to(working(image))
+    x = image.to(working_dtype(image))
     if height < 3 or width < 3:
-        return finished(x, image)
+        return finish(x, image)
     total = x[..., 1:-1, 1:-1] * 4
     for i in range(3):
         for j in range(3):
@@ -45,16 +45,16 @@ def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
     smooth = total / 13
     if image.dtype == torch.uint8:
         smooth = (smooth + 0.5).floor()
-    inner = mixed(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
+    inner = mix(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
     if image.dtype != torch.uint8:
         x = x.clamp(0, 1)
     rows = torch.slice_scatter(x[..., 1:-1, :], inner, -1, 1, width - 1)
-    return finished(torch.slice_scatter(x, rows, -2, 1, height - 1), image)
+    return finish(torch.slice_scatter(x, rows, -2, 1, height - 1), image)
 
 
 def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor:
     levels = image.dtype == torch.uint8
-    x = image.to(torch.float64 if levels else of_sums(working(image), image.device))
+    x = image.to(torch.float64 if levels else of_sums(working_dtype(image), image.device))
     whole, part = box(radius.to(image.device, torch.float64), levels)
     extent = (whole + part)[..., None, None]
     percent, threshold = (v.to(x)[..., None, None, None] for v in (percent, threshold))
@@ -69,9 +69,9 @@ def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tens
     if levels:
         more = (apart * percent.trunc() / 100).trunc()
         out = torch.where(apart.abs() > threshold.trunc(), x + more, x)
-        return finished(out.clamp(0, 255), image)
+        return finish(out.clamp(0, 255), image)
     out = torch.where(apart.abs() * 255 > threshold, x + apart * percent / 100, x)
-    return finished(out.clamp(0, 1), image)
+    return finish(out.clamp(0, 1), image)
 
 
 #: The fraction bits of PIL's weights of a box, and how many boxes make its Gaussian.

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import _resampling_weights
-from imgops.decomposition._precision import finished, of_sums, rounded, working
+from imgops.decomposition._precision import finish, finish_rounded, of_sums, working_dtype
 from imgops.decomposition._resampling_filters import count, scalar
 
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
-    x = image.to(of_sums(working(image), image.device))
+    x = image.to(of_sums(working_dtype(image), image.device))
     small = []
     for size in image.shape[-2:]:
         share = factor.detach().to(image.device, torch.float64)
@@ -26,7 +26,7 @@ def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
     smaller = shrink[0] @ x @ shrink[1].mT
     if image.dtype == torch.uint8:
         smaller = smaller.round().clamp(0, 255)
-    return finished(rounded(grow[0] @ smaller @ grow[1].mT, image), image)
+    return finish(finish_rounded(grow[0] @ smaller @ grow[1].mT, image), image)
 
 
 def _matrix(name: str, source: Tensor, target: Tensor, size: Any) -> Tensor:

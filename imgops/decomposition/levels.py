@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition._precision import finished, parameter, working
+from imgops.decomposition._precision import finish, parameter, working_dtype
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
@@ -22,24 +22,24 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
         gamma, gain = (p.to(image.device, torch.float64).unsqueeze(-1) for p in (gamma, gain))
         table = (255.999 * gain * level.pow(gamma)).clamp(0, 255)
         return lut(image, table.to(torch.uint8).unsqueeze(-2))
-    x = image.to(working(image))
-    return finished((parameter(gain, image) * x.pow(parameter(gamma, image))).clamp(0, 1), image)
+    x = image.to(working_dtype(image))
+    return finish((parameter(gain, image) * x.pow(parameter(gamma, image))).clamp(0, 1), image)
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
     levels = torch.pow(2, bits.to(image.device).clamp(0, 8).to(torch.int64))[..., None, None, None]
     if image.dtype == torch.uint8:
         step = torch.div(256, levels, rounding_mode="floor")
-        return finished(image.to(torch.int64) - torch.remainder(image.to(torch.int64), step), image)
-    x = image.to(working(image))
+        return finish(image.to(torch.int64) - torch.remainder(image.to(torch.int64), step), image)
+    x = image.to(working_dtype(image))
     levels = levels.to(x.dtype)
-    return finished((x * levels).floor().clamp(min=0).minimum(levels - 1) / levels, image)
+    return finish((x * levels).floor().clamp(min=0).minimum(levels - 1) / levels, image)
 
 
 def solarize(image: Tensor, threshold: Tensor) -> Tensor:
-    x = image.to(working(image))
+    x = image.to(working_dtype(image))
     bright = x >= parameter(threshold, image)
-    return finished(torch.where(bright, (255 if image.dtype == torch.uint8 else 1) - x, x), image)
+    return finish(torch.where(bright, (255 if image.dtype == torch.uint8 else 1) - x, x), image)
 
 
 def invert(image: Tensor) -> Tensor:

@@ -9,28 +9,28 @@ from torch import Tensor
 from torch.nn.functional import pad as constant_pad
 
 from imgops import _layout
-from imgops.decomposition._borders import folded
-from imgops.decomposition._precision import finished
-from imgops.decomposition._saturate import saturated
+from imgops.decomposition._borders import fold_positions
+from imgops.decomposition._precision import finish
+from imgops.decomposition._saturate import saturate
 
 
 def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     height, width = image.shape[-2:]
     x0, x1 = _clip(left, right, width)
     y0, y1 = _clip(top, bottom, height)
-    before_x, before_y = _held(x0 - left, right - left), _held(y0 - top, bottom - top)
+    before_x, before_y = _clamp(x0 - left, right - left), _clamp(y0 - top, bottom - top)
     after_x, after_y = right - left - before_x - (x1 - x0), bottom - top - before_y - (y1 - y0)
     part = image[..., y0:y1, x0:x1]
     return _like(constant_pad(part, (before_x, after_x, before_y, after_y)), image)
 
 
-def _held(value: Any, high: Any) -> Any:
+def _clamp(value: Any, high: Any) -> Any:
     return torch.sym_min(torch.sym_max(value, 0), high)
 
 
 def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
     """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
-    a = _held(low, size)
+    a = _clamp(low, size)
     return a, torch.sym_max(a, torch.sym_min(high, size))
 
 
@@ -84,14 +84,14 @@ def pad(
     out = constant_pad(image, border)
     if fill is not None:
         outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), border, value=True)
-        value = saturated(fill.to(image.device), image.dtype)
+        value = saturate(fill.to(image.device), image.dtype)
         out = torch.where(outside, value[..., None, None], out)
     return _like(out, image)
 
 
 def _border(mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
     """Which pixel each pixel of the padded image repeats."""
-    return folded(mode, torch.arange(-before, size + after, device=device), size)
+    return fold_positions(mode, torch.arange(-before, size + after, device=device), size)
 
 
 def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
@@ -117,4 +117,4 @@ def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
     x = torch.arange(image.shape[-1], device=image.device)
     y = torch.arange(image.shape[-2], device=image.device)[:, None]
     inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
-    return finished(torch.where(inside, value, image), image)
+    return finish(torch.where(inside, value, image), image)

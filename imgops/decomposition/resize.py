@@ -65,7 +65,7 @@ def resized_crop_adjoint(
     if interpolation == "nearest" and antialias:
         rows, columns = _crop_positions((height, width), boxes, size, grad.device)
         rows, columns = _per_image(grad, rows), _per_image(grad, columns)
-        out = _put(_put(grad, -1, columns, width), -2, rows, height)
+        out = _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
     else:
         rows, columns = _crop_matrices(grad.device, (height, width), boxes, size, interpolation, antialias)
         out = _apply(grad, (rows.mT, columns.mT))
@@ -158,7 +158,7 @@ def _apply(image: Tensor, matrices: Matrices) -> Tensor:
 
 def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None = None) -> Tensor:
     """PIL's two passes over 8-bit levels, in the order of the installed PIL."""
-    rows, columns = (_resampling_weights.fixed(m) for m in matrices)
+    rows, columns = (_resampling_weights.to_fixed_point(m) for m in matrices)
 
     def horizontal(x: Tensor) -> Tensor:
         return _to_level(x @ columns.mT)
@@ -250,10 +250,10 @@ def _scatter(grad: Tensor, box: Tensor | None, height: int, width: int, antialia
     if box is None:
         return fold(fold(grad, -1, columns, width), -2, rows, height)
     grad = _where_taken(grad, rows, columns)
-    return _put(_put(grad, -1, columns, width), -2, rows, height)
+    return _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
 
 
-def _put(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
+def _scatter_along(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
     index = index.clamp(min=0)
     index = index[..., :, None] if dim == -2 else index[..., None, :]
     shape = list(values.shape)

@@ -88,7 +88,7 @@ def pad(
     image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
 ) -> Tensor:
     _check.image("pad", "image", image)
-    _padding("pad", left, top, right, bottom, mode)
+    _check_padding("pad", left, top, right, bottom, mode)
     height, width = image.shape[-2:]
     if mode != "constant" and violates(height * width > 0):
         must = f"image must have at least one pixel for mode {mode!r}"
@@ -103,7 +103,7 @@ def pad(
 def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
     _check.image("pad_adjoint", "grad", grad)
     _check.floating("pad_adjoint", "grad", grad)
-    _padding("pad_adjoint", left, top, right, bottom, mode)
+    _check_padding("pad_adjoint", left, top, right, bottom, mode)
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
     smallest = 0 if mode == "constant" else 1
     if violates(height >= smallest) or violates(width >= smallest):
@@ -112,7 +112,7 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode
     return _layout.empty(grad, height, width)
 
 
-def _padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -> None:
+def _check_padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -> None:
     _check.choice(op, "mode", mode, BORDERS)
     padding = left, top, right, bottom
     if any(violates(v >= 0) for v in padding):

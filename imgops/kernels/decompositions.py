@@ -14,8 +14,8 @@ from imgops import _torch_private
 def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
     """The decomposition as the kernel."""
     with _torch_private.default_dispatch_state(), torch.no_grad():
-        out.copy_(function(*detached(args)))
+        out.copy_(function(*detach_all(args)))
 
 
-def detached(args: Iterable[Any]) -> list[Any]:
+def detach_all(args: Iterable[Any]) -> list[Any]:
     return [a.detach() if isinstance(a, Tensor) else a for a in args]

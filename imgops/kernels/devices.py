@@ -17,7 +17,7 @@ from torch import Tensor
 from imgops import _torch_private
 from imgops._operators import Contract, Function, Operator
 from imgops.kernels import host, transfer
-from imgops.kernels.decompositions import detached, run_decomposition
+from imgops.kernels.decompositions import detach_all, run_decomposition
 
 
 def stays_on_device(operator: Operator) -> bool:
@@ -83,7 +83,7 @@ def _by_aten(operator: Operator) -> Function | None:
 
         def change(*args: Any) -> None:
             with _torch_private.default_dispatch_state(), torch.no_grad():
-                recorded(*detached(args))
+                recorded(*detach_all(args))
 
         return change
     return None

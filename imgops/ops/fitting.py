@@ -217,11 +217,11 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     if have == want:
         return rows, columns
     if (have > want) != larger:
-        return _rounded(height / width * columns), columns
-    return rows, _rounded(width / height * rows)
+        return _round_half_even(height / width * columns), columns
+    return rows, _round_half_even(width / height * rows)
 
 
-def _rounded(value: Any) -> Any:
+def _round_half_even(value: Any) -> Any:
     return round(value) if isinstance(value, float) else torch.sym_int(value + 0.5)
 
 

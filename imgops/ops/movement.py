@@ -15,7 +15,7 @@ from imgops._registry import operator
 from imgops.autograd import movement as autograd
 from imgops.config import Crop, Pad, Paste
 from imgops.decomposition import movement as decomposition
-from imgops.decomposition._saturate import saturated
+from imgops.decomposition._saturate import saturate
 from imgops.fake import movement as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import movement as cpu
@@ -391,7 +391,7 @@ def erase(
         boxes = _check.integers_tensor("erase", "boxes", box)
     if not isinstance(value, Tensor):
         values = values_tensor("erase", "value", value, image.dtype)
-        value = saturated(values, image.dtype).to(image.device, non_blocking=True)
+        value = saturate(values, image.dtype).to(image.device, non_blocking=True)
     if value.ndim <= 1:
         channels = image.shape[-3]
         if value.ndim == 1 and value.shape[0] != channels:

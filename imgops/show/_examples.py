@@ -97,7 +97,7 @@ def _of_transform(name: str, options: dict[str, Any]) -> Draw:
         given = {k: v(scene["image"]) if k == "references" else v for k, v in options.items()}
         transform = getattr(transforms, name)(**given)
         if getattr(transform, "_moves", False):  # then what goes with an image is drawn too
-            return _scene.drawn(transform(scene))
+            return _scene.draw_annotated(transform(scene))
         return _scene.picture(transform(scene["image"]))
 
     return draw
@@ -123,7 +123,7 @@ def _of_samples(name: str, options: dict[str, Any]) -> Draw:
         inverted = {**scene, "image": transforms.RandomInvert(1.0)(scene["image"])}
         flipped = transforms.RandomVerticalFlip(1.0)(inverted)
         samples = [scene, mirrored, flipped, inverted] if name == "Mosaic" else [scene, flipped]
-        return _scene.drawn(getattr(transforms, name)(**options)(samples))
+        return _scene.draw_annotated(getattr(transforms, name)(**options)(samples))
 
     return draw
 

@@ -29,7 +29,7 @@ class Call:
         self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any] | None = None
     ):
         self.function = function
-        calls = captured(function, *args, **(keywords or {}))
+        calls = capture(function, *args, **(keywords or {}))
         operators = [_operators.table.get(op.name()) for op, _, _ in calls]
         if len(operators) != 1 or operators[0] is None:
             names = [op.name() for op, _, _ in calls]
@@ -134,7 +134,7 @@ class _Capture(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def captured(
+def capture(
     function: Callable[..., Any], *args: Any, **keywords: Any
 ) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
     """The operator calls that a function makes; what it writes to is put back."""

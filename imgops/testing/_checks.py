@@ -12,7 +12,7 @@ from torch import Tensor
 from imgops import _torch_private
 from imgops._operators import Contract
 from imgops._torch_private import tree_leaves, tree_map_only
-from imgops.testing._call import Call, bits_equal, captured, leaves, several, through_dispatcher
+from imgops.testing._call import Call, bits_equal, capture, leaves, several, through_dispatcher
 
 
 def registration(call: Call) -> None:
@@ -139,21 +139,21 @@ def vmap(call: Call) -> None:
     function = call.of(names)
     tensors = [call.bound.arguments[n].detach() for n in names]
     for dim in (0, 1, -1):
-        check_vmap(function, tuple(stacked(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
+        check_vmap(function, tuple(stack(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
     if len(names) > 1 and not call.operator.contract.mutates:  # only one of them batched, each in its turn
         for i in range(len(names)):
-            some = [stacked(x, 0) if j == i else x for j, x in enumerate(tensors)]
+            some = [stack(x, 0) if j == i else x for j, x in enumerate(tensors)]
             check_vmap(function, tuple(some), tuple(0 if j == i else None for j in range(len(names))))
-    nested = [torch.stack([stacked(x, 0), stacked(x, 0)]) for x in tensors]
+    nested = [torch.stack([stack(x, 0), stack(x, 0)]) for x in tensors]
     twice = several(torch.vmap(torch.vmap(function))(*nested))
     once = several(torch.vmap(function)(*(n[1] for n in nested)))
     for a, b in zip(twice, once, strict=True):
         assert bits_equal(a[1, 1], b[1]), "a nested vmap gives other values"
-    none = several(torch.vmap(function)(*(stacked(x, 0)[:0] for x in tensors)))
+    none = several(torch.vmap(function)(*(stack(x, 0)[:0] for x in tensors)))
     assert all(len(n) == 0 for n in none), "a vmap over nothing gives something"
 
 
-def stacked(x: Tensor, dim: int) -> Tensor:
+def stack(x: Tensor, dim: int) -> Tensor:
     """Two samples: ``x``, and half of it where it has halves."""
     scaled = x if x.dtype == torch.bool else (x * 0.5).to(x.dtype)
     return torch.stack([scaled, x], dim)
@@ -175,7 +175,7 @@ def check_vmap(
         torch.testing.assert_close(found, looped, rtol=0, atol=tolerance)
 
 
-def compiled(call: Call, backend: str = "aot_eager") -> None:
+def compilation(call: Call, backend: str = "aot_eager") -> None:
     """One graph, dynamic sizes: the same values, strides and gradients as without a compiler."""
     if call.operator.contract is Contract.OUT and not all(
         call.bound.arguments[n].is_contiguous() for n in call.mutated
@@ -199,7 +199,7 @@ def compiled(call: Call, backend: str = "aot_eager") -> None:
         torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
 
 
-def exported(call: Call) -> None:
+def export(call: Call) -> None:
     """Exported, saved, loaded and run; the operator stays one opaque node."""
     program, tensors = call.program
     if not call.operator.contract.mutates:
@@ -220,7 +220,7 @@ def _nodes(program: Any, call: Call) -> int:
     return sum(str(n.target).startswith(prefix) for n in program.graph.nodes if n.op == "call_function")
 
 
-def decomposed(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
+def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
     """An exported program in core ATen gives what the decomposition gives, in the same memory format."""
     if call.operator.decomposition is None:
         return
@@ -318,7 +318,7 @@ def adjoint(call: Call) -> None:
     if not torch.allclose(twice, 2 * out.detach(), rtol=1e-9):
         return  # not linear in all of its tensors together
     calls = [
-        op.name() for op, _, _ in captured(lambda: torch.autograd.grad(out, tensors, torch.ones_like(out)))
+        op.name() for op, _, _ in capture(lambda: torch.autograd.grad(out, tensors, torch.ones_like(out)))
     ]
     assert f"{call.operator.namespace}::{call.operator.adjoint}" in calls, f"the backward calls {calls}"
     check_adjoint(function, *tensors)

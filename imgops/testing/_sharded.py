@@ -13,7 +13,7 @@ from torch import Tensor
 from imgops.testing._call import Call
 
 
-def sharded(call: Call) -> None:
+def sharding(call: Call) -> None:
     """A batch that lies on several ranks stays there, and gives what a batch in one place gives.
 
     Run with more processes where placements other than the first dimension matter.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 import imgops
 from imgops._operators import Operator, operators
-from imgops.autograd.derived import Derived
+from imgops.autograd.derived import DerivedGradient
 from imgops.testing import Call
 from imgops.testing._call import bits_equal
 from tests.specs._maker import FLOATS, Maker
@@ -222,7 +222,7 @@ class OpSpec:
     def is_derived(self) -> bool:
         """Whether the gradient is derived from the decomposition."""
         backward = getattr(self.operator.autograd, "backward", None)
-        return isinstance(getattr(backward, "__self__", None), Derived)
+        return isinstance(getattr(backward, "__self__", None), DerivedGradient)
 
 
 def number(value: float) -> Tensor:

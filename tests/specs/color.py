@@ -338,7 +338,7 @@ _STEPS = {
     for spec in (
         *(ADJUST_BRIGHTNESS, ADJUST_CONTRAST, ADJUST_SATURATION, ADJUST_HUE),
         *filter.SPECS,
-        *(*histograms.SPECS[:2], *levels.SPECS),
+        *(histograms.AUTOCONTRAST, histograms.EQUALIZE, *levels.SPECS),
     )
 }
 

@@ -79,7 +79,7 @@ def inverse_of(matrix: np.ndarray) -> np.ndarray:
     return cross * (1 / determinant if determinant else 0.0)
 
 
-def folded_map(map: Tensor, size: Size, interpolation: str, border: str) -> Tensor:
+def fold_map(map: Tensor, size: Size, interpolation: str, border: str) -> Tensor:
     """A float32 map that shows the same pixels, with positions that OpenCV folds at once.
 
     Remainders of floats are exact, and what lay outside stays outside, where OpenCV samples by other code.

@@ -50,7 +50,7 @@ def bilateral_filter(
             planes, smooth = (torch.from_numpy(np.atleast_3d(a)).permute(2, 0, 1) for a in (frame, made))
             run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, diameter, border)
             return made
-        _opencv.filtered(
+        _opencv.filter_with_border(
             lambda a, b, flag: cv2.bilateralFilter(a, diameter, colors[i], spaces[i], b, flag),
             frame,
             made,

@@ -118,16 +118,16 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         if _layout.is_interleaved(image):
             sources = list(_layout.frames(image))
         else:
-            sources = [cv2.merge(list(planes)) for planes in _grouped(image)]
+            sources = [cv2.merge(list(planes)) for planes in _group(image)]
         if _layout.writes_interleaved(out):
             for source, m, target in zip(sources, each, _layout.frames(out), strict=True):
                 cv2.transform(source, m, dst=target)
         else:
-            for source, m, targets in zip(sources, each, _grouped(out), strict=True):
+            for source, m, targets in zip(sources, each, _group(out), strict=True):
                 cv2.split(cv2.transform(source, m), list(targets))
 
 
-def _grouped(image: Tensor) -> Any:
+def _group(image: Tensor) -> Any:
     """A planar batch as (images, C, H, W)."""
     return _layout.planes(image).reshape(-1, *image.shape[-3:])
 

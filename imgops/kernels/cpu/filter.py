@@ -54,7 +54,7 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
 
 def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8:
-        _pil.run(_sharpened, out, image, radius, percent, threshold)
+        _pil.run(_sharpen, out, image, radius, percent, threshold)
         return
 
     def work(source: np.ndarray, target: np.ndarray, radius: float, percent: float, threshold: float) -> None:
@@ -72,7 +72,7 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
     _opencv.on_planes_with(out, image, (torch.float32, torch.float64), work, *parameters)
 
 
-def _sharpened(image: Image.Image, radius: float, percent: float, threshold: float) -> Image.Image:
+def _sharpen(image: Image.Image, radius: float, percent: float, threshold: float) -> Image.Image:
     return image.filter(ImageFilter.UnsharpMask(radius, int(percent), int(threshold)))
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from imgops import _layout, _slow_path
 from imgops.decomposition import geometry as formula
-from imgops.decomposition._saturate import saturated
+from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _far_positions, _opencv, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image
 from imgops.kernels.decompositions import run_decomposition
@@ -74,7 +74,9 @@ def _warp(
     fill: Tensor | None,
     *how: Any,
 ) -> None:
-    if _copied(out, image, matrix) or (op == "warp_affine" and _directly(out, image, matrix, fill, *how)):
+    if _copy_if_identity(out, image, matrix) or (
+        op == "warp_affine" and _directly(out, image, matrix, fill, *how)
+    ):
         return
     height, width, interpolation, border = how
     reaches_far = _far_positions.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
@@ -105,7 +107,7 @@ def _directly(
     if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
         return False
     target, source = out.numpy(), image.detach().numpy()
-    colors = [0.0 if fill is None else float(saturated(fill.detach(), torch.uint8).item())] * 3
+    colors = [0.0 if fill is None else float(saturate(fill.detach(), torch.uint8).item())] * 3
     return native.warp(target, source, _far_positions.inverse_of(matrix.detach().double().numpy()), colors)
 
 
@@ -121,7 +123,7 @@ def _each_sample(
         kernel(out[i], image[i], matrix[i], own, *how)
 
 
-def _copied(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
+def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
     """Whether one matrix for all moves nothing; then it is done, in every dtype."""
     if matrix.shape[:-2].numel() != 1:
         return False
@@ -141,8 +143,8 @@ def remap(
 ) -> None:
     # A double-precision map would lose its last bits.
     if map.dtype == torch.float32 and not _far_positions.hangs(image.shape[-2:], interpolation, border):
-        folded = _far_positions.folded_map(map.detach(), image.shape[-2:], interpolation, border)
-        if _by_opencv("remap", out, image, folded, fill, interpolation, border, _mapped):
+        folded = _far_positions.fold_map(map.detach(), image.shape[-2:], interpolation, border)
+        if _by_opencv("remap", out, image, folded, fill, interpolation, border, _remap):
             return
     run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
 
@@ -155,7 +157,7 @@ def _perspective(source: np.ndarray, matrix: np.ndarray, size: Any, **how: Any) 
     cv2.warpPerspective(source, matrix, size, **how)
 
 
-def _mapped(source: np.ndarray, map: np.ndarray, size: Any, **how: Any) -> None:
+def _remap(source: np.ndarray, map: np.ndarray, size: Any, **how: Any) -> None:
     how["interpolation"] = how.pop("flags")
     cv2.remap(source, map[0], map[1], **how)
 
@@ -268,7 +270,7 @@ def _by_index(
 
 def _fill_of_planes(fill: Tensor, image: Tensor) -> np.ndarray:
     """The fill in the image's type, for each channel; for each image too where they differ."""
-    values = saturated(fill.detach(), image.dtype)
+    values = saturate(fill.detach(), image.dtype)
     lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
     return _layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
@@ -277,7 +279,7 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
     """The fill of each plane or frame; fewer where they repeat."""
     if fill is None:
         return [(0.0,) * 4]
-    values = saturated(fill.detach(), image.dtype).double()
+    values = saturate(fill.detach(), image.dtype).double()
     if values.ndim == 0:
         return [(values.item(),) * 4]
     channels = image.shape[-3]

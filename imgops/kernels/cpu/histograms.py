@@ -121,7 +121,7 @@ def equalize(out: Tensor, image: Tensor) -> None:
     image = in_format_of(image, out)
     if image.dtype == torch.float32:
         image = (image * 255.999).nan_to_num_().clamp_(0, 255).to(torch.uint8)
-    tables = torch.from_numpy(np.stack([_equalized(counts) for counts in _histograms(image)]))
+    tables = torch.from_numpy(np.stack([_equalization_table(counts) for counts in _histograms(image)]))
     tables = tables.reshape(*image.shape[:-2], 256)
     lut(out, image, tables if out.dtype == torch.uint8 else tables.float() / 255)
 
@@ -134,7 +134,7 @@ def _histograms(image: Tensor) -> np.ndarray:
     return np.stack([np.bincount(plane, minlength=256) for plane in planes])
 
 
-def _equalized(counts: np.ndarray) -> np.ndarray:
+def _equalization_table(counts: np.ndarray) -> np.ndarray:
     """``ImageOps.equalize`` of one channel."""
     (found,) = np.nonzero(counts)
     step = (int(counts.sum()) - int(counts[found[-1]])) // 255

@@ -38,13 +38,13 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
-def _posterized(image: Image.Image, bits: float) -> Image.Image:
+def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
     """PIL knows no bits at all."""
     kept = min(max(int(bits), 0), 8)
     return ImageOps.posterize(image, kept) if kept else image.point(lambda _: 0)
 
 
-@_pil.like(_posterized, (3.0,), (7.0,))
+@_pil.like(_posterize_by_pil, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition._borders import folded
-from imgops.decomposition._saturate import saturated
+from imgops.decomposition._borders import fold_positions
+from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _pil
 from imgops.kernels.cpu._opencv import BORDERS
 
@@ -97,7 +97,7 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
     if _layout.writes_interleaved(out):
         channels = out.shape[-3]
         canvas, patches = _wide(out), _wide(_layout.in_format(source, True))
-        masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _merged(masks, channels)
+        masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _repeat_channels(masks, channels)
         left = left * channels
     else:
         canvas, patches = _layout.planes(out), _layout.planes(source.contiguous())
@@ -116,7 +116,7 @@ def _wide(image: Tensor) -> np.ndarray:
     return frames.reshape(*frames.shape[:2], -1) if frames.size else frames[..., 0]
 
 
-def _merged(masks: np.ndarray, channels: int) -> np.ndarray:
+def _repeat_channels(masks: np.ndarray, channels: int) -> np.ndarray:
     """Each value ``channels`` times in a row; OpenCV does it many times faster than NumPy."""
     return np.stack([cv2.merge([mask] * channels).reshape(len(mask), -1) for mask in masks])
 
@@ -146,7 +146,7 @@ def pad(
 ) -> None:
     interleaved = _layout.writes_interleaved(out)
     channels = out.shape[-3]
-    values = None if fill is None or mode != "constant" else saturated(fill.detach(), image.dtype)
+    values = None if fill is None or mode != "constant" else saturate(fill.detach(), image.dtype)
     scalars: list[Scalar] | None = [_ZERO]
     if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
         scalars = None
@@ -159,14 +159,14 @@ def pad(
     elif mode == "constant":
         _pad_constant(out, image, values, left, top)
     elif out.numel():
-        rows = _repeated(mode, image.shape[-2], top, bottom)
-        columns = _repeated(mode, image.shape[-1], left, right)
+        rows = _repeated_pixels(mode, image.shape[-2], top, bottom)
+        columns = _repeated_pixels(mode, image.shape[-1], left, right)
         out.copy_(image.detach()[..., rows[:, None], columns])
 
 
-def _repeated(mode: str, size: int, before: int, after: int) -> Tensor:
+def _repeated_pixels(mode: str, size: int, before: int, after: int) -> Tensor:
     """The pixel that each pixel of a padded axis repeats."""
-    return folded(mode, torch.arange(-before, size + after), size)
+    return fold_positions(mode, torch.arange(-before, size + after), size)
 
 
 Scalar = tuple[float, ...]
@@ -225,7 +225,7 @@ def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bott
         crop(out, grad, left, top, left + width, top + height)
         return
     working = torch.float64 if grad.dtype == torch.float64 else torch.float32
-    rows, columns = _repeated(mode, height, top, bottom), _repeated(mode, width, left, right)
+    rows, columns = _repeated_pixels(mode, height, top, bottom), _repeated_pixels(mode, width, left, right)
     out.copy_(_fold(_fold(grad.detach().to(working), -2, top, height, rows), -1, left, width, columns))
 
 
@@ -244,15 +244,15 @@ def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
     target, pixels = _layout.array(out), _layout.array(value)
     np.copyto(target, _layout.array(image))
     if boxes.numel() == 4:
-        _put(target, pixels, boxes.flatten().tolist())
+        _write_box(target, pixels, boxes.flatten().tolist())
         return
     batch = image.shape[:-3]
     pixels = np.broadcast_to(pixels, (*batch, *pixels.shape[-3:]))
     for place, box in zip(np.ndindex(*batch), boxes.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True):
-        _put(target[place], pixels[place], box)
+        _write_box(target[place], pixels[place], box)
 
 
-def _put(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
+def _write_box(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
     """``pixels`` may have one pixel, for all of the box."""
     x0, x1 = clip(box[0], box[2], target.shape[-1])
     y0, y1 = clip(box[1], box[3], target.shape[-2])

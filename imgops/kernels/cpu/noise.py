@@ -40,7 +40,7 @@ def shot_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> Non
         made *= numbers
         made += x
 
-    if not _computed(out, image, noise, amount, work):
+    if not _compute(out, image, noise, amount, work):
         run_decomposition(out, formula.shot_noise, image, noise, amount)
 
 
@@ -50,11 +50,11 @@ def multiplicative_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tens
         made += 1
         made *= x
 
-    if not _computed(out, image, noise, amount, work):
+    if not _compute(out, image, noise, amount, work):
         run_decomposition(out, formula.multiplicative_noise, image, noise, amount)
 
 
-def _computed(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
+def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
     """``work(image, noise, made, amount, white)`` of each image in its precision, then clamped."""
     if image.dtype in HALF or noise.dtype in HALF:
         return False

@@ -48,7 +48,7 @@ def resize(
     elif image.dtype in HALF:
         in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
-        work = partial(_antialiased, interpolation=interpolation)
+        work = partial(_resize_antialiased, interpolation=interpolation)
         _each_region(out, image, box, image, work)
     elif image.dtype == torch.float64:
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
@@ -215,7 +215,7 @@ def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -
     out.copy_(grad)
 
 
-def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
+def _resize_antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
     double = image.dtype == torch.float64
     if double or _resample.pil_order() is not None:
         if _resample.by_native(out, image, region, interpolation):

@@ -9,9 +9,9 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition import _resampling_filters
-from imgops.kernels.cuda._arithmetic import rounded
+from imgops.kernels.cuda._arithmetic import round_half_even
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._resampling_tables import placed
+from imgops.kernels.cuda._resampling_tables import move_tables
 from imgops.kernels.cuda._tiles import grid_of, offset, tile_of
 
 
@@ -20,7 +20,7 @@ def levels(out: Tensor, image: Tensor) -> None:
     whole = source[0] % size[0] == 0 and source[1] % size[1] == 0
     factors = source[0] // size[0], source[1] // size[1]
     arrays = [a for n, m in zip(source, size, strict=True) for a in _cells(n, m)]
-    tables = placed([torch.from_numpy(a) for a in arrays], image.device)
+    tables = move_tables([torch.from_numpy(a) for a in arrays], image.device)
     kind = "parts"
     if whole:
         kind = "halves" if factors == (2, 2) else "cells"
@@ -89,8 +89,8 @@ def _area_kernel(
     if KIND == "halves":
         value = (total + 2) >> 2
     elif KIND == "cells":
-        value = rounded(total.to(tl.float32) * scale).to(tl.int32)
+        value = round_half_even(total.to(tl.float32) * scale).to(tl.int32)
     else:
-        value = rounded(total).to(tl.int32)
+        value = round_half_even(total).to(tl.int32)
     value = tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import triton.language as tl
 
 from imgops.kernels.cuda import _launch
-from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._launch import inline
 
 
-@inlined
-def folded(i, size, MODE: tl.constexpr):
+@inline
+def fold_positions(i, size, MODE: tl.constexpr):
     """The pixel that a border shows at each of the positions ``i``."""
     if MODE == "edge":
         at = tl.minimum(tl.maximum(i, 0), size - 1)
@@ -25,15 +25,15 @@ def folded(i, size, MODE: tl.constexpr):
     return at
 
 
-@inlined
+@inline
 def modulo(i, size):
     """Never negative; a division of Triton rounds towards 0."""
     rest = i % size
     return tl.where(rest < 0, rest + size, rest)
 
 
-@inlined
-def rounded(x):
+@inline
+def round_half_even(x):
     """Half to even, by operations that the device and the interpreter have alike."""
     low = tl.floor(x)
     above = x - low
@@ -41,25 +41,25 @@ def rounded(x):
     return tl.where((above > 0.5) | ((above == 0.5) & odd), low + 1, low)
 
 
-@inlined
+@inline
 def level(x):
     """A float as one of 256 levels, truncated; NaN is 0."""
     held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0)
     return held.to(tl.int32).to(tl.uint8)
 
 
-@inlined
+@inline
 def unit(x):
     """Clamped to [0, 1]; NaN stays."""
     return tl.where(x < 0, 0.0, tl.where(x > 1, 1.0, x))
 
 
-def _converted(value, to: tl.constexpr):
+def _convert(value, to: tl.constexpr):
     """A float as another one, rounded once, half to even."""
     return value.to(to)
 
 
-def _converted_by_bits(value, to):
+def _convert_by_bits(value, to):
     """For the interpreter, whose bfloat16 is cut off instead of rounded."""
     if to != tl.bfloat16:
         return value.to(to)
@@ -68,4 +68,4 @@ def _converted_by_bits(value, to):
     return (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
 
 
-converted = _converted_by_bits if _launch.INTERPRETED else inlined(_converted)
+convert = _convert_by_bits if _launch.INTERPRETED else inline(_convert)

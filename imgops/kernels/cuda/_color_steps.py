@@ -8,17 +8,17 @@ from __future__ import annotations
 import triton.language as tl
 
 from imgops.kernels.cuda._arithmetic import unit
-from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._launch import inline
 
 
-@inlined
+@inline
 def whole_level(x):
     """Truncated to one of 256 levels, as a float; NaN is 0."""
     return tl.floor(tl.where(x > 0, tl.minimum(x, 255.0), 0.0))
 
 
-@inlined
-def mixed(start, end, factor, LEVELS: tl.constexpr):
+@inline
+def mix(start, end, factor, LEVELS: tl.constexpr):
     """``Image.blend`` from one picture to another, or beyond."""
     if LEVELS:
         value = whole_level(start + factor * (end - start))
@@ -27,7 +27,7 @@ def mixed(start, end, factor, LEVELS: tl.constexpr):
     return value
 
 
-@inlined
+@inline
 def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
     """PIL's mode L, as a float."""
     if not RGB:
@@ -40,8 +40,8 @@ def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
     return value
 
 
-@inlined
-def turned(r, g, b, factor, LEVELS: tl.constexpr):
+@inline
+def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
     """The three channels with another hue."""
     most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     chroma = most - least
@@ -55,7 +55,7 @@ def turned(r, g, b, factor, LEVELS: tl.constexpr):
     return r, g, b
 
 
-@inlined
+@inline
 def _hue_channel(k, most, chroma, LEVELS: tl.constexpr):
     """Each goes up, stays, comes down and stays again, a third of the circle after the one before."""
     k = tl.where(k < 6, k, k - 6)
@@ -67,8 +67,8 @@ def _hue_channel(k, most, chroma, LEVELS: tl.constexpr):
     return value
 
 
-@inlined
-def posterized(x, bits, LEVELS: tl.constexpr):
+@inline
+def posterize(x, bits, LEVELS: tl.constexpr):
     """``bits`` may be a real number, which is truncated."""
     kept = tl.where(bits > 0, tl.minimum(bits, 8), 0).to(tl.int32)
     count = (1 << kept).to(tl.float32)  # its reciprocal is exact
@@ -80,8 +80,8 @@ def posterized(x, bits, LEVELS: tl.constexpr):
     return value
 
 
-@inlined
-def solarized(x, threshold, LEVELS: tl.constexpr):
+@inline
+def solarize(x, threshold, LEVELS: tl.constexpr):
     if LEVELS:  # compared as whole numbers
         bright = x >= tl.ceil(threshold).to(tl.float32)
         value = tl.where(bright, 255 - x, x)

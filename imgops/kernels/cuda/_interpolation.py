@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from imgops.kernels.cuda._arithmetic import folded, modulo, rounded
-from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._arithmetic import fold_positions, modulo, round_half_even
+from imgops.kernels.cuda._launch import inline
 
 
-@inlined
+@inline
 def along(a, b, c, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
     """A row of a matrix by ``(x, y, 1)``; ``a``, ``b`` and ``c`` are rounded to single precision first."""
     a, b, c = a.to(tl.float32), b.to(tl.float32), c.to(tl.float32)
@@ -20,7 +20,7 @@ def along(a, b, c, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.co
     return value
 
 
-@inlined
+@inline
 def affine_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
     """Where pixels lie in the source by the inverse of a matrix ``(2, 3)``; a singular one sends all to 0."""
     a, b = tl.load(matrix, mask=real, other=0), tl.load(matrix + 1, mask=real, other=0)
@@ -34,7 +34,7 @@ def affine_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constex
     return u, v
 
 
-@inlined
+@inline
 def perspective_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
     """The same by the inverse of ``(3, 3)``: the adjugate over the determinant."""
     a, b, c = (
@@ -69,8 +69,8 @@ def perspective_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.co
     return u, v
 
 
-@inlined
-def bounded(position, size, BORDER: tl.constexpr):
+@inline
+def bound_positions(position, size, BORDER: tl.constexpr):
     """Positions that integers hold and that show what the given ones show; a NaN lies far to the left."""
     position = tl.where(position == position, position, -1073741824.0)
     if BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect":
@@ -86,19 +86,19 @@ def bounded(position, size, BORDER: tl.constexpr):
     return tl.minimum(tl.maximum(position, -1073741824.0), 1073741824.0)
 
 
-@inlined
-def shown(i, size, BORDER: tl.constexpr):
+@inline
+def pixel_at(i, size, BORDER: tl.constexpr):
     """The pixel that is read for a position, and whether it is one of the image's."""
     if BORDER == "constant":
         inside = (i >= 0) & (i < size)
         at = i
     else:
-        at = folded(i, size, BORDER)
+        at = fold_positions(i, size, BORDER)
         inside = at >= 0
     return at, inside
 
 
-@inlined
+@inline
 def cubic(t):
     """OpenCV 5's bicubic weights of its warps, in single precision."""
     g = 1.0 - t
@@ -108,7 +108,7 @@ def cubic(t):
     return w0, w1, 1.0 - w0 - w1 - w3, w3
 
 
-@inlined
+@inline
 def cubic_slopes(t):
     """How these weights change with the position."""
     g = 1.0 - t
@@ -118,18 +118,18 @@ def cubic_slopes(t):
     return s0, s1, s2, -s0 - s1 - s2
 
 
-@inlined
+@inline
 def offsets(first, size, step, BORDER: tl.constexpr):
     """Of four pixels from ``first`` on: how far each is from the first of all, and whether the image has it."""
-    a, has_a = shown(first, size, BORDER)
-    b, has_b = shown(first + 1, size, BORDER)
-    c, has_c = shown(first + 2, size, BORDER)
-    d, has_d = shown(first + 3, size, BORDER)
+    a, has_a = pixel_at(first, size, BORDER)
+    b, has_b = pixel_at(first + 1, size, BORDER)
+    c, has_c = pixel_at(first + 2, size, BORDER)
+    d, has_d = pixel_at(first + 3, size, BORDER)
     a, b, c, d = a.to(tl.int64) * step, b.to(tl.int64) * step, c.to(tl.int64) * step, d.to(tl.int64) * step
     return a, b, c, d, has_a, has_b, has_c, has_d
 
 
-@inlined
+@inline
 def pixel(at, has, around, BORDER: tl.constexpr):
     """A pixel in single precision; what lies outside of a constant border is ``around``."""
     value = tl.load(at, mask=has, other=0).to(tl.float32)
@@ -138,7 +138,7 @@ def pixel(at, has, around, BORDER: tl.constexpr):
     return value
 
 
-@inlined
+@inline
 def weights(f, TAPS: tl.constexpr):
     """Four weights; those that a filter has not are 0."""
     if TAPS == 1:
@@ -150,7 +150,7 @@ def weights(f, TAPS: tl.constexpr):
     return w0, w1, w2, w3
 
 
-@inlined
+@inline
 def slopes(f, TAPS: tl.constexpr):
     if TAPS == 2:
         s0, s1, s2, s3 = f * 0 - 1, f * 0 + 1, f * 0, f * 0
@@ -159,16 +159,16 @@ def slopes(f, TAPS: tl.constexpr):
     return s0, s1, s2, s3
 
 
-@inlined
-def picked(i: tl.constexpr, w0, w1, w2, w3):
+@inline
+def pick(i: tl.constexpr, w0, w1, w2, w3):
     return w0 if i == 0 else (w1 if i == 1 else (w2 if i == 2 else w3))
 
 
-@inlined
+@inline
 def around_position(u, v, TAPS: tl.constexpr):
     """The first of the pixels that a position is made of, and where it lies among them."""
     if TAPS == 1:
-        left, top = rounded(u), rounded(v)
+        left, top = round_half_even(u), round_half_even(v)
     else:
         left, top = tl.floor(u), tl.floor(v)
     fx, fy = (u - left).to(tl.float32), (v - top).to(tl.float32)

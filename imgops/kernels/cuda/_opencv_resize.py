@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._arithmetic import rounded
+from imgops.kernels.cuda._arithmetic import round_half_even
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._resampling_tables import Table
 from imgops.kernels.cuda._tiles import grid_of, offset, tile_of
@@ -81,6 +81,6 @@ def _opencv_kernel(
     elif NAME == "lanczos":
         value = (total + (1 << 21)) >> 22
     else:
-        value = tl.minimum(tl.maximum(rounded(total), 0.0), 255.0).to(tl.int32)
+        value = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0).to(tl.int32)
     value = tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)

@@ -20,8 +20,8 @@ from torch import Tensor
 from imgops.decomposition._resampling_filters import FILTERS
 from imgops.kernels import transfer
 from imgops.kernels.cpu import _resampling_tables as host_tables
-from imgops.kernels.cuda._arithmetic import rounded
-from imgops.kernels.cuda._launch import inlined, launch
+from imgops.kernels.cuda._arithmetic import round_half_even
+from imgops.kernels.cuda._launch import inline, launch
 
 _BLOCK = 128
 
@@ -116,15 +116,15 @@ def _kind(region: Region) -> dict[str, Any]:
 def of_host(table: host_tables.Table, device: torch.device) -> Table:
     """A table for all images, made on the host, in float32."""
     arrays = table.start[None], table.length[None], table.weight.T[None].astype(np.float32)
-    first, count, weight = placed([torch.from_numpy(np.ascontiguousarray(a)) for a in arrays], device)
+    first, count, weight = move_tables([torch.from_numpy(np.ascontiguousarray(a)) for a in arrays], device)
     return Table(first, count, weight, 0, 0)
 
 
-def placed(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
+def move_tables(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
     return tensors if device.type == "cpu" else transfer.move_together(device, tensors)
 
 
-@inlined
+@inline
 def _edges(boxes, table, axis, size, WHOLE: tl.constexpr, CUT: tl.constexpr):
     """Where a region begins and its extent, as doubles; the first pixel that is seen, and how many are."""
     if WHOLE:
@@ -150,14 +150,14 @@ def _edges(boxes, table, axis, size, WHOLE: tl.constexpr, CUT: tl.constexpr):
     return low, extent, origin, limit
 
 
-@inlined
+@inline
 def _sinc(x):
     x = tl.where(x == 0, 1e-300, x) * 3.141592653589793
     return tl.sin(x) / x
 
 
-@inlined
-def _filtered(x, FILTER: tl.constexpr):
+@inline
+def _filter(x, FILTER: tl.constexpr):
     if FILTER == "box":
         value = tl.where((x > -0.5) & (x <= 0.5), 1.0, 0.0).to(tl.float64)
     elif FILTER == "lanczos":
@@ -198,11 +198,11 @@ def _pil_kernel(
     inverse = 1.0 / stretch
     total = tl.full((BLOCK,), 0, tl.float64)
     for k in range(taps):
-        value = _filtered((start + k - center + 0.5) * inverse, FILTER)
+        value = _filter((start + k - center + 0.5) * inverse, FILTER)
         total += tl.where(k < length, value, 0.0)
     inside = o < out_size
     for k in range(taps):
-        value = _filtered((start + k - center + 0.5) * inverse, FILTER)
+        value = _filter((start + k - center + 0.5) * inverse, FILTER)
         value = tl.where(total != 0, value / tl.where(total != 0, total, 1.0), value)
         value = tl.where(is_same, 1.0, value)
         value = tl.where(k < length, value, 0.0)
@@ -217,7 +217,7 @@ def _pil_kernel(
     tl.store(count + table * out_size + o, length, mask=inside)
 
 
-@inlined
+@inline
 def _opencv_tap(f, k, NAME: tl.constexpr):
     """The weight of the ``k``-th pixel around a position that lies ``f`` to the right of one."""
     if NAME == "bicubic":
@@ -277,7 +277,7 @@ def _opencv_kernel(
             tl.store(at, folded.to(tl.float32), mask=inside)
         elif KIND == "levels":
             value = _opencv_tap(f, k, NAME).to(tl.float32) * 2048
-            tl.store(at, rounded(value).to(tl.int32), mask=inside)
+            tl.store(at, round_half_even(value).to(tl.int32), mask=inside)
         else:
             tl.store(at, _opencv_tap(f, k, NAME).to(tl.float32), mask=inside)
     if KIND == "bands":
@@ -293,7 +293,7 @@ def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> 
             index = host_tables.pil_nearest(region.size, 0.0, float(region.size), out)
         else:
             index = host_tables.opencv_nearest(region.size, out)
-        (found,) = placed([torch.from_numpy(index.astype(np.int32))], device)
+        (found,) = move_tables([torch.from_numpy(index.astype(np.int32))], device)
         return found[None], 0
     found = torch.empty((region.count, out), dtype=torch.int32, device=device)
     programs = -(-region.count // 32)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cuda import _launch
-from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._launch import inline
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: What kernels compute with: float64 is left to ATen.
@@ -30,7 +30,7 @@ def batch(image: Tensor) -> Tensor:
     return image.reshape(math.prod(image.shape[:-3]), *image.shape[-3:])
 
 
-def written(out: Tensor) -> Tensor:
+def output_batch(out: Tensor) -> Tensor:
     """The same of what is written to, whose leading dimensions are those of an output."""
     return out.detach().view(math.prod(out.shape[:-3]), *out.shape[-3:])
 
@@ -71,7 +71,7 @@ def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any
     return constants, _launch.blocks((rows, height), (length, width))
 
 
-@inlined
+@inline
 def tile_of(
     program,
     channels,
@@ -99,7 +99,7 @@ def tile_of(
     return n.to(tl.int64), c, y, x, (row < rows) & (column < length)
 
 
-@inlined
+@inline
 def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr):
     """Where a pixel is: what rows have in common is added once for a row, likewise for columns."""
     c, y, x = c.to(tl.int64), y.to(tl.int64), x.to(tl.int64)

@@ -5,23 +5,23 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from imgops.kernels.cuda._arithmetic import converted, rounded
+from imgops.kernels.cuda._arithmetic import convert, round_half_even
 from imgops.kernels.cuda._interpolation import (
     affine_positions,
     around_position,
-    bounded,
+    bound_positions,
     offsets,
     perspective_positions,
-    picked,
+    pick,
     pixel,
-    shown,
+    pixel_at,
     weights,
 )
-from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._tiles import offset, tile_of
 
 
-@inlined
+@inline
 def _positions(
     where, where_n, where_c, where_y, where_x, n, y, x, real, inside,
     KIND: tl.constexpr, FUSED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -54,12 +54,12 @@ def warp_kernel(
     u, v = _positions(
         where, where_n, where_c, where_y, where_x, n, y, x, real, inside, KIND, TAPS < 4, ROWS, COLUMNS
     )
-    u, v = bounded(u, image_width, BORDER), bounded(v, image_height, BORDER)
+    u, v = bound_positions(u, image_width, BORDER), bound_positions(v, image_height, BORDER)
     to = out + offset(n, zero, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
     source = image + n * image_n
     if TAPS == 1:
-        at_x, has_x = shown(rounded(u).to(tl.int32), image_width, BORDER)
-        at_y, has_y = shown(rounded(v).to(tl.int32), image_height, BORDER)
+        at_x, has_x = pixel_at(round_half_even(u).to(tl.int32), image_width, BORDER)
+        at_y, has_y = pixel_at(round_half_even(v).to(tl.int32), image_height, BORDER)
         has = inside & has_x & has_y
         at = source + at_y.to(tl.int64) * image_y + at_x.to(tl.int64) * image_x
         for c in range(channels):
@@ -94,16 +94,16 @@ def warp_kernel(
                 value = fx * 0
                 for j in tl.static_range(4):
                     line, has = (
-                        source + (c * image_c + picked(j, y0, y1, y2, y3)),
-                        picked(j, in_y0, in_y1, in_y2, in_y3),
+                        source + (c * image_c + pick(j, y0, y1, y2, y3)),
+                        pick(j, in_y0, in_y1, in_y2, in_y3),
                     )
                     row = pixel(line + x0, has & in_x0, around, BORDER) * wx0
                     row = tl.fma(pixel(line + x1, has & in_x1, around, BORDER), wx1, row)
                     row = tl.fma(pixel(line + x2, has & in_x2, around, BORDER), wx2, row)
                     row = tl.fma(pixel(line + x3, has & in_x3, around, BORDER), wx3, row)
-                    value = tl.fma(row, picked(j, wy0, wy1, wy2, wy3), value)
+                    value = tl.fma(row, pick(j, wy0, wy1, wy2, wy3), value)
             if out.dtype.element_ty == tl.uint8:
-                found = tl.minimum(tl.maximum(rounded(value), 0.0), 255.0).to(tl.uint8)
+                found = tl.minimum(tl.maximum(round_half_even(value), 0.0), 255.0).to(tl.uint8)
             else:
-                found = converted(value, out.dtype.element_ty)
+                found = convert(value, out.dtype.element_ty)
             tl.store(to + c * out_c, found, mask=inside)

@@ -9,15 +9,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._arithmetic import converted, level
+from imgops.kernels.cuda._arithmetic import convert, level
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, per_image, tile_of, written
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 
 
 def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
-    target, start, end = written(out), batch(image), batch(other)
+    target, start, end = output_batch(out), batch(image), batch(other)
     weights, step = per_image(weight, image, 0, torch.float32)
     constants, programs = grid_of(target, 4096)
     launch(
@@ -56,5 +56,5 @@ def _blend_kernel(
     if out.dtype.element_ty == tl.uint8:
         value = level(a + factor * (b - a))
     else:
-        value = converted(b * factor + a * (1 - factor), out.dtype.element_ty)
+        value = convert(b * factor + a * (1 - factor), out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)

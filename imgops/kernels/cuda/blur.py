@@ -10,15 +10,15 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cuda._arithmetic import converted, folded, rounded
+from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even
 from imgops.kernels.cuda._launch import blocks, launch, tile
-from imgops.kernels.cuda._tiles import PIXELS, batch, per_image, written
+from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
-    source, target = batch(image), written(out)
+    source, target = batch(image), output_batch(out)
     pairs, _ = per_image(sigma, image, 1, torch.float64)
     pairs = pairs.reshape(-1, 2)
     reach_x, reach_y = kernel_width // 2, kernel_height // 2
@@ -77,7 +77,7 @@ def _gaussian_kernel(
         value = tl.where(blurs, tl.exp(scale * x * x) / total, 0.0)
         if LEVELS:
             exact = value * 256 + error
-            value = rounded(exact)
+            value = round_half_even(exact)
             error = exact - value
             found += value
         far = tl.where((value != 0) & (far == 0), reach - i, far)
@@ -120,13 +120,13 @@ def _blur_kernel(
         acc = tl.full((ROWS, COLUMNS), 0, tl.float32)
     last = tl.minimum(first + ROWS, height)
     for r in range(first - reach_y, last + reach_y):
-        line = source + folded(n * 0 + r, height, "reflect") * line_step
+        line = source + fold_positions(n * 0 + r, height, "reflect") * line_step
         if LEVELS:
             middle = tl.full((COLUMNS,), 0, tl.int32)
         else:
             middle = tl.full((COLUMNS,), 0, tl.float32)
         for k in range(-reach_x, reach_x + 1):
-            at = folded(x + k, width, "reflect").to(tl.int64) * image_x
+            at = fold_positions(x + k, width, "reflect").to(tl.int64) * image_x
             pixel = tl.load(line + at, mask=inside, other=0).to(middle.dtype)
             far = tl.maximum(k, -k)
             middle += pixel * tl.load(across_weights + far).to(middle.dtype)
@@ -137,7 +137,7 @@ def _blur_kernel(
     if LEVELS:
         value = (acc >> 16).to(tl.uint8)
     else:
-        value = converted(acc, out.dtype.element_ty)
+        value = convert(acc, out.dtype.element_ty)
     to = out + n * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
     tl.store(
         to[None, :] + y[:, None].to(tl.int64) * out_y, value, mask=(y < height)[:, None] & inside[None, :]

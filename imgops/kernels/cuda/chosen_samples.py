@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.kernels.cuda import _color_steps
-from imgops.kernels.cuda._arithmetic import converted
+from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._tiles import (
     PIXELS,
@@ -19,16 +19,16 @@ from imgops.kernels.cuda._tiles import (
     grid_of,
     has_carrier,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    written,
 )
 
 
 def flip(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    target, source = carrier(written(out)), carrier(batch(image))
+    target, source = carrier(output_batch(out)), carrier(batch(image))
     flags, step = per_image(chosen, image, 0, torch.uint8)
     constants, programs = grid_of(target, 4096)
     sizes = *target.shape, *target.stride(), *source.stride()
@@ -59,7 +59,7 @@ def _flip_kernel(
 def grayscale(out: Tensor, image: Tensor, chosen: Tensor) -> Any:
     if image.dtype not in PIXELS or image.shape[-3] != 3:
         return NotImplemented
-    target, source = written(out), batch(image)
+    target, source = output_batch(out), batch(image)
     flags, step = per_image(chosen, image, 0, torch.uint8)
     constants, programs = grid_of(target[:, :1], 2048)
     constants["INTERLEAVED"] = False
@@ -84,7 +84,7 @@ def _gray_kernel(
     if LEVELS:
         value = gray.to(tl.uint8)
     else:
-        value = converted(gray, out.dtype.element_ty)
+        value = convert(gray, out.dtype.element_ty)
     to = out + offset(n, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
     tl.store(to, tl.where(grays, value, r), mask=inside)
     tl.store(to + out_c, tl.where(grays, value, g), mask=inside)

@@ -10,17 +10,17 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.kernels.cuda import _color_steps
-from imgops.kernels.cuda._arithmetic import converted, rounded, unit
-from imgops.kernels.cuda._interpolation import shown
+from imgops.kernels.cuda._arithmetic import convert, round_half_even, unit
+from imgops.kernels.cuda._interpolation import pixel_at
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._statistics import Gate
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, per_image, tile_of, written
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
-    source, target = batch(image), written(out)
+    source, target = batch(image), output_batch(out)
     weights, step = per_image(kernel, image, 2, torch.float32)
     constants, programs = grid_of(target, 2048)
     sizes = *target.shape, *target.stride(), *source.stride()
@@ -43,18 +43,18 @@ def _filter_kernel(
     total = tl.full((ROWS, COLUMNS), 0, tl.float32)
     own = weights + n * weight_n
     for i in range(tall):
-        at_y, has_row = shown(y + (i - tall // 2), height, BORDER)
+        at_y, has_row = pixel_at(y + (i - tall // 2), height, BORDER)
         for j in range(wide):
-            at_x, has_column = shown(x + (j - wide // 2), width, BORDER)
+            at_x, has_column = pixel_at(x + (j - wide // 2), width, BORDER)
             use = inside & has_row & has_column
             at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
             pixel = tl.load(at, mask=use, other=0).to(tl.float32)
             share = tl.load(own + (i * wide + j), mask=n < images, other=0)
             total = tl.fma(pixel, tl.broadcast_to(share, (ROWS, COLUMNS)), total)  # as OpenCV has it
     if out.dtype.element_ty == tl.uint8:
-        value = tl.minimum(tl.maximum(rounded(total), 0.0), 255.0).to(tl.uint8)
+        value = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0).to(tl.uint8)
     else:
-        value = converted(total, out.dtype.element_ty)
+        value = convert(total, out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
@@ -62,7 +62,7 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     factors, step = per_image(factor, image, 0, torch.float64)
-    sharpen(written(out), batch(image), factors, step, None)
+    sharpen(output_batch(out), batch(image), factors, step, None)
     return None
 
 
@@ -109,10 +109,10 @@ def _sharpen_kernel(
     smooth = tl.div_rn(total, 13.0)
     if LEVELS:
         smooth = tl.floor(smooth + 0.5)
-        value = tl.where(inner, _color_steps.mixed(smooth, middle, factor, LEVELS), middle).to(tl.uint8)
+        value = tl.where(inner, _color_steps.mix(smooth, middle, factor, LEVELS), middle).to(tl.uint8)
     else:
-        value = tl.where(inner, _color_steps.mixed(smooth, middle, factor, LEVELS), unit(middle))
+        value = tl.where(inner, _color_steps.mix(smooth, middle, factor, LEVELS), unit(middle))
         if height < 3 or width < 3:
             value = middle
-        value = converted(value, out.dtype.element_ty)
+        value = convert(value, out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops.kernels.cuda import _statistics
 from imgops.kernels.cuda._pixels import dense
-from imgops.kernels.cuda._tiles import PIXELS, written
+from imgops.kernels.cuda._tiles import PIXELS, output_batch
 from imgops.kernels.cuda.levels import look_up, pointwise
 
 
@@ -17,16 +17,16 @@ def equalize(out: Tensor, image: Tensor) -> Any:
     if image.dtype not in PIXELS or image.numel() == 0:
         return NotImplemented
     source = dense(image, out)
-    tables = _statistics.equalized(source)
-    look_up(written(out), source, tables, (tables.shape[1] * 256, 256), image.dtype != torch.uint8)
+    tables = _statistics.equalization_tables(source)
+    look_up(output_batch(out), source, tables, (tables.shape[1] * 256, 256), image.dtype != torch.uint8)
     return None
 
 
 def autocontrast(out: Tensor, image: Tensor) -> Any:
     if image.dtype not in PIXELS or image.numel() == 0:
         return NotImplemented
-    source, target = dense(image, out), written(out)
-    tables, scales = _statistics.stretched(source)
+    source, target = dense(image, out), output_batch(out)
+    tables, scales = _statistics.stretch_tables(source)
     if image.dtype == torch.uint8:
         look_up(target, source, tables, (tables.shape[1] * 256, 256))
     else:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from imgops.decomposition import levels as formula
 from imgops.kernels.cuda import _color_steps
-from imgops.kernels.cuda._arithmetic import converted, level, unit
-from imgops.kernels.cuda._launch import inlined, launch
+from imgops.kernels.cuda._arithmetic import convert, level, unit
+from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._tiles import (
     FLOATS,
     PIXELS,
@@ -21,9 +21,9 @@ from imgops.kernels.cuda._tiles import (
     grid_of,
     has_carrier,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    written,
 )
 
 _TILE = 4096
@@ -32,7 +32,7 @@ _TILE = 4096
 def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
     if not has_carrier(out):
         return NotImplemented
-    target, values = carrier(written(out)), table.detach()
+    target, values = carrier(output_batch(out)), table.detach()
     rows = values.expand(*image.shape[:-3], *values.shape[-2:])  # a table may be one for all channels
     rows = rows.reshape(target.shape[0], *values.shape[-2:]) if values.ndim > 2 else values.reshape(-1, 256)
     rows = carrier(rows.contiguous())
@@ -62,7 +62,7 @@ def _lut_kernel(
         value = level(value.to(tl.float32) * 255.999)
     value = tl.load(table + (n * table_n + c * table_c) + value.to(tl.int32), mask=inside, other=0)
     if SCALED:
-        value = converted(tl.div_rn(value.to(tl.float32), 255.0), out.dtype.element_ty)
+        value = convert(tl.div_rn(value.to(tl.float32), 255.0), out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
@@ -70,7 +70,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     numbers, step = per_image(bits, image, 0, torch.float64)
-    pointwise("posterize", written(out), batch(image), numbers, step)
+    pointwise("posterize", output_batch(out), batch(image), numbers, step)
     return None
 
 
@@ -78,7 +78,7 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     numbers, step = per_image(threshold, image, 0, torch.float64)
-    pointwise("solarize", written(out), batch(image), numbers, step)
+    pointwise("solarize", output_batch(out), batch(image), numbers, step)
     return None
 
 
@@ -92,7 +92,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any
     lead = torch.broadcast_shapes(gamma.shape, gain.shape)
     pairs = torch.stack([gamma.detach().double().expand(lead), gain.detach().double().expand(lead)], -1)
     numbers, step = per_image(pairs, image, 1, torch.float64)
-    pointwise("gamma", written(out), batch(image), numbers, step)
+    pointwise("gamma", output_batch(out), batch(image), numbers, step)
     return None
 
 
@@ -122,9 +122,9 @@ def _pointwise_kernel(
     real = (n < images) & (c < channels)
     number = tl.load(own, mask=real, other=0)
     if KIND == "posterize":
-        value = _color_steps.posterized(value, number, LEVELS)
+        value = _color_steps.posterize(value, number, LEVELS)
     elif KIND == "solarize":
-        value = _color_steps.solarized(value, number, LEVELS)
+        value = _color_steps.solarize(value, number, LEVELS)
     elif KIND == "stretch":
         scale = tl.load(own + 1, mask=real, other=0)
         value = tl.where(scale == 0, value, unit((value - number) * scale))
@@ -134,11 +134,11 @@ def _pointwise_kernel(
     if LEVELS:
         value = value.to(tl.uint8)
     else:
-        value = converted(value, out.dtype.element_ty)
+        value = convert(value, out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
-@inlined
+@inline
 def _power(x, exponent):
     """As ``pow`` has it for a base of 0 and below."""
     size = tl.exp2(exponent * tl.log2(tl.abs(tl.where(x == 0, 1.0, x))))

@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.decomposition._saturate import saturated
-from imgops.kernels.cuda._arithmetic import converted, folded, rounded
-from imgops.kernels.cuda._launch import inlined, launch
+from imgops.decomposition._saturate import saturate
+from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even
+from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._tiles import (
     PIXELS,
     batch,
@@ -19,9 +19,9 @@ from imgops.kernels.cuda._tiles import (
     grid_of,
     has_carrier,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    written,
 )
 
 #: Values of a program: enough loads in flight for each thread, of 1 to 8 bytes.
@@ -51,10 +51,10 @@ def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bott
 def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, mode: str) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    source, target = carrier(batch(image)), carrier(written(out))
+    source, target = carrier(batch(image)), carrier(output_batch(out))
     color, steps = target, [0, 0]
     if fill is not None:
-        values = saturated(fill, image.dtype).expand(*image.shape[:-2])
+        values = saturate(fill, image.dtype).expand(*image.shape[:-2])
         color = carrier(values.reshape(target.shape[:2]).contiguous())
         steps = list(color.stride())
     constants, programs = grid_of(target, _TILE)
@@ -91,7 +91,7 @@ def _move_kernel(
     if MODE == "constant":
         shown = (from_y >= 0) & (from_y < image_height) & (from_x >= 0) & (from_x < image_width)
     else:
-        from_y, from_x = folded(from_y, image_height, MODE), folded(from_x, image_width, MODE)
+        from_y, from_x = fold_positions(from_y, image_height, MODE), fold_positions(from_x, image_width, MODE)
         shown = from_y >= 0
     at = offset(n, c, from_y, from_x, image_n, image_c, image_y, image_x, INTERLEAVED)
     value = tl.load(image + at, mask=inside & shown, other=0)
@@ -103,7 +103,7 @@ def _move_kernel(
 
 
 def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
-    return _paste(written(out), batch(image), source, mask, left, top)
+    return _paste(output_batch(out), batch(image), source, mask, left, top)
 
 
 def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
@@ -113,7 +113,7 @@ def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, to
     if x0 >= x1 or y0 >= y1:
         return None
     try:
-        window = written(image)[..., y0:y1, x0:x1]
+        window = output_batch(image)[..., y0:y1, x0:x1]
     except RuntimeError:  # leading dimensions that no stride joins
         return NotImplemented
     return _paste(window, window, source, mask, left - x0, top - y0)
@@ -183,24 +183,24 @@ def _paste_kernel(
         above = tl.load(over, mask=covered, other=0)
         share = tl.load(weight, mask=covered, other=0)
         if out.dtype.element_ty == tl.uint8:
-            value = tl.where(covered, _mixed_levels(below, above, share), below)
+            value = tl.where(covered, _mix_levels(below, above, share), below)
         else:
             if MASK == "levels":
                 share = tl.div_rn(share.to(tl.float32), 255.0)
             share = share.to(tl.float32)
             mixed = below.to(tl.float32) * (1 - share) + above.to(tl.float32) * share
-            value = tl.where(covered, converted(mixed, out.dtype.element_ty), below)
+            value = tl.where(covered, convert(mixed, out.dtype.element_ty), below)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
-@inlined
-def _mixed_levels(below, above, share):
+@inline
+def _mix_levels(below, above, share):
     """PIL's blend: the exact quotient by 255, in integers. A float mask is rounded to the nearest level."""
     if share.dtype == tl.uint8:
         weight = share.to(tl.int32)
     else:
         share = share.to(tl.float32)
-        weight = rounded(tl.where(share > 0, tl.minimum(share, 1.0), 0.0) * 255).to(tl.int32)
+        weight = round_half_even(tl.where(share > 0, tl.minimum(share, 1.0), 0.0) * 255).to(tl.int32)
     total = below.to(tl.int32) * (255 - weight) + above.to(tl.int32) * weight + 128
     return (((total >> 8) + total) >> 8).to(tl.uint8)
 
@@ -208,7 +208,7 @@ def _mixed_levels(below, above, share):
 def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    target, source, color = carrier(written(out)), carrier(batch(image)), carrier(batch(value))
+    target, source, color = carrier(output_batch(out)), carrier(batch(image)), carrier(batch(value))
     # One color for a box is a picture whose rows and columns take no step.
     steps = color.stride()
     if color.shape[-2:] == (1, 1):

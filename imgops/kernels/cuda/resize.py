@@ -29,8 +29,8 @@ from imgops import _layout
 from imgops.decomposition import _resampling_weights
 from imgops.kernels.cpu import _resampling_tables as host_tables
 from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_tables
-from imgops.kernels.cuda._arithmetic import converted
-from imgops.kernels.cuda._launch import blocks, inlined, launch, tile
+from imgops.kernels.cuda._arithmetic import convert
+from imgops.kernels.cuda._launch import blocks, inline, launch, tile
 from imgops.kernels.cuda._resampling_tables import Region, Table
 from imgops.kernels.cuda._tiles import (
     FLOATS,
@@ -39,9 +39,9 @@ from imgops.kernels.cuda._tiles import (
     grid_of,
     has_carrier,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    written,
 )
 
 _PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
@@ -59,14 +59,14 @@ def resize(
     antialias: bool,
 ) -> Any:
     boxes = None if box is None else per_image(box, image, 1, torch.float64)[0].reshape(-1, 4)
-    return _resized(out, image, boxes, interpolation, antialias)
+    return _resize(out, image, boxes, interpolation, antialias)
 
 
 def resized_crop(
     out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Any:
     every = per_image(boxes, image, 1, torch.int64)[0].reshape(-1, 4)
-    return _resized(out, image, every, interpolation, antialias)
+    return _resize(out, image, every, interpolation, antialias)
 
 
 def resize_out(
@@ -79,7 +79,7 @@ def resize_out(
     out: Tensor,
 ) -> Any:
     try:
-        written(out)
+        output_batch(out)
     except RuntimeError:  # leading dimensions that no stride joins
         return NotImplemented
     return resize(out, image, box, height, width, interpolation, antialias)
@@ -109,16 +109,16 @@ def _regions(size: Any, boxes: Tensor | None) -> tuple[Region, Region]:
     return Region(size[0], boxes, 1), Region(size[1], boxes, 0)
 
 
-def _resized(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
+def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
     regions, size = _regions(image.shape[-2:], boxes), out.shape[-2:]
     if out.numel() == 0:
         return None
     if name == "nearest":
-        return _taken(out, image, regions, antialias)
+        return _take_nearest(out, image, regions, antialias)
     levels = image.dtype == torch.uint8
     if not levels and image.dtype not in FLOATS:
         return NotImplemented
-    target, source, device = written(out), batch(image), image.device
+    target, source, device = output_batch(out), batch(image), image.device
     if antialias:
         rows, columns = (
             _resampling_tables.pil(name, r, n, device, levels=levels)
@@ -161,7 +161,7 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
     else:
         tables = _bands(name, regions, size, device)
     rows, columns = (t.transposed(n) for t, n in zip(tables, out.shape[-2:], strict=True))
-    _resample(written(out), batch(grad), rows, columns)
+    _resample(output_batch(out), batch(grad), rows, columns)
     return None
 
 
@@ -226,13 +226,13 @@ def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Te
     )
 
 
-@inlined
+@inline
 def _between(total):
     """PIL's rounding of an integer sum to a level."""
     return tl.minimum(tl.maximum(total >> 22, 0), 255)
 
 
-@inlined
+@inline
 def _sum_rows_first(
     acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -329,7 +329,7 @@ def _resample_kernel(
     if LEVELS:
         value = _between(acc).to(tl.uint8)
     else:
-        value = converted(acc, out.dtype.element_ty)
+        value = convert(acc, out.dtype.element_ty)
     to = out + n * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
     to = to[None, :] + y[:, None].to(tl.int64) * out_y
     tl.store(to, value, mask=has_row[:, None] & has_column[None, :])
@@ -338,10 +338,10 @@ def _resample_kernel(
 # -- nearest ---------------------------------------------------------------------------------------
 
 
-def _taken(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
+def _take_nearest(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    target, source = carrier(written(out)), carrier(batch(image))
+    target, source = carrier(output_batch(out)), carrier(batch(image))
     (rows, rows_step), (columns, columns_step) = (
         _resampling_tables.nearest(r, n, image.device, by_pil=by_pil)
         for r, n in zip(regions, out.shape[-2:], strict=True)
