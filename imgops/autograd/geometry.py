@@ -99,12 +99,6 @@ def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> T
     return back.sum_to_size(size).reshape(matrix.shape).to(device=matrix.device, dtype=matrix.dtype)
 
 
-def _square(matrix: Tensor) -> Tensor:
-    """An affine matrix with its third row."""
-    row = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2].expand(*matrix.shape[:-2], 1, 3)
-    return torch.cat([matrix, row], -2)
-
-
 def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.affine_map, image, matrix)
@@ -114,7 +108,9 @@ def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grid = _grid(ctx, image)
         pulled = (_flat(grad_map) @ grid.mT).to(matrix.device)
         pulled = torch.cat([pulled, torch.zeros_like(pulled[..., :1, :])], -2)
-        inverse = _square(positions.inverse_affine(matrix.double()))
+        inverse = positions.inverse_affine(matrix.double())
+        third_row = torch.eye(3, dtype=inverse.dtype, device=inverse.device)[2]
+        inverse = torch.cat([inverse, third_row.expand(*inverse.shape[:-2], 1, 3)], -2)
         grad_matrix = _matrix_gradient(pulled, inverse, matrix)
     return grad_image, grad_matrix, grad_fill, None, None, None, None
 
@@ -129,12 +125,8 @@ def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ..
         grid = _grid(ctx, image)
         x, y = _flat(map)[..., 0, :], _flat(map)[..., 1, :]
         gx, gy = _flat(grad_map)[..., 0, :], _flat(grad_map)[..., 1, :]
-        scale = _reciprocal(inverse.to(image.device) @ grid)
+        w = (inverse.to(image.device) @ grid)[..., 2:, :]
+        scale = torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))
         pulled = torch.stack([gx, gy, -(gx * x + gy * y)], -2) * scale
         grad_matrix = _matrix_gradient((pulled @ grid.mT).to(matrix.device), inverse, matrix)
     return grad_image, grad_matrix, grad_fill, None, None, None, None
-
-
-def _reciprocal(homogeneous: Tensor) -> Tensor:
-    w = homogeneous[..., 2:, :]
-    return torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))

@@ -102,13 +102,10 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # Only a constant border shows the fill.
         border = grad if ctx.mode == "constant" else zeros(grad, grad.shape)
         border = ops.paste(border, zeros(grad, ctx.size), None, left, top)
-        total = border.sum((-2, -1)).sum_to_size(_align(ctx.fill_size, grad.ndim - 2))
+        size = (1,) * (grad.ndim - 2 - len(ctx.fill_size)) + tuple(ctx.fill_size)
+        total = border.sum((-2, -1)).sum_to_size(size)
         grad_fill = total.reshape(ctx.fill_size).to(**ctx.fill_place)
     return grad_image, grad_fill, None, None, None, None, None
-
-
-def _align(size: torch.Size, ndim: int) -> tuple[int, ...]:
-    return (1,) * (ndim - len(size)) + tuple(size)
 
 
 def pad_jvp(ctx: Any, image: Any, fill: Tensor | None, *_: None) -> Tensor:

@@ -52,7 +52,7 @@ def kernel_of(operator: Operator) -> Function:
             made = own(*args)
             if made is not NotImplemented:
                 return made
-        kind = first.device.type, _image(inputs).dtype
+        kind = first.device.type, next(a for a in inputs if isinstance(a, Tensor)).dtype
         if aten is not None and kind not in lacking and restricted != "host":
             try:
                 return aten(*transfer.move_arguments(first.device, args))
@@ -67,10 +67,6 @@ def kernel_of(operator: Operator) -> Function:
 
 def has_every_dtype(device: torch.device) -> bool:
     return device.type in ("cpu", "cuda")
-
-
-def _image(inputs: Any) -> Tensor:
-    return next(a for a in inputs if isinstance(a, Tensor))
 
 
 def _by_aten(operator: Operator) -> Function | None:

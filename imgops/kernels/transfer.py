@@ -32,14 +32,10 @@ def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tenso
         starts.append(end)
         end += -(-x.numel() * x.element_size() // _ALIGNED) * _ALIGNED
     buffer = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
-    _fill(buffer, tensors, starts)
-    # The caching host allocator keeps the pinned buffer until the copy has been read.
-    return _parts(buffer.to(device, non_blocking=pinned), tensors, starts)
-
-
-def _fill(buffer: Tensor, tensors: Sequence[Tensor], starts: Sequence[int]) -> None:
     for part, x in zip(_parts(buffer, tensors, starts), tensors, strict=True):
         part.copy_(x.detach())
+    # The caching host allocator keeps the pinned buffer until the copy has been read.
+    return _parts(buffer.to(device, non_blocking=pinned), tensors, starts)
 
 
 def _parts(buffer: Tensor, like: Sequence[Tensor], starts: Sequence[int]) -> list[Tensor]:

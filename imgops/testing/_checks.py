@@ -92,7 +92,7 @@ def gradients(call: Call) -> None:
                 return
             raise
         raise AssertionError("an out= call was recorded")
-    forward = _has_forward(call)
+    forward = call.operator.contract.mutates or getattr(call.operator.autograd, "jvp", None) is not None
     options = {
         "fast_mode": True,
         "check_forward_ad": forward,
@@ -125,10 +125,6 @@ def _gradient_of_decomposition(call: Call) -> None:
         results.append(torch.autograd.grad(function(*args).sin().sum(), leaves))
     for found, wanted in zip(*results, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-
-
-def _has_forward(call: Call) -> bool:
-    return call.operator.contract.mutates or getattr(call.operator.autograd, "jvp", None) is not None
 
 
 def vmap(call: Call) -> None:

@@ -108,15 +108,12 @@ def pil_order() -> Order | None:
     """The order of PIL's two passes, found by comparing with PIL; None: PIL computes in another way."""
     if not native.is_built():
         return None
-    return next((o for o in (_most_shrunk_first, _columns_first) if _agrees(o)), None)
+    orders = (_most_shrunk_first, _columns_first) if _same_weights() else ()
+    return next((order for order in orders if _same_pixels(order)), None)
 
 
 #: Sizes on both sides of the rule above, with enough rows and columns for the vector code.
 _PROBES = ((40, 40, 19, 30), (40, 40, 20, 30), (33, 50, 70, 20), (60, 21, 31, 36), (35, 40, 17, 12))
-
-
-def _agrees(order: Order) -> bool:
-    return _same_weights() and _same_pixels(order)
 
 
 def _same_weights() -> bool:

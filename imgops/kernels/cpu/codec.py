@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import NoReturn
 
 import cv2
 import numpy as np
@@ -64,7 +63,9 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
     except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
     except Exception as error:  # of a dozen types: that is how hostile data show in Pillow
-        _reject(raw, error)
+        got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
+        must = "decode_image: data must be a complete JPEG, PNG or WebP image"
+        raise ValueError(f"{must}, got {got}") from error
     return torch.from_numpy(pixels)
 
 
@@ -75,12 +76,6 @@ def size_of(raw: bytes) -> tuple[int, int]:
 
 class _DataError(Exception):
     """What must be, and what was found."""
-
-
-def _reject(raw: bytes, error: Exception) -> NoReturn:
-    got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
-    must = "decode_image: data must be a complete JPEG, PNG or WebP image"
-    raise ValueError(f"{must}, got {got}") from error
 
 
 def _open(raw: bytes) -> Image.Image:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import color as formula
-from imgops.kernels.cpu import _pil, _threads, filter, levels, native
+from imgops.kernels.cpu import _pil, _threads, filter, histograms, levels, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, in_single, number_per_image
 from imgops.kernels.decompositions import run_decomposition
 
@@ -134,16 +134,11 @@ def _group(image: Tensor) -> Any:
 
 def _step(name: str) -> tuple[Callable[..., None], bool]:
     """The kernel of a sequence's step, and whether it takes an amount."""
-    for family in (levels, filter, sys.modules[__name__]):
+    for family in (levels, histograms, filter, sys.modules[__name__]):
         kernel = getattr(family, name, None) or getattr(family, f"adjust_{name}", None)
         if kernel is not None:
             return kernel, len(inspect.signature(kernel).parameters) > 2
-    return _by_formula(name), False
-
-
-def _by_formula(name: str) -> Callable[..., None]:
-    """A step that has no kernel of its own."""
-    return lambda out, image: run_decomposition(out, formula.STEPS[name], image, None)
+    return lambda out, image: run_decomposition(out, formula.STEPS[name], image, None), False
 
 
 _STEPS = {name: _step(name) for name in formula.STEPS}
