@@ -37,7 +37,7 @@ TYPES = {
 #: They ask for fused products, as OpenCV has them, or for a sine, an exponential or a logarithm.
 FUSED = {
     *("_pil_kernel", "_opencv_kernel", "_gaussian_kernel", "_filter_kernel", "_pointwise_kernel"),
-    *("sample_kernel", "_adjoint_kernel", "_slope_kernel"),
+    *("warp_kernel", "_adjoint_kernel", "_slope_kernel"),
 }
 #: Samples of an operator that are compiled in each dtype; each makes variants of its own.
 MOST = 2
