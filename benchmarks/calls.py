@@ -22,7 +22,7 @@ from torch import Tensor
 
 import imgops
 from benchmarks.table import machine
-from imgops._rows import operators
+from imgops._operators import operators
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 15

@@ -28,7 +28,7 @@ from benchmarks.cuda_rows import ROWS, Row
 from benchmarks.pipelines import MEAN, STD, steps
 from benchmarks.table import machine
 from imgops import transforms as ours
-from imgops.kernels.cuda import route
+from imgops.kernels import devices
 
 # -- timing ------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ def _without(kind: str, call: Callable[[], Any]) -> Callable[[], Any]:
     """The call as imgops makes it without Triton ("ATen"), or without anything on the device ("host")."""
 
     def run() -> Any:
-        with route.only(kind):
+        with devices.only(kind):
             return call()
 
     return run

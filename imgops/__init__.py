@@ -12,16 +12,15 @@ except ImportError as error:
 
 from imgops import autocast, config, ops, sharding, testing, vmap
 from imgops._info import show_config
+from imgops._operators import Gradient, decompositions
 from imgops._registry import operator
-from imgops._rows import Gradient, decompositions
 from imgops._slow_path import SlowPathWarning
 from imgops.inverse import adjoint, inverse
+from imgops.ops.blending import *
+from imgops.ops.blur import *
 from imgops.ops.codec import *
 from imgops.ops.color import *
 from imgops.ops.color_space import *
-from imgops.ops.compose import *
-from imgops.ops.composite import *
-from imgops.ops.distortions import *
 from imgops.ops.edges import *
 from imgops.ops.filter import *
 from imgops.ops.fitting import *
@@ -29,14 +28,13 @@ from imgops.ops.geometry import *
 from imgops.ops.histograms import *
 from imgops.ops.levels import *
 from imgops.ops.maps import *
-from imgops.ops.mix import *
 from imgops.ops.morphology import *
+from imgops.ops.movement import *
 from imgops.ops.mutation import *
 from imgops.ops.noise import *
 from imgops.ops.pyramid import *
 from imgops.ops.regions import *
 from imgops.ops.resize import *
-from imgops.ops.smoothing import *
 from imgops.ops.thresholds import *
 
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from imgops import _run, _subclass, _torch_private
-from imgops._rows import Contract, Function, Operator
+from imgops._operators import Contract, Function, Operator
 
 _autocasts = torch.is_autocast_enabled
 _exporting = torch.compiler.is_exporting

@@ -12,10 +12,9 @@ from typing import Any
 import cv2
 import torch
 
-from imgops import _rows, _slow_path
-from imgops.kernels import cuda
+from imgops import _operators, _slow_path
+from imgops.kernels import cuda, devices
 from imgops.kernels.cpu import native
-from imgops.kernels.cuda import route
 
 _SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
 
@@ -52,7 +51,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode must be 'stdout' or 'dicts', got {mode!r}")
-    compared = _compared()
+    compared = _comparisons()
     config = {
         "versions": _versions(),
         "native module": _native(),
@@ -60,7 +59,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         "CUDA": _cuda(),
         "compared with the installed library": compared,
         "through the host on CUDA": {
-            name: row.host for name, row in _rows.operators().items() if not route.stays_on_device(row)
+            name: o.host for name, o in _operators.operators().items() if not devices.stays_on_device(o)
         },
         "slow paths": list(_slow_paths(compared)),
     }
@@ -119,7 +118,7 @@ def _cuda() -> dict[str, Any]:
     }
 
 
-def _compared() -> dict[str, str]:
+def _comparisons() -> dict[str, str]:
     if native.module is None:  # nothing of its own to compare
         return {}
     return {

@@ -2,11 +2,11 @@
 
 An operator is declared by a typed signature, which becomes its schema, and the list of facets it has::
 
-    @operator("imgops::crop", kernel=cpu.compose.crop, fake=fake.compose.crop, ...)
+    @operator("imgops::crop", kernel=cpu.movement.crop, fake=fake.movement.crop, ...)
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
 A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The
-signature and ``mutates`` say which other contract an operator keeps, if it does: ``_rows.Contract``.
+signature and ``mutates`` say which other contract an operator keeps, if it does: ``_operators.Contract``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, cast
 
 import torch
 
-from imgops import _fast_path, _rows, _run, _torch_private, sharding
-from imgops._rows import Contract, Function, Gradient, Operator
+from imgops import _fast_path, _operators, _run, _torch_private, sharding
+from imgops._operators import Contract, Function, Gradient, Operator
 from imgops.autocast import DEVICES
 from imgops.autograd import derived
-from imgops.kernels.cuda import route
+from imgops.kernels import devices
 from imgops.vmap import random as random_vmap
 
 
@@ -138,15 +138,15 @@ def operator(
     namespace, _, short = name.partition("::")
     if not (namespace and short):
         raise ValueError(f"operator: name must be 'namespace::name', got {name!r}")
-    _rows.require(name, "kernel", kernel)
-    _rows.require(name, "fake", fake)
+    _operators.require(name, "kernel", kernel)
+    _operators.require(name, "fake", fake)
 
     def register(declared: Function) -> Function:
-        if name in _rows.table:
+        if name in _operators.table:
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
         signature = inspect.signature(declared)
         contract = _contract(name, signature, mutates, dynamic)
-        _rows.require_gradient(name, contract.mutates, autograd)
+        _operators.require_gradient(name, contract.mutates, autograd)
         row = Operator(
             name=short,
             namespace=namespace,
@@ -157,7 +157,7 @@ def operator(
             mutates=tuple(mutates),
             random=random,
             cuda=cuda,
-            autograd=_rows.refused_gradient(short, no_gradient) if no_gradient else autograd,
+            autograd=_operators.refused_gradient(short, no_gradient) if no_gradient else autograd,
             vmap=vmap,
             sharding=sharding,
             autocast=autocast,
@@ -172,7 +172,7 @@ def operator(
             row = replace(row, autograd=_completed(row, decomposition, declared))
         run = _run.runner(row, row.kernel, _run.remembered(row))
         row = replace(row, overload=_define(row, declared, run))
-        _rows.table[name] = row
+        _operators.table[name] = row
         call = wraps(declared)(_fast_path.function(row, run))
         call.operator = row  # type: ignore[attr-defined]
         return call
@@ -201,9 +201,9 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
 
 def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
     """Hand the facets to torch.library; return the overload. ``run``: the operator on the CPU."""
-    elsewhere = _registered(_run.runner(row, route.kernel_of(row), _run.preparation(row)))
+    elsewhere = _registered(_run.runner(row, devices.kernel_of(row), _run.preparation(row)))
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
-    tags = [] if route.stays_on_device(row) else [torch.Tag.cudagraph_unsafe]
+    tags = [] if devices.stays_on_device(row) else [torch.Tag.cudagraph_unsafe]
     if row.random:
         tags.append(torch.Tag.nondeterministic_seeded)
     if row.contract is Contract.DYNAMIC:
@@ -229,7 +229,7 @@ def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], An
     if row.autocast is not None:
         _torch_private.register_autocast(opdef, row.autocast, DEVICES)
     overload = _torch_private.overload_of(opdef)
-    rule = row.sharding or _rows.missing_facet(row, "sharding")
+    rule = row.sharding or _operators.missing_facet(row, "sharding")
     if row.contract is Contract.INPLACE and not _run.TAGGED:
         rule = _without_outputs(rule)
     _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
@@ -288,18 +288,18 @@ def _registered_fake(row: Operator) -> Function:
 
 def _register_gradient(row: Operator, opdef: Any) -> None:
     if row.contract.mutates:
-        recorded: Any = row.autograd or _rows.missing_facet(row, "autograd")
+        recorded: Any = row.autograd or _operators.missing_facet(row, "autograd")
         if row.contract is Contract.OUT:
             recorded = None  # PyTorch has no gradient for these
         result = partial(_run.returned, row)
         _torch_private.register_mutation(opdef, _run.preparation(row), recorded, result)
         return
-    gradient = cast("Gradient | None", row.autograd) or _rows.missing_gradient(row)
+    gradient = cast("Gradient | None", row.autograd) or _operators.missing_gradient(row)
     _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
 
 
 def _vmap_rule(row: Operator, opdef: Any) -> Function:
-    rule = row.vmap or _rows.missing_facet(row, "vmap")
+    rule = row.vmap or _operators.missing_facet(row, "vmap")
     if row.random:
         rule = random_vmap.with_randomness(rule)
     return partial(rule, _torch_private.overload_of(opdef))
@@ -315,7 +315,7 @@ def _completed(row: Operator, decomposition: Function, declared: Function) -> Gr
         return given
     schema = _schema(declared, (), None)
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
-    rule = derived.Derived(decomposition, row.fake, row.tensors)
+    rule = derived.DerivedGradient(decomposition, row.fake, row.tensors)
 
     def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
         opdef = _torch_private.custom_op(

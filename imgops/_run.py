@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check
-from imgops._rows import Contract, Function, Operator
+from imgops._operators import Contract, Function, Operator
 
 #: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
 TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")

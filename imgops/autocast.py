@@ -1,4 +1,4 @@
-"""What an autocast region does to the arguments of an operator: the policies that a row can name.
+"""What an autocast region does to the arguments of an operator: the policies that an operator can name.
 
 An operator without a policy computes in the dtype that it is given, which is right where pixels only
 move. The operator itself runs outside of the region.

@@ -8,9 +8,9 @@ from typing import Any, ParamSpec
 import torch
 from torch import Tensor
 
-from imgops import _check, _rows
+from imgops import _check, _operators
 from imgops.config import Crop, Pad, Resize
-from imgops.ops import compose
+from imgops.ops import movement
 from imgops.ops.resize import resize, splat
 
 P = ParamSpec("P")
@@ -53,11 +53,11 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     >>> imgops.adjoint(imgops.resize)(y, torch.empty(1, 1, 4), (1, 2), "box")
     tensor([[[1.5000, 1.5000, 2.5000, 2.5000]]])
     """
-    row = _rows.row_of(op)
-    if row is None:
+    operator = _operators.operator_of(op)
+    if operator is None:
         raise TypeError(f"adjoint: op must be an operator of imgops.operator, got {op!r}")
-    if row.adjoint is None:
-        _rows.missing(row, "adjoint")
+    if operator.adjoint is None:
+        _operators.raise_missing(operator, "adjoint")
 
     def transpose(cotangent: Tensor, image: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         point = torch.zeros_like(image, dtype=cotangent.dtype, device=cotangent.device)
@@ -105,7 +105,7 @@ def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Calla
              [0, 0, 1, 1, 1],
              [0, 0, 0, 0, 0]]])
     """
-    undo = _UNDO.get(getattr(op, "__name__", "")) if _rows.row_of(op) else None
+    undo = _UNDO.get(getattr(op, "__name__", "")) if _operators.operator_of(op) else None
     if undo is None:
         got = getattr(op, "__name__", repr(op))
         raise NotImplementedError(f"inverse: op must be one of {', '.join(_UNDO)}, got {got}")
@@ -131,19 +131,19 @@ def _undo_crop(image: Tensor, box: Any) -> Undo:
         _expect(result, bottom - top, right - left)
         if onto is None:
             onto = result.new_zeros((*result.shape[:-2], height, width))
-        return compose.paste(onto, result, (left, top))
+        return movement.paste(onto, result, (left, top))
 
     return undo
 
 
 def _undo_paste(image: Tensor, source: Tensor, position: Any, mask: Tensor | None = None) -> Undo:
-    left, top = compose.paste_arguments("paste", image, source, position, mask)
+    left, top = movement.paste_arguments("paste", image, source, position, mask)
     height, width = image.shape[-2:]
     return _cut(height, width, (left, top, left + source.shape[-1], top + source.shape[-2]))
 
 
 def _undo_pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0) -> Undo:
-    left, top, right, bottom = compose.sides(padding.padding if isinstance(padding, Pad) else padding)
+    left, top, right, bottom = movement.sides(padding.padding if isinstance(padding, Pad) else padding)
     height, width = image.shape[-2:]
     return _cut(height + top + bottom, width + left + right, (left, top, left + width, top + height))
 
@@ -153,8 +153,8 @@ def _cut(height: int, width: int, box: tuple[int, ...]) -> Undo:
 
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
         _expect(result, height, width)
-        part = compose.crop(result, box)
-        return part if onto is None else compose.paste(onto, part, (0, 0))
+        part = movement.crop(result, box)
+        return part if onto is None else movement.paste(onto, part, (0, 0))
 
     return undo
 
@@ -173,7 +173,7 @@ def _undo_resize(
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
         _expect(result, height, width)
         whole = resize(result, back, interpolation or given, antialias=antialias)
-        return whole if onto is None else compose.paste(onto, whole, (0, 0))
+        return whole if onto is None else movement.paste(onto, whole, (0, 0))
 
     return undo
 

@@ -20,7 +20,7 @@ from imgops.testing._checks import same_metadata as same_metadata
 
 def captured(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
     """The one operator call that a public function makes."""
-    ((op, op_args, _),) = _call.captured(function, *args, **kwargs)
+    ((op, op_args, _),) = _call.capture(function, *args, **kwargs)
     return op, op_args
 
 

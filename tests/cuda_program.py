@@ -19,7 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from imgops._rows import Contract
+from imgops._operators import Contract
 from imgops.kernels import cuda
 from tests.specs import SAMPLES
 from tests.specs._maker import Maker
@@ -37,7 +37,7 @@ TYPES = {
 #: They ask for fused products, as OpenCV has them, or for a sine, an exponential or a logarithm.
 FUSED = {
     *("_pil_kernel", "_opencv_kernel", "_gaussian_kernel", "_filter_kernel", "_pointwise_kernel"),
-    *("sample_kernel", "_adjoint_kernel", "_slope_kernel"),
+    *("warp_kernel", "_adjoint_kernel", "_slope_kernel"),
 }
 #: Samples of an operator that are compiled in each dtype; each makes variants of its own.
 MOST = 2
@@ -83,10 +83,10 @@ for sample in SAMPLES:
         if dtype not in sample.dtypes or counts[sample.op, dtype] > MOST:
             continue
         call = sample.checked(Maker(dtype, format, (2,)))
-        if call.row.cuda is not None:
+        if call.operator.cuda is not None:
             args = (*call.op_args, *call.op_keywords.values())
-            out = [call.row.fake(*args)] if call.row.contract is Contract.FUNCTIONAL else []
-            call.row.cuda(*out, *args)
+            out = [call.operator.fake(*args)] if call.operator.contract is Contract.FUNCTIONAL else []
+            call.operator.cuda(*out, *args)
 
 print(f"{len(compiled)} kernels")
 print(*faults, sep="\n")

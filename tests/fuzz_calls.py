@@ -146,7 +146,7 @@ def check(fuzzed: Fuzzed) -> str:
         ]
         if any(not x.is_cpu for x in tensors):
             return "meta"
-        if not fuzzed.spec.is_operator or not fuzzed.spec.row.random:
+        if not fuzzed.spec.is_operator or not fuzzed.spec.operator.random:
             again = outcome(fuzzed, dispatched=True)
             if isinstance(again, MemoryError):
                 return "too large"

@@ -87,9 +87,9 @@ def beside_the_library(fuzzed: Any, out: Any) -> str:
     try:
         args, cores = tuple(fuzzed.args), spec.cores
         if spec.is_operator:
-            if spec.row.vmap is None:
+            if spec.operator.vmap is None:
                 return "returned"
-            args, cores = Call(fuzzed.function, args, fuzzed.keywords).op_args, spec.row.vmap.core  # type: ignore[attr-defined]
+            args, cores = Call(fuzzed.function, args, fuzzed.keywords).op_args, spec.operator.vmap.core  # type: ignore[attr-defined]
         images = [tuple(map(with_strides, one)) for one in per_image(args, cores)]
         wanted = [torch.from_numpy(np.ascontiguousarray(spec.reference(*one))) for one in images]
     except Exception:  # of any library

@@ -18,7 +18,7 @@ from checks import (
 )
 
 import imgops
-from imgops._rows import Contract
+from imgops._operators import Contract
 from imgops.testing import Call, _checks, _func
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker, formatted
@@ -47,8 +47,8 @@ def test_fake_check_sees_a_wrong_fake() -> None:
 
 def stub(overload: Any, *args: Any) -> Any:
     """A call of an operator that imgops would not let be so wrong."""
-    row = SimpleNamespace(contract=Contract.FUNCTIONAL, autocast=None)
-    return SimpleNamespace(row=row, overload=overload, op_args=args)
+    operator = SimpleNamespace(contract=Contract.FUNCTIONAL, autocast=None)
+    return SimpleNamespace(operator=operator, overload=overload, op_args=args)
 
 
 def test_autocast_check_sees_another_result() -> None:

@@ -280,11 +280,11 @@ def test_export_knows_the_range(photograph: Tensor) -> None:
 
 def test_round_trip_on_a_device_of_its_own() -> None:
     """What every other device does: to the host, and back."""
-    from imgops.kernels.cuda import host
+    from imgops.kernels import host
 
     pixels = torch.zeros(3, 4, 5, dtype=torch.uint8)
     data = imgops.encode_image(pixels, "png")
-    run = host.round_trip_returning(imgops._rows.operators()["decode_image"].kernel)
+    run = host.round_trip_returning(imgops._operators.operators()["decode_image"].kernel)
     assert bits_equal(run(data, 1000, "RGB", False), pixels)
 
 

@@ -64,12 +64,12 @@ def test_a_native_step_is_its_decomposition(
         pytest.skip("built without the native module")
     image = photo if dtype == torch.uint8 else photo / 255
     image = image[..., :37, :41]  # no multiple of a vector
-    row = OPERATORS[f"adjust_{step}"].row
+    operator = OPERATORS[f"adjust_{step}"].operator
     monkeypatch.setattr(native, "SIMD_LEVEL", simd)
     for factor in (0.3, 1.0, 1.7, -0.2):
         for x in (image, interleaved(image)):
-            found = getattr(imgops, row.name)(x, factor)
-            wanted = row.decomposition(x, torch.tensor(factor, dtype=torch.float64))  # type: ignore[misc]
+            found = getattr(imgops, operator.name)(x, factor)
+            wanted = operator.decomposition(x, torch.tensor(factor, dtype=torch.float64))  # type: ignore[misc]
             if dtype == torch.uint8:
                 assert bits_equal(found, wanted), factor
             else:
@@ -117,7 +117,7 @@ def test_values_out_of_range_and_no_numbers(sample: Sample) -> None:
     plane = torch.tensor([-0.5, 0.0, 0.25, 0.999, 1.0, 1.5, float("nan"), float("inf")])
     image = torch.stack([plane, torch.full((8,), 2.5), plane.nan_to_num(0.3, 2.0)]).reshape(3, 2, 4)
     numbers = numbers_of(sample, torch.float32)
-    wanted = OPERATORS[sample.op].row.decomposition(image, *numbers)  # type: ignore[misc]
+    wanted = OPERATORS[sample.op].operator.decomposition(image, *numbers)  # type: ignore[misc]
     for y in (image, interleaved(image)):
         found = getattr(imgops, sample.op)(y, *numbers)
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6, equal_nan=True)
@@ -170,7 +170,7 @@ def test_zero_tensors_have_no_memory() -> None:
     """PyTorch makes them in forward mode; a kernel that reads their memory crashes."""
     zero = torch._efficientzerotensor(3, 6, 7)
     for spec in OPERATORS.values():
-        if spec.plain is None or spec.row.contract.mutates:
+        if spec.plain is None or spec.operator.contract.mutates:
             continue
         image, *others = spec.plain.tensors
         empty = torch._efficientzerotensor(image.shape, dtype=image.dtype)

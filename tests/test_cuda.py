@@ -11,20 +11,20 @@ from torch import Tensor
 
 import imgops
 import imgops.transforms as T
-from imgops._rows import Contract
-from imgops.kernels.cuda import route
+from imgops._operators import Contract
+from imgops.kernels import devices
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-ON_DEVICE = [s for s in SAMPLES if route.stays_on_device(OPERATORS[s.op].row)]
+ON_DEVICE = [s for s in SAMPLES if devices.stays_on_device(OPERATORS[s.op].operator)]
 
 
 def arguments(sample: Sample, dtype: torch.dtype, parameters: str) -> list[Any]:
     """Those of the operator, with images on the GPU and what is no image there or on the CPU."""
-    row = OPERATORS[sample.op].row
+    operator = OPERATORS[sample.op].operator
     call = sample.checked(Maker(dtype, "interleaved", (2,)))
-    cores = getattr(row.vmap, "core", ())
+    cores = getattr(operator.vmap, "core", ())
 
     def moved(i: int, value: Any) -> Any:
         if not isinstance(value, Tensor):
@@ -36,10 +36,10 @@ def arguments(sample: Sample, dtype: torch.dtype, parameters: str) -> list[Any]:
 
 
 def run(sample: Sample, args: list[Any]) -> Any:
-    row = OPERATORS[sample.op].row
-    if row.contract is Contract.OUT and hasattr(torch.Tag, "out"):
-        return row.overload(*args[:-1], out=args[-1])
-    return row.overload(*args)
+    operator = OPERATORS[sample.op].operator
+    if operator.contract is Contract.OUT and hasattr(torch.Tag, "out"):
+        return operator.overload(*args[:-1], out=args[-1])
+    return operator.overload(*args)
 
 
 @pytest.mark.parametrize("parameters", ["cpu", "cuda"])
@@ -60,8 +60,8 @@ def test_nothing_waits_for_the_device(sample: Sample, parameters: str) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in ON_DEVICE if not s.edge], ids=str)
 def test_a_cuda_graph_replays(sample: Sample) -> None:
-    row = OPERATORS[sample.op].row
-    if row.contract is not Contract.FUNCTIONAL or torch.uint8 not in sample.dtypes:
+    operator = OPERATORS[sample.op].operator
+    if operator.contract is not Contract.FUNCTIONAL or torch.uint8 not in sample.dtypes:
         return
     args = arguments(sample, torch.uint8, "cuda")
     wanted = run(sample, args)

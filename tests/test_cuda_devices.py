@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from imgops._rows import Contract, Gradient
+from imgops._operators import Contract, Gradient
 from imgops._torch_private import TorchDispatchMode, fake_tensors
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 
-STATIC = [s for s in SAMPLES if OPERATORS[s.op].row.contract is not Contract.DYNAMIC]
+STATIC = [s for s in SAMPLES if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC]
 
 
 def arguments(sample: Sample) -> list[Any]:
@@ -25,8 +25,8 @@ def arguments(sample: Sample) -> list[Any]:
 
 def on_cuda(sample: Sample, args: list[Any], parameters: str) -> list[Any]:
     """Fake arguments with the image on CUDA, and what is no image there or on the CPU."""
-    row = OPERATORS[sample.op].row
-    cores = getattr(row.vmap, "core", ())
+    operator = OPERATORS[sample.op].operator
+    cores = getattr(operator.vmap, "core", ())
 
     def moved(i: int, value: Any) -> Any:
         if not isinstance(value, Tensor):
@@ -51,26 +51,26 @@ class Context(SimpleNamespace):
 @pytest.mark.parametrize("parameters", ["cpu", "cuda"])
 @pytest.mark.parametrize("sample", STATIC, ids=str)
 def test_everything_stays_on_the_device(sample: Sample, parameters: str) -> None:
-    row, real = OPERATORS[sample.op].row, arguments(sample)
+    operator, real = OPERATORS[sample.op].operator, arguments(sample)
     with fake_tensors():
         args = on_cuda(sample, real, parameters)
-        if row.contract is Contract.OUT and args[-1].device.type == "cuda":
-            row.fake(*args)
+        if operator.contract is Contract.OUT and args[-1].device.type == "cuda":
+            operator.fake(*args)
             return
-        out = row.overload(*args)
-        if row.contract is not Contract.FUNCTIONAL:
+        out = operator.overload(*args)
+        if operator.contract is not Contract.FUNCTIONAL:
             return
         assert out.device.type == "cuda"
-        if row.decomposition is not None:
-            made = row.decomposition(*args)
+        if operator.decomposition is not None:
+            made = operator.decomposition(*args)
             assert (made.device, made.dtype, made.shape) == (out.device, out.dtype, out.shape)
 
 
 @pytest.mark.parametrize("parameters", ["cpu", "cuda"])
 @pytest.mark.parametrize("sample", STATIC, ids=str)
 def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -> None:
-    row = OPERATORS[sample.op].row
-    if not isinstance(row.autograd, Gradient) or not sample.differentiable:
+    operator = OPERATORS[sample.op].operator
+    if not isinstance(operator.autograd, Gradient) or not sample.differentiable:
         return
     real = arguments(sample)
     with fake_tensors(), torch.no_grad():
@@ -78,9 +78,9 @@ def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -
         context = Context(needs_input_grad=[isinstance(a, Tensor) and a.is_floating_point() for a in args])
         if not any(context.needs_input_grad):
             return
-        out = row.fake(*args)
-        row.autograd.setup_context(context, tuple(args), out)
-        grads = row.autograd.backward(context, torch.empty_like(out))
+        out = operator.fake(*args)
+        operator.autograd.setup_context(context, tuple(args), out)
+        grads = operator.autograd.backward(context, torch.empty_like(out))
         for value, grad in zip(args, grads, strict=True):
             if grad is not None:
                 assert (grad.device, grad.shape) == (value.device, value.shape)
@@ -102,5 +102,5 @@ def test_no_sum_of_float32_is_left_to_tf32(name: str) -> None:
         real = arguments(sample)
         with fake_tensors(), Watch():
             args = on_cuda(sample, real, "cuda")
-            assert OPERATORS[name].row.decomposition(*args).dtype == args[0].dtype
+            assert OPERATORS[name].operator.decomposition(*args).dtype == args[0].dtype
     assert set(products) == {torch.float64}

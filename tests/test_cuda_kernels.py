@@ -19,10 +19,9 @@ from PIL import Image
 from torch import Tensor
 
 import imgops
-from imgops._rows import Contract, operators
+from imgops._operators import Contract, operators
 from imgops._torch_private import TorchDispatchMode
-from imgops.kernels import cuda
-from imgops.kernels.cuda import _parameters, route
+from imgops.kernels import cuda, devices, transfer
 from imgops.testing import cuda_kernel
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import Maker
@@ -30,7 +29,7 @@ from tests.specs._spec import EXACT
 from tests.test_reference import compare
 
 FOLDER = Path(cuda.__file__).parent
-KERNELS = [s for s in SAMPLES if OPERATORS[s.op].row.cuda is not None]
+KERNELS = [s for s in SAMPLES if OPERATORS[s.op].operator.cuda is not None]
 interpreted = pytest.mark.skipif(
     not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
 )
@@ -77,18 +76,18 @@ def test_kernel(sample: Sample) -> None:
 
 def _beside_cpu(sample: Sample, maker: Maker, kernel: Any) -> None:
     call = sample.checked(maker)
-    row, args = call.row, (*call.op_args, *call.op_keywords.values())
+    operator, args = call.operator, (*call.op_args, *call.op_keywords.values())
     mine, theirs = (
-        [a.clone() if i in row.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
+        [a.clone() if i in operator.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
     )
     found = kernel(*mine)
-    if row.contract is Contract.FUNCTIONAL:
-        wanted = row.fake(*args)
-        row.kernel(wanted, *args)
+    if operator.contract is Contract.FUNCTIONAL:
+        wanted = operator.fake(*args)
+        operator.kernel(wanted, *args)
         assert found.stride() == wanted.stride()
     else:
-        row.kernel(*theirs)
-        wanted = theirs[row.mutated_indices[0]]
+        operator.kernel(*theirs)
+        wanted = theirs[operator.mutated_indices[0]]
     SPECS[sample.op].decomposed.get(found.dtype, EXACT).check(found, wanted)
 
 
@@ -101,18 +100,18 @@ def test_uint8_is_the_cpu_kernel_to_the_bit(sample: Sample) -> None:
     call = sample.checked(Maker(torch.uint8, "interleaved", (2,)))
     args = (*call.op_args, *call.op_keywords.values())
     mine, theirs = (
-        [a.clone() if i in call.row.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
+        [a.clone() if i in call.operator.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
     )
     try:
-        found = cuda_kernel(call.row.qualified)(*mine)
+        found = cuda_kernel(call.operator.qualified)(*mine)
     except NotImplementedError:
         return
-    if call.row.contract is Contract.FUNCTIONAL:
-        wanted = call.row.fake(*args)
-        call.row.kernel(wanted, *args)
+    if call.operator.contract is Contract.FUNCTIONAL:
+        wanted = call.operator.fake(*args)
+        call.operator.kernel(wanted, *args)
     else:
-        call.row.kernel(*theirs)
-        wanted = theirs[call.row.mutated_indices[0]]
+        call.operator.kernel(*theirs)
+        wanted = theirs[call.operator.mutated_indices[0]]
     assert bits_equal(found, wanted)
 
 
@@ -233,7 +232,7 @@ def test_a_sequence_of_several_parts_and_turns(dtype: torch.dtype) -> None:
 
 # -- parameters --------------------------------------------------------------------------------------
 
-READ = [(n, e) for n, spec in OPERATORS.items() if spec.row.cuda for e in spec.errors if e.reads_values]
+READ = [(n, e) for n, spec in OPERATORS.items() if spec.operator.cuda for e in spec.errors if e.reads_values]
 
 
 class _Reached(Exception):
@@ -286,7 +285,7 @@ def test_parameters_travel_together() -> None:
         torch.empty(0),
         torch.tensor([True, False, True]),
     ]
-    for found, wanted in zip(_parameters.together(torch.device("cpu"), tensors), tensors, strict=True):
+    for found, wanted in zip(transfer.move_together(torch.device("cpu"), tensors), tensors, strict=True):
         assert bits_equal(found, wanted.contiguous())
         assert found.is_contiguous()
 
@@ -298,17 +297,17 @@ def test_parameters_travel_together() -> None:
 def test_without_a_kernel_aten_computes_on_the_device(sample: Sample) -> None:
     """What the dispatcher calls for a tensor of any device; here the CPU stands for it."""
     call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
-    row, args = call.row, (*call.op_args, *call.op_keywords.values())
-    if row.contract is Contract.DYNAMIC:
+    operator, args = call.operator, (*call.op_args, *call.op_keywords.values())
+    if operator.contract is Contract.DYNAMIC:
         return
-    mine = [a.clone() if i in row.mutated_indices else a for i, a in enumerate(args)]
-    run, wanted = route.kernel_of(row), call.outputs()[0]
-    if row.contract is Contract.FUNCTIONAL:
-        found = row.fake(*args)
+    mine = [a.clone() if i in operator.mutated_indices else a for i, a in enumerate(args)]
+    run, wanted = devices.kernel_of(operator), call.outputs()[0]
+    if operator.contract is Contract.FUNCTIONAL:
+        found = operator.fake(*args)
         run(found, *args)
     else:
         run(*mine)
-        found = mine[row.mutated_indices[0]]
+        found = mine[operator.mutated_indices[0]]
     tolerance = OPERATORS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
     tolerance.get(found.dtype, EXACT).check(found, wanted)
 
@@ -331,10 +330,10 @@ def test_a_device_without_doubles_uses_the_host(monkeypatch: pytest.MonkeyPatch)
     @imgops.operator("route_test::doubles", kernel=kernel, fake=fake, decomposition=refuses)
     def doubles(image: Tensor) -> Tensor: ...
 
-    run = route.kernel_of(doubles.operator)
+    run = devices.kernel_of(doubles.operator)
     with pytest.raises(TypeError):  # on the CPU and on CUDA it would be a mistake
         run(torch.empty(2), torch.ones(2))
-    monkeypatch.setattr(route, "has_every_dtype", lambda device: False)
+    monkeypatch.setattr(devices, "has_every_dtype", lambda device: False)
     calls.clear()
     out = torch.empty(2)
     run(out, torch.ones(2))
@@ -372,15 +371,15 @@ def test_names_without_a_kernel_are_refused() -> None:
 def test_no_kernel_waits_for_the_device() -> None:
     """Nothing asks for a value, or copies one to the host; where tables are made, they are made of sizes."""
     for path in FOLDER.glob("*.py"):
-        if path.name in ("host.py", "nvjpeg.py"):  # whose data are on the host
+        if path.name == "nvjpeg.py":  # whose data are on the host
             continue
         text = path.read_text()
         for call in (".item(", ".cpu(", ".tolist(", ".numpy(", ".nonzero(", "synchronize("):
             found = [line for line in text.splitlines() if call in line]
-            assert not found or path.name == "_area.py", (path.name, found)  # of host tensors
-    lines = [line for line in (FOLDER / "_area.py").read_text().splitlines() if ".numpy(" in line]
+            assert not found or path.name == "_area_resize.py", (path.name, found)  # of host tensors
+    lines = [line for line in (FOLDER / "_area_resize.py").read_text().splitlines() if ".numpy(" in line]
     assert lines == [
-        "    first, last, head, tail, cell = (v.numpy() for v in _filters.area_cells(size, scale, x))"
+        "    first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))"
     ]
 
 

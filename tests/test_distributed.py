@@ -45,7 +45,7 @@ import torch, imgops
 from torch.distributed.tensor import DTensor
 torch.ops.imgops.crop(torch.zeros(3, 4, 4, requires_grad=True), 0, 0, 2, 2)
 info = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
-for name, row in imgops._rows.operators().items():
+for name, row in imgops._operators.operators().items():
     assert info[row.overload].static_argnum == row.tensors, name
 """
     run("-c", code)

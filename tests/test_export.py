@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops._rows import Contract, operators
+from imgops._operators import Contract, operators
 from tests.specs import OPERATORS
 
 

@@ -14,7 +14,7 @@ import torch
 
 import imgops
 from imgops import transforms as v2
-from imgops.decomposition import smoothing
+from imgops.decomposition import blur
 from tests import fuzz_calls
 
 ROOT = Path(__file__).parent.parent
@@ -190,7 +190,7 @@ def test_pixels_that_are_no_numbers(value: float, channels: int) -> None:
     image[1, 0, 3, 3], image[1, 0, 0, 5] = value, -value
     for border in BORDERS:
         found = imgops.bilateral_filter(image, 5, 0.8, 2.0, border)
-        formula = smoothing.bilateral_filter(image[1], torch.tensor(0.8), torch.tensor(2.0), 5, border)
+        formula = blur.bilateral_filter(image[1], torch.tensor(0.8), torch.tensor(2.0), 5, border)
         torch.testing.assert_close(found[1], formula, rtol=0, atol=0, equal_nan=True)
         assert torch.equal(found[0], imgops.bilateral_filter(image[0], 5, 0.8, 2.0, border))
 
@@ -200,10 +200,10 @@ def test_a_border_unlike_the_image(ipp: str) -> None:
     """Without Intel's filter OpenCV reads beyond its table for it, or, from 4.13 on, gives it a wrong weight."""
     program = """
 import torch, imgops
-from imgops.decomposition import smoothing
+from imgops.decomposition import blur
 for image in (torch.rand(1, 17, 15) + 0.01, torch.rand(3, 9, 8) / 100 - 7, torch.rand(1, 5, 33) - 0.5):
     found = imgops.bilateral_filter(image, 5, 3.0, 2.0, "constant")
-    wanted = smoothing.bilateral_filter(image.double(), torch.tensor(3.0), torch.tensor(2.0), 5, "constant")
+    wanted = blur.bilateral_filter(image.double(), torch.tensor(3.0), torch.tensor(2.0), 5, "constant")
     torch.testing.assert_close(found.double(), wanted, rtol=0, atol=1e-4)
 print("near")
 """

@@ -9,7 +9,7 @@ import torch
 from checks import bits_equal, check_adjoint, check_vmap
 
 import imgops
-from imgops._rows import Contract, operators
+from imgops._operators import Contract, operators
 from imgops.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
@@ -19,11 +19,11 @@ INNER = [s for s in SAMPLES if not s.edge]
 # Shapes whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
-FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].row.contract is Contract.FUNCTIONAL]
+FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
 
 
 def mutates(sample: Sample) -> bool:
-    return OPERATORS[sample.op].row.contract.mutates
+    return OPERATORS[sample.op].operator.contract.mutates
 
 
 def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
@@ -154,22 +154,22 @@ def test_vmap_randomness_does_not_concern_deterministic_operators(randomness: st
 
 @pytest.mark.parametrize("sample", INNER, ids=str)
 def test_compiled(sample: Sample) -> None:
-    _checks.compiled(sample.checked(Maker()))
+    _checks.compilation(sample.checked(Maker()))
 
 
 @pytest.mark.parametrize(
-    "sample", [s for s in FIRST if OPERATORS[s.op].row.contract is not Contract.DYNAMIC], ids=str
+    "sample", [s for s in FIRST if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC], ids=str
 )
 def test_compiled_in_every_variant(sample: Sample) -> None:
     for maker in every_value(sample):
-        _checks.compiled(sample.checked(maker))
+        _checks.compilation(sample.checked(maker))
 
 
 @pytest.mark.parametrize("op", list(OPERATORS))
 def test_compiled_by_inductor(op: str) -> None:
     samples = [s for s in INNER if s.op == op]
     for sample, format in ((samples[0], "planar"), (samples[-1], "interleaved")):
-        _checks.compiled(sample.checked(Maker(batch=(2,), format=format)), "inductor")
+        _checks.compilation(sample.checked(Maker(batch=(2,), format=format)), "inductor")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -184,8 +184,8 @@ def test_exported_and_decomposed(sample: Sample) -> None:
         tolerance.get(found.dtype, EXACT).check(found, wanted)
 
     call = sample.checked(Maker())
-    _checks.exported(call)
-    _checks.decomposed(call, compare)
+    _checks.export(call)
+    _checks.core_aten(call, compare)
     makers = [Maker(format="interleaved", batch=(2,))]
     makers += [Maker(d) for d in (torch.uint8, torch.int64, torch.float64) if d in sample.dtypes]
     for maker in makers + (variants(sample) if sample in FUNCTIONAL else []):

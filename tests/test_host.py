@@ -6,14 +6,14 @@ import pytest
 import torch
 from checks import bits_equal, captured
 
-from imgops._rows import Contract, operators
-from imgops.kernels.cuda import host
+from imgops._operators import Contract, operators
+from imgops.kernels import host
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 
 
 def samples_of(*contracts: Contract) -> list[Sample]:
-    return [s for s in SAMPLES if OPERATORS[s.op].row.contract in contracts]
+    return [s for s in SAMPLES if OPERATORS[s.op].operator.contract in contracts]
 
 
 @pytest.mark.parametrize("format", ["planar", "interleaved", "expanded", "sliced"])
@@ -44,11 +44,11 @@ def test_round_trip_of_what_is_written(sample: Sample, monkeypatch: pytest.Monke
     for format in ("planar", "interleaved", "sliced"):
         call = sample.checked(Maker(format=format, batch=(2,)))
         args = (*call.op_args, *call.op_keywords.values())
-        written = call.row.mutated_indices
+        written = call.operator.mutated_indices
         wanted, found = ([a.clone() if i in written else a for i, a in enumerate(args)] for _ in range(2))
-        call.row.kernel(*wanted)
+        call.operator.kernel(*wanted)
         monkeypatch.setattr(host, "_HOST", "elsewhere")  # every tensor is copied
-        host.round_trip_writing(call.row.kernel, written)(*found)
+        host.round_trip_writing(call.operator.kernel, written)(*found)
         monkeypatch.undo()
         for i in written:
             assert bits_equal(found[i], wanted[i])
@@ -58,7 +58,7 @@ def test_round_trip_of_what_is_written(sample: Sample, monkeypatch: pytest.Monke
 def test_round_trip_of_what_is_returned(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     call = sample.checked(Maker())
     monkeypatch.setattr(host, "_HOST", "elsewhere")
-    assert bits_equal(host.round_trip_returning(call.row.kernel)(*call.op_args), call.outputs()[0])
+    assert bits_equal(host.round_trip_returning(call.operator.kernel)(*call.op_args), call.outputs()[0])
 
 
 def test_an_expanded_tensor_travels_once() -> None:

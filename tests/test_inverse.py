@@ -35,7 +35,7 @@ def test_adjoint(name: str) -> None:
     back = imgops.adjoint(op)(y, X, *args, **keywords)
     assert back.shape == X.shape
     torch.testing.assert_close((out * y).sum(), (X * back).sum(), rtol=1e-12, atol=1e-12)
-    calls = {o.name() for o, _, _ in _call.captured(imgops.adjoint(op), y, X, *args, **keywords)}
+    calls = {o.name() for o, _, _ in _call.capture(imgops.adjoint(op), y, X, *args, **keywords)}
     assert f"imgops::{registered}" in calls
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import imgops
 from tests.specs._maker import ANY_DTYPE, Maker, formatted
-from tests.specs.compose import paste_reference
+from tests.specs.movement import paste_reference
 
 TAGGED = hasattr(torch.Tag, "inplace")
 

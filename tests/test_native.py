@@ -15,8 +15,8 @@ from PIL import Image
 from torch import Tensor
 
 import imgops
-from imgops.decomposition import _filters
-from imgops.kernels.cpu import _pil, _resample, _tables, native
+from imgops.decomposition import _resampling_filters
+from imgops.kernels.cpu import _pil, _resample, _resampling_tables, native
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker
 
@@ -59,7 +59,7 @@ def forget() -> Iterator[Callable[[], None]]:
     """Forget what was found out about the installed PIL; again at the end."""
 
     def clear() -> None:
-        _tables._pil_cached.cache_clear()
+        _resampling_tables._pil_cached.cache_clear()
         _resample.pil_order.cache_clear()
         _pil._agree.clear()
 
@@ -91,13 +91,17 @@ def test_both_ways_of_the_antialiased_kernel(
 def test_tables_of_the_native_module_are_those_of_atens_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     for i in range(400):
-        name, size, out = list(_filters.FILTERS)[i % 5], int(rng.integers(1, 300)), int(rng.integers(1, 200))
+        name, size, out = (
+            list(_resampling_filters.FILTERS)[i % 5],
+            int(rng.integers(1, 300)),
+            int(rng.integers(1, 200)),
+        )
         low = rng.uniform(0, size) if i % 3 else 0.0
         high = rng.uniform(low, size) if i % 2 else float(size)
-        found = _tables._pil(name, size, low, high, out, bool(i % 4))
+        found = _resampling_tables._pil(name, size, low, high, out, bool(i % 4))
         with monkeypatch.context() as patch:
             patch.setattr(native, "module", None)
-            wanted = _tables._pil(name, size, low, high, out, bool(i % 4))
+            wanted = _resampling_tables._pil(name, size, low, high, out, bool(i % 4))
         assert np.array_equal(found.start, wanted.start) and np.array_equal(found.length, wanted.length)
         near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # two libraries' sines
         np.testing.assert_allclose(found.weight, wanted.weight, rtol=0, atol=near)
@@ -113,10 +117,10 @@ def test_a_pil_that_resamples_otherwise_is_noticed(
     name: str, change: float, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     """Weights that differ by less than noise of 8 bits shows, too."""
-    function, support = _filters.FILTERS[name]
+    function, support = _resampling_filters.FILTERS[name]
     changed = lambda x: function(x) * (1 + change * x.abs())
     fill = native.fill_table
-    monkeypatch.setitem(_filters.FILTERS, name, (changed, support))
+    monkeypatch.setitem(_resampling_filters.FILTERS, name, (changed, support))
     monkeypatch.setattr(native, "fill_table", lambda which, *rest: which != name and fill(which, *rest))
     forget()
     assert _resample.pil_order() is None
@@ -139,15 +143,15 @@ def test_hamming_is_pils_for_400_images() -> None:
 # -- color and levels ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(_pil.compared))
+@pytest.mark.parametrize("name", list(_pil._comparisons))
 def test_the_installed_pil_agrees(name: str, forget: Callable[[], None]) -> None:
     assert _pil.agrees(name), "this PIL computes otherwise: it is called itself"
 
 
-@pytest.mark.parametrize("name", list(_pil.compared))
+@pytest.mark.parametrize("name", list(_pil._comparisons))
 def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]) -> None:
     """On every sample of uint8, in both formats and in batches."""
-    compared, asked = _pil.compared[name], []
+    compared, asked = _pil._comparisons[name], []
 
     def by_pil(*args: Any) -> Any:
         asked.append(name)
@@ -159,7 +163,7 @@ def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget
             wanted = function(*args, **keywords)
             with monkeypatch.context() as patch:
                 patch.setitem(_pil._agree, name, False)
-                patch.setitem(_pil.compared, name, replace(compared, by_pil=by_pil))
+                patch.setitem(_pil._comparisons, name, replace(compared, by_pil=by_pil))
                 found = function(*args, **keywords)
             assert bits_equal(found, wanted) and found.stride() == wanted.stride()
     assert asked
@@ -169,8 +173,8 @@ def test_a_pil_with_other_levels_is_noticed(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)
-    compared = _pil.compared["adjust_brightness"]
-    monkeypatch.setitem(_pil.compared, "adjust_brightness", replace(compared, by_pil=inverted))
+    compared = _pil._comparisons["adjust_brightness"]
+    monkeypatch.setitem(_pil._comparisons, "adjust_brightness", replace(compared, by_pil=inverted))
     image = picture(3, 9, 8)
     assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)
     steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), "brightness")
@@ -182,20 +186,20 @@ def test_a_cut_window_has_opencvs_bits(simd: int | None, monkeypatch: pytest.Mon
     """On uint8 most weights of a wide window are 0 in OpenCV's 8 bits: a shorter one gives the same pixels."""
     import cv2
 
-    from imgops.kernels.cpu import filter
+    from imgops.kernels.cpu import blur
 
     if simd is None:  # without the native module OpenCV blurs
-        monkeypatch.setattr(filter, "_native_agrees", lambda: False)
+        monkeypatch.setattr(blur, "_native_agrees", lambda: False)
     else:
         monkeypatch.setattr(native, "SIMD_LEVEL", simd)
-        assert native.module is None or filter._native_agrees()
+        assert native.module is None or blur._native_agrees()
     rng = np.random.default_rng(0)
     plane = rng.integers(0, 256, (40, 37), dtype=np.uint8)
-    assert filter._cuts_windows()
+    assert blur._cuts_windows()
     shorter = 0
     for _ in range(300):
         size, sigma = int(rng.integers(0, 20)) * 2 + 1, float(rng.uniform(0.05, 4))
-        short = filter._short_window(size, sigma)
+        short = blur._short_window(size, sigma)
         shorter += short < size
         whole = cv2.GaussianBlur(plane, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
         found = imgops.gaussian_blur(torch.from_numpy(plane)[None], size, sigma)

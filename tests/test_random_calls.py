@@ -148,7 +148,7 @@ def test_random_calls(name: str) -> None:
             continue
         out = getattr(torch.ops.imgops, name)(*args)
         wanted = torch.from_numpy(np.ascontiguousarray(spec.reference(*map(plain, args))))  # type: ignore[operator]
-        found = spec.row.decomposition(*args)  # type: ignore[misc]
+        found = spec.operator.decomposition(*args)  # type: ignore[misc]
         try:
             wanted = wanted.to(out.dtype) if out.is_floating_point() else wanted
             spec.tolerance.get(out.dtype, EXACT).check(out, wanted)

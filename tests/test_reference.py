@@ -43,7 +43,7 @@ def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Te
     function, args, keywords = sample.call(maker)
     op_args, cores = args, spec.cores
     if spec.is_operator:
-        op_args, cores = Call(function, args, keywords).op_args, spec.row.vmap.core  # type: ignore[union-attr]
+        op_args, cores = Call(function, args, keywords).op_args, spec.operator.vmap.core  # type: ignore[union-attr]
     out = function(*args, **keywords) if kernel is None else kernel(*op_args)
     assert out.device.type == maker.device
     # That of paste may be its source's; a map's gradient is planar.
@@ -54,7 +54,7 @@ def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Te
         return
     tolerance = spec.tolerance.get(out.dtype, EXACT)
     elsewhere = kernel is not None or maker.device != "cpu"
-    by_aten = maker.device != "cpu" and spec.is_operator and spec.row.cuda is None
+    by_aten = maker.device != "cpu" and spec.is_operator and spec.operator.cuda is None
     if elsewhere and (
         out.dtype.is_floating_point or by_aten
     ):  # OpenCV's own float32 is the CPU kernels' alone
@@ -108,7 +108,7 @@ def test_special_values_pass(value: float) -> None:
             function, args, keywords = sample.call(Maker())
             args[0][1, 2, 3] = value
             call = Call(function, args, keywords)
-            (one,) = per_image(call.op_args, spec.row.vmap.core)  # type: ignore[union-attr]
+            (one,) = per_image(call.op_args, spec.operator.vmap.core)  # type: ignore[union-attr]
             wanted = torch.from_numpy(np.ascontiguousarray(spec.reference(*one)))  # type: ignore[operator]
             torch.testing.assert_close(
                 function(*args, **keywords), wanted, rtol=1e-5, atol=1e-5, equal_nan=True

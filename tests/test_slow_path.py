@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import imgops
-from imgops import _rows, _slow_path
+from imgops import _operators, _slow_path
 from imgops.__main__ import run
+from imgops.kernels import devices
 from imgops.kernels.cpu import native
-from imgops.kernels.cuda import route
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 #: OpenCV 4 rounds the positions of a warp to 1/32 pixel, which imgops' own kernel does not.
@@ -130,8 +130,8 @@ def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_every_way_through_the_host_has_a_reason() -> None:
     """And no operator that stays on the device claims one."""
-    for name, row in _rows.operators().items():
-        assert bool(row.host) is not route.stays_on_device(row), name
+    for name, row in _operators.operators().items():
+        assert bool(row.host) is not devices.stays_on_device(row), name
 
 
 def test_every_test_of_the_module_says_so() -> None:

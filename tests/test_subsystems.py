@@ -12,7 +12,7 @@ import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
 
 import imgops
-from imgops._rows import Contract
+from imgops._operators import Contract
 from imgops._torch_private import tree_leaves
 from tests.specs import OPERATORS
 from tests.specs import _plain as plain
@@ -24,10 +24,10 @@ EVERY = {
     for name, spec in OPERATORS.items()
     if spec.plain is not None
 }
-OUT = {n for n in EVERY if OPERATORS[n].row.contract is Contract.OUT}
+OUT = {n for n in EVERY if OPERATORS[n].operator.contract is Contract.OUT}
 CALLS = {n: call for n, call in EVERY.items() if n not in OUT}
 #: Exported as functional operators from torch 2.13 on.
-MUTATES = {n for n in EVERY if OPERATORS[n].row.contract.mutates}
+MUTATES = {n for n in EVERY if OPERATORS[n].operator.contract.mutates}
 
 
 def same(found: Any, wanted: Any) -> None:
@@ -48,7 +48,7 @@ def test_the_program_is_complete() -> None:
     without = {
         name
         for name, spec in OPERATORS.items()
-        if spec.row.contract is Contract.DYNAMIC or spec.straight_through or spec.row.no_gradient
+        if spec.operator.contract is Contract.DYNAMIC or spec.straight_through or spec.operator.no_gradient
     }
     assert missing == without
 

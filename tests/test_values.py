@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import imgops
-from tests.specs import compose
+from tests.specs import movement
 from tests.specs._libraries import BORDERS, FILTERS
 from tests.specs._maker import formatted
 from tests.specs.resize import resize_reference
@@ -154,7 +154,7 @@ class TestPaste:
             "bool": torch.rand(1, h, w) < 0.5,
         }[kind]
         canvas = as_pil(x)
-        hard = None if mask is None else as_pil(torch.from_numpy(compose._mask_levels(mask.numpy())))
+        hard = None if mask is None else as_pil(torch.from_numpy(movement._mask_levels(mask.numpy())))
         canvas.paste(as_pil(source), (left, top), hard)
         assert bits_equal(imgops.paste(x, source, (left, top), mask), of_pil(canvas))
 
@@ -231,13 +231,13 @@ class TestPad:
     def test_indices_are_opencvs(self) -> None:
         import cv2
 
-        from imgops.decomposition._borders import folded
+        from imgops.decomposition._borders import fold_positions
 
         for mode in ("edge", "reflect", "symmetric", "wrap"):
             flag = BORDERS[mode]
             for size in (1, 2, 3, 7):
                 wanted = [cv2.borderInterpolate(i, size, flag) for i in range(-19, size + 23)]
-                assert folded(mode, torch.arange(-19, size + 23), size).tolist() == wanted
+                assert fold_positions(mode, torch.arange(-19, size + 23), size).tolist() == wanted
 
 
 class TestResize:

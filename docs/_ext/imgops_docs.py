@@ -31,15 +31,25 @@ from sphinx.application import Sphinx
 
 import imgops
 from imgops import show, transforms
-from imgops._rows import Contract, operators
+from imgops._operators import Contract, operators
 from imgops.transforms import functional
 from tests.specs import SPECS
 from tests.specs import __main__ as operator_table
 
 #: The sections of the API: those of the specs, and what is no operator.
 SECTIONS = (
-    *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms"),
-    *("Filters", "Edges", "Morphology", "Regions", "Noise", "Mixing", "Into existing memory", "Files"),
+    *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms", "Thresholds"),
+    *(
+        "Blur",
+        "Filters",
+        "Edges",
+        "Morphology",
+        "Regions",
+        "Noise",
+        "Blending",
+        "Into existing memory",
+        "Files",
+    ),
 )
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
@@ -98,7 +108,7 @@ class Facts(Parsed):
         gradient, batching = spec.gradient or "that of the operators that it is made of", "yes"
         if spec.is_operator:
             gradient = double(operator_table.gradient(spec))
-            batching = "yes" if spec.row.vmap else "none"
+            batching = "yes" if spec.operator.vmap else "none"
         facts += [
             ("Measured", f"{difference(name)} (a photograph, uint8, on the machine that built this page)"),
             ("Border", spec.border),

@@ -33,7 +33,7 @@ _BOXES = [(0.22, 0.2, 0.78, 0.95), (0.7, 0.02, 0.86, 0.35)]
 
 def scene() -> dict[str, Any]:
     photo = torch.from_numpy(data.chelsea()).permute(2, 0, 1)
-    return show.sample(_scene.fitted(photo), _BOXES)
+    return show.sample(_scene.fit_photo(photo), _BOXES)
 
 
 def full_name(name: str) -> str:
@@ -53,7 +53,7 @@ def draw_all() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     before = scene()
     _save(_scene.picture(before["image"]), "before")
-    _save(_scene.drawn(before), "before-with")
+    _save(_scene.draw_annotated(before), "before-with")
     for name in show.EXAMPLES:
         _save(show.draw(name, before), full_name(name))
 

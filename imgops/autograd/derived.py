@@ -18,7 +18,7 @@ from torch import Tensor
 from imgops import _torch_private
 
 
-class Derived:
+class DerivedGradient:
     """The gradient of one operator; its two operators are set once they are registered."""
 
     def __init__(
@@ -52,11 +52,11 @@ class Derived:
         wanted = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors]) if needed]
         flat = self.backward_operator(grad, *ctx.saved_tensors, *ctx.rest, wanted)
         inputs = [ctx.saved_tensors[i] for i in wanted]
-        return _placed(_unflattened(flat, inputs), wanted, self.tensors + len(ctx.rest))
+        return _place(_unflatten(flat, inputs), wanted, self.tensors + len(ctx.rest))
 
     def jvp(self, ctx: Any, *tangents: Any) -> Tensor:
         wanted = [i for i, tangent in enumerate(tangents[: self.tensors]) if tangent is not None]
-        flat = _flattened([tangents[i] for i in wanted], ctx.saved_tensors[0].device)
+        flat = _flatten([tangents[i] for i in wanted], ctx.saved_tensors[0].device)
         return self.forward_operator(flat, *ctx.saved_tensors, *ctx.rest, wanted)
 
     # The backward operator: (grad, *inputs, wanted) to all gradients in one flat tensor. (Of several tensors
@@ -66,7 +66,7 @@ class Derived:
         *inputs, wanted = args
         with _torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._recorded(inputs, wanted)
-            return _flattened(_grad(out, leaves, grad), grad.device)
+            return _flatten(_grad(out, leaves, grad), grad.device)
 
     def backward_fake(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
@@ -85,7 +85,7 @@ class Derived:
             grad = torch.zeros_like(out, requires_grad=True)
             pulled = _grad(out, leaves, grad, create_graph=True)
             pushed = torch.zeros_like(out)
-            for part, leaf in zip(pulled, _unflattened(tangent, leaves), strict=True):
+            for part, leaf in zip(pulled, _unflatten(tangent, leaves), strict=True):
                 pushed += _grad(part, [grad], leaf, retain_graph=True)[0]
             return self.fake(*inputs).copy_(pushed)
 
@@ -109,7 +109,7 @@ class Derived:
         at = [i for i, dim in enumerate(in_dims[: self.tensors + 1]) if dim is not None]
 
         def one(select: Callable[[Tensor, Any], Tensor]) -> Tensor:
-            return op(*_replaced(args, at, [select(args[j], in_dims[j]) for j in at]))
+            return op(*_replace(args, at, [select(args[j], in_dims[j]) for j in at]))
 
         if info.batch_size:
             rows = [one(lambda x, dim, i=i: x.select(dim, i)) for i in range(info.batch_size)]  # type: ignore[misc]
@@ -123,22 +123,22 @@ class Derived:
         every = ctx.saved_tensors
 
         def function(*chosen: Tensor) -> Tensor:
-            vector, *inputs = _replaced(every, at, chosen)
+            vector, *inputs = _replace(every, at, chosen)
             return product(vector, [*inputs, *ctx.rest], ctx.wanted)
 
         found = torch.func.vjp(function, *[every[i] for i in at])[1](cotangent)
-        return _placed(found, at, 1 + self.tensors + len(ctx.rest) + 1)
+        return _place(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
     def _recorded(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
         """The decomposition of leaves of its own, for a kernel."""
         leaves = [inputs[i].detach().requires_grad_() for i in wanted]
         device = inputs[0].device  # to which a parameter is copied asynchronously
         plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]
-        return self.decomposition(*_replaced(plain, wanted, leaves)), leaves
+        return self.decomposition(*_replace(plain, wanted, leaves)), leaves
 
     def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
-        return _flattened(torch.func.vjp(function, *primals)[1](grad), grad.device)
+        return _flatten(torch.func.vjp(function, *primals)[1](grad), grad.device)
 
     def _pushed(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
@@ -147,13 +147,13 @@ class Derived:
             return torch.func.vjp(function, *primals)[1](grad)
 
         zero = torch.zeros_like(function(*primals))
-        return torch.func.vjp(pulled, zero)[1](tuple(_unflattened(tangent, primals)))[0]
+        return torch.func.vjp(pulled, zero)[1](tuple(_unflatten(tangent, primals)))[0]
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """The decomposition as a function of some of its tensors, and these."""
 
         def function(*chosen: Tensor) -> Tensor:
-            return self.decomposition(*_replaced(inputs, at, chosen))
+            return self.decomposition(*_replace(inputs, at, chosen))
 
         return function, [inputs[i] for i in at]
 
@@ -165,23 +165,23 @@ def _grad(out: Tensor, leaves: Sequence[Tensor], grad: Tensor, **options: Any) -
     return torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True, **options)
 
 
-def _flattened(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
+def _flatten(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
     """A parameter on the CPU travels with its image."""
     dtype = _widest(tensors)
     return torch.cat([t.reshape(-1).to(device, dtype) for t in tensors])
 
 
-def _unflattened(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+def _unflatten(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     parts = flat.split([x.numel() for x in like])
     return [p.reshape(x.shape).to(x.device, x.dtype) for p, x in zip(parts, like, strict=True)]
 
 
-def _placed(values: Sequence[Any], at: Sequence[int], size: int) -> tuple[Any, ...]:
+def _place(values: Sequence[Any], at: Sequence[int], size: int) -> tuple[Any, ...]:
     found = dict(zip(at, values, strict=True))
     return tuple(found.get(i) for i in range(size))
 
 
-def _replaced(values: Sequence[Any], at: Sequence[int], chosen: Sequence[Any]) -> list[Any]:
+def _replace(values: Sequence[Any], at: Sequence[int], chosen: Sequence[Any]) -> list[Any]:
     filled = list(values)
     for i, value in zip(at, chosen, strict=True):
         filled[i] = value

@@ -16,7 +16,7 @@ from imgops.decomposition import geometry as positions
 ops = torch.ops.imgops
 
 
-def _saved(ctx: Any) -> tuple[Any, Any, Any]:
+def _load(ctx: Any) -> tuple[Any, Any, Any]:
     first, second, *fill = ctx.saved_tensors
     return first, second, fill[0] if fill else None
 
@@ -32,12 +32,12 @@ def remap_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 
 
 def remap_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, map, fill = _saved(ctx)
-    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    image, map, fill = _load(ctx)
+    grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
     return grad_image, grad_map, grad_fill, None, None
 
 
-def _pulled(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
+def _pull_back(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
     """The gradients for image, map and fill."""
     grad_image = grad_map = grad_fill = None
     if ctx.needs_input_grad[0]:
@@ -60,7 +60,7 @@ def remap_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tenso
 
 
 def remap_adjoint_backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, ...]:
-    grad, map, _ = _saved(ctx)
+    grad, map, _ = _load(ctx)
     back = slope = None
     if ctx.needs_input_grad[0]:
         back = ops.remap(cotangent, map, None, *ctx.how)
@@ -99,42 +99,34 @@ def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> T
     return back.sum_to_size(size).reshape(matrix.shape).to(device=matrix.device, dtype=matrix.dtype)
 
 
-def _square(matrix: Tensor) -> Tensor:
-    """An affine matrix with its third row."""
-    row = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2].expand(*matrix.shape[:-2], 1, 3)
-    return torch.cat([matrix, row], -2)
-
-
 def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, matrix, fill = _saved(ctx)
+    image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.affine_map, image, matrix)
-    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
     grad_matrix = None
     if grad_map is not None:
         grid = _grid(ctx, image)
         pulled = (_flat(grad_map) @ grid.mT).to(matrix.device)
         pulled = torch.cat([pulled, torch.zeros_like(pulled[..., :1, :])], -2)
-        inverse = _square(positions.inverse_affine(matrix.double()))
+        inverse = positions.inverse_affine(matrix.double())
+        third_row = torch.eye(3, dtype=inverse.dtype, device=inverse.device)[2]
+        inverse = torch.cat([inverse, third_row.expand(*inverse.shape[:-2], 1, 3)], -2)
         grad_matrix = _matrix_gradient(pulled, inverse, matrix)
     return grad_image, grad_matrix, grad_fill, None, None, None, None
 
 
 def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, matrix, fill = _saved(ctx)
+    image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.perspective_map, image, matrix)
-    grad_image, grad_map, grad_fill = _pulled(ctx, grad, image, map, fill)
+    grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
     grad_matrix = None
     if grad_map is not None:
         inverse = positions.inverse_perspective(matrix.double())
         grid = _grid(ctx, image)
         x, y = _flat(map)[..., 0, :], _flat(map)[..., 1, :]
         gx, gy = _flat(grad_map)[..., 0, :], _flat(grad_map)[..., 1, :]
-        scale = _reciprocal(inverse.to(image.device) @ grid)
+        w = (inverse.to(image.device) @ grid)[..., 2:, :]
+        scale = torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))
         pulled = torch.stack([gx, gy, -(gx * x + gy * y)], -2) * scale
         grad_matrix = _matrix_gradient((pulled @ grid.mT).to(matrix.device), inverse, matrix)
     return grad_image, grad_matrix, grad_fill, None, None, None, None
-
-
-def _reciprocal(homogeneous: Tensor) -> Tensor:
-    w = homogeneous[..., 2:, :]
-    return torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))

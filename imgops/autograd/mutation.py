@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.autograd.compose import zeros
+from imgops.autograd.movement import zeros
 
 ops = torch.ops.imgops
 

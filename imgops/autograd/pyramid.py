@@ -10,11 +10,11 @@ from torch import Tensor
 _ops: Any = torch.ops.imgops
 
 
-def _nothing(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     pass
 
 
-pyr_up_setup_context = pyr_up_adjoint_setup_context = _nothing
+pyr_up_setup_context = pyr_up_adjoint_setup_context = _save_nothing
 
 
 def pyr_down_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

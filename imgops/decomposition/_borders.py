@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-def folded(mode: str, i: Tensor, size: int) -> Tensor:
+def fold_positions(mode: str, i: Tensor, size: int) -> Tensor:
     """The pixel that a border shows at each of the positions ``i``."""
     if mode == "edge":
         return i.clamp(0, size - 1)
@@ -23,7 +23,7 @@ def folded(mode: str, i: Tensor, size: int) -> Tensor:
     return torch.minimum(i, period - i)
 
 
-def widened(image: Tensor, around: tuple[int, int, int, int], border: str, outside: float = 0) -> Tensor:
+def widen(image: Tensor, around: tuple[int, int, int, int], border: str, outside: float = 0) -> Tensor:
     """An image with its border written out; ``around`` is (top, bottom, left, right)."""
     top, bottom, left, right = around
     if border == "constant":
@@ -31,7 +31,9 @@ def widened(image: Tensor, around: tuple[int, int, int, int], border: str, outsi
     height, width = image.shape[-2:]
     y = torch.arange(-top, height + bottom, device=image.device)
     x = torch.arange(-left, width + right, device=image.device)
-    return image.index_select(-2, folded(border, y, height)).index_select(-1, folded(border, x, width))
+    return image.index_select(-2, fold_positions(border, y, height)).index_select(
+        -1, fold_positions(border, x, width)
+    )
 
 
 def margins(rows: int, columns: int) -> tuple[int, int, int, int]:
@@ -39,13 +41,13 @@ def margins(rows: int, columns: int) -> tuple[int, int, int, int]:
     return rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
 
 
-def correlated_along(image: Tensor, taps: Sequence[float], dim: int, border: str) -> Tensor:
+def correlate_along(image: Tensor, taps: Sequence[float], dim: int, border: str) -> Tensor:
     """A correlation along one axis with a few numbers, the middle one at ``len(taps) // 2``."""
     if len(taps) == 1:
         return image * taps[0]
     before, after = len(taps) // 2, len(taps) - 1 - len(taps) // 2
     around = (before, after, 0, 0) if dim == -2 else (0, 0, before, after)
-    wide, size = widened(image, around, border), image.shape[dim]
+    wide, size = widen(image, around, border), image.shape[dim]
     return _sum_of(tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
 
 

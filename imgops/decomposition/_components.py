@@ -6,18 +6,11 @@ there is nothing left to join; pointers are halved (pointer jumping) as often.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 #: The neighbors of a pixel, each pair once: (down, right).
 _NEIGHBORS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
-
-
-def _halvings(n: Any) -> int:
-    """How often ``n`` things can be halved; of a symbolic number what an image can have at most."""
-    return max(n - 1, 1).bit_length() if type(n) is int else 31
 
 
 def components(mask: Tensor, connectivity: int) -> Tensor:
@@ -38,7 +31,8 @@ def components(mask: Tensor, connectivity: int) -> Tensor:
         joined = flat.gather(1, one) & flat.gather(1, other)
         pairs.append((one, other, joined))
     root = own
-    rounds = _halvings(count)
+    # How often the components can be halved; of a symbolic number what an image can have at most.
+    rounds = max(count - 1, 1).bit_length() if type(count) is int else 31
     for _ in range(rounds):
         nearest = torch.full_like(own, count)
         for one, other, joined in pairs:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-def saturated(fill: Tensor, dtype: torch.dtype) -> Tensor:
+def saturate(fill: Tensor, dtype: torch.dtype) -> Tensor:
     """As OpenCV casts: rounded half to even, clamped to the range."""
     if dtype == torch.bool:
         return fill != 0

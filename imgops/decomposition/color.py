@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition import filter, levels
-from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
+from imgops.decomposition import filter, histograms, levels
+from imgops.decomposition._precision import finish, mix, of_sums, parameter, working_dtype
 
 #: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
@@ -22,18 +22,18 @@ _LUMA = (0.299, 0.587, 0.114)
 def luma(image: Tensor) -> Tensor:
     """One channel: PIL's mode L."""
     if image.shape[-3] == 1:
-        return image.to(torch.int32) if image.dtype == torch.uint8 else image.to(working(image))
+        return image.to(torch.int32) if image.dtype == torch.uint8 else image.to(working_dtype(image))
     red, green, blue = image.unsqueeze(-4).unbind(-3)
     if image.dtype == torch.uint8:
         r, g, b = (w * x.to(torch.int32) for w, x in zip(_LUMA_INTEGERS, (red, green, blue), strict=True))
         return torch.div(r + g + b + 0x8000, 1 << 16, rounding_mode="floor")
-    dtype = working(image)
+    dtype = working_dtype(image)
     return _LUMA[0] * red.to(dtype) + _LUMA[1] * green.to(dtype) + _LUMA[2] * blue.to(dtype)
 
 
 def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
-    x = image.to(working(image))
-    return finished(mixed(torch.zeros_like(x), x, parameter(factor, image), image), image)
+    x = image.to(working_dtype(image))
+    return finish(mix(torch.zeros_like(x), x, parameter(factor, image), image), image)
 
 
 def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
@@ -44,24 +44,24 @@ def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
         mean = (total.double() / count + 0.5).floor()
     else:
         mean = gray.mean((-3, -2, -1), keepdim=True)
-    x = image.to(working(image))
-    return finished(mixed(mean.to(x.dtype), x, parameter(factor, image), image), image)
+    x = image.to(working_dtype(image))
+    return finish(mix(mean.to(x.dtype), x, parameter(factor, image), image), image)
 
 
 def adjust_saturation(image: Tensor, factor: Tensor) -> Tensor:
-    x = image.to(working(image))
-    return finished(mixed(luma(image).to(x.dtype), x, parameter(factor, image), image), image)
+    x = image.to(working_dtype(image))
+    return finish(mix(luma(image).to(x.dtype), x, parameter(factor, image), image), image)
 
 
 def grayscale(image: Tensor, channels: int) -> Tensor:
     gray = luma(image)
-    return finished(gray.expand(*image.shape[:-3], channels, *image.shape[-2:]), image)
+    return finish(gray.expand(*image.shape[:-3], channels, *image.shape[-2:]), image)
 
 
 def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     if image.shape[-3] == 1:
-        return finished(image, image)
-    x = image.to(working(image))
+        return finish(image, image)
+    x = image.to(working_dtype(image))
     red, green, blue = x.unsqueeze(-4).unbind(-3)
     most, least = x.amax(-3, keepdim=True), x.amin(-3, keepdim=True)
     chroma = most - least
@@ -80,12 +80,12 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     out = most - chroma * ramp
     if image.dtype == torch.uint8:
         # torchvision's rounding of a float image to uint8, 255.999 / 255
-        return finished((out * 1.003917647).clamp(0, 255).trunc(), image)
-    return finished(out.clamp(0, 1), image)
+        return finish((out * 1.003917647).clamp(0, 255).trunc(), image)
+    return finish(out.clamp(0, 1), image)
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
-    x = image.to(of_sums(working(image), image.device))
+    x = image.to(of_sums(working_dtype(image), image.device))
     channels = image.shape[-3]
     matrix = matrix.to(device=image.device, dtype=x.dtype)
     flat = x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
@@ -94,20 +94,20 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
         out = out + matrix[..., channels:]
     if image.dtype == torch.uint8:
         out = out.round().clamp(0, 255)
-    return finished(out.reshape(*image.shape[:-3], matrix.shape[-2], *image.shape[-2:]), image)
+    return finish(out.reshape(*image.shape[:-3], matrix.shape[-2], *image.shape[-2:]), image)
 
 
 def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
     given, steps = image, [STEPS[name] for name in names.split(",")]
     if image.dtype != torch.uint8:
-        image = image.to(working(image))
+        image = image.to(working_dtype(image))
     for turn in range(order.shape[-1]):
         which = order[..., turn].to(image.device)[..., None, None, None]
         out = image
         for i, step in enumerate(steps):
             out = torch.where(which == i, step(image, amounts[..., i]), out)
         image = out
-    return finished(image, given)
+    return finish(image, given)
 
 
 #: The steps of a sequence: each of an image and one number per sample.
@@ -120,6 +120,6 @@ STEPS: dict[str, Any] = {
     "posterize": levels.posterize,
     "solarize": levels.solarize,
     "invert": lambda image, amount: levels.invert(image),
-    "autocontrast": lambda image, amount: levels.autocontrast(image),
-    "equalize": lambda image, amount: levels.equalize(image),
+    "autocontrast": lambda image, amount: histograms.autocontrast(image),
+    "equalize": lambda image, amount: histograms.equalize(image),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finish, working_dtype
 
 #: The channels of a color, each ``(..., H, W)``.
 Color = list[Tensor]
@@ -37,7 +37,7 @@ _FROM_YUV_LEVELS = ((0, 18678), (-6472, -9519), (33292, 0))
 def cvt_color(image: Tensor, code: str) -> Tensor:
     levels = image.dtype == torch.uint8
     source, _, target = code.partition("2")
-    x = image.to(torch.int32 if levels else working(image))
+    x = image.to(torch.int32 if levels else working_dtype(image))
     color = list(x.unbind(-3))
     if source in _FROM:
         color = _FROM[source](color, levels)
@@ -50,22 +50,22 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
         color = _TO[target](color, levels)
     elif target.endswith("a"):
         color = [*color, alpha]
-    return finished(torch.stack(color, -3), image)
+    return finish(torch.stack(color, -3), image)
 
 
-def _shifted(value: Tensor, bits: int) -> Tensor:
+def _shift(value: Tensor, bits: int) -> Tensor:
     return (value + (1 << (bits - 1))) >> bits
 
 
-def _combined(color: Color, weights: Sequence[float]) -> Tensor:
+def _combine(color: Color, weights: Sequence[float]) -> Tensor:
     return color[0] * weights[0] + color[1] * weights[1] + color[2] * weights[2]
 
 
-def _clamped(color: Color) -> Color:
+def _clamp(color: Color) -> Color:
     return [c.clamp(0, 255) for c in color]
 
 
-def _rounded(color: Color) -> Color:
+def _round(color: Color) -> Color:
     return [c.round().clamp(0, 255).int() for c in color]
 
 
@@ -73,16 +73,16 @@ def _rounded(color: Color) -> Color:
 
 
 def _to_gray(rgb: Color, levels: bool) -> Color:
-    return [_shifted(_combined(rgb, (9798, 19235, 3735)), 15) if levels else _combined(rgb, _LUMA)]
+    return [_shift(_combine(rgb, (9798, 19235, 3735)), 15) if levels else _combine(rgb, _LUMA)]
 
 
 def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, bool], Color]:
     def to(rgb: Color, levels: bool) -> Color:
         if levels:
-            luma = _shifted(_combined(rgb, (4899, 9617, 1868)), 14)
-            chroma = [_shifted((rgb[i] - luma) * whole + (128 << 14), 14) for i, _, whole in parts]
-            return _clamped([luma, *chroma])
-        luma = _combined(rgb, _LUMA)
+            luma = _shift(_combine(rgb, (4899, 9617, 1868)), 14)
+            chroma = [_shift((rgb[i] - luma) * whole + (128 << 14), 14) for i, _, whole in parts]
+            return _clamp([luma, *chroma])
+        luma = _combine(rgb, _LUMA)
         return [luma, *[(rgb[i] - luma) * scale + 0.5 for i, scale, _ in parts]]
 
     return to
@@ -97,7 +97,7 @@ def _from_chroma(
         luma, of_blue, of_red = color[0], color[blue], color[3 - blue]
         if levels:
             sums = [(of_blue - 128) * b + (of_red - 128) * r for b, r in whole]
-            return _clamped([luma + _shifted(s, 14) for s in sums])
+            return _clamp([luma + _shift(s, 14) for s in sums])
         return [luma + (of_blue - 0.5) * b + (of_red - 0.5) * r for b, r in parts]
 
     return back
@@ -106,8 +106,8 @@ def _from_chroma(
 def _by_matrix(rows: Sequence[Sequence[float]]) -> Callable[[Color, bool], Color]:
     def apply(color: Color, levels: bool) -> Color:
         if levels:
-            return _clamped([_shifted(_combined(color, [round(v * 4096) for v in row]), 12) for row in rows])
-        return [_combined(color, row) for row in rows]
+            return _clamp([_shift(_combine(color, [round(v * 4096) for v in row]), 12) for row in rows])
+        return [_combine(color, row) for row in rows]
 
     return apply
 
@@ -140,10 +140,10 @@ def _to_hsv(degrees: int) -> Callable[[Color, bool], Color]:
             share = torch.where(high > 0, apart / torch.where(high > 0, high, 1), 0)
             return [_hue(rgb, high, apart), share, high]
         r, g, b = rgb
-        share = _shifted(apart * _reciprocal(high, 255 << 12), 12)
+        share = _shift(apart * _reciprocal(high, 255 << 12), 12)
         hue = torch.where(high == r, g - b, torch.where(high == g, b - r + 2 * apart, r - g + 4 * apart))
-        hue = _shifted(hue * _reciprocal(apart, (degrees << 12) / 6), 12)
-        return _clamped([torch.where(hue < 0, hue + degrees, hue), share, high])
+        hue = _shift(hue * _reciprocal(apart, (degrees << 12) / 6), 12)
+        return _clamp([torch.where(hue < 0, hue + degrees, hue), share, high])
 
     return to
 
@@ -162,7 +162,7 @@ def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
         for start in (5, 3, 1):
             at = torch.remainder(hue / 60 + start, 6)
             rgb.append(high - high * share * torch.minimum(at, 4 - at).clamp(0, 1))
-        return _rounded([c * 255 for c in rgb]) if levels else rgb
+        return _round([c * 255 for c in rgb]) if levels else rgb
 
     return back
 
@@ -170,7 +170,7 @@ def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
 def to_hls(rgb: Color, levels: bool) -> Color:
     if levels:
         hue, light, share = to_hls([c.float() / 255 for c in rgb], False)
-        return _rounded([hue / 2, light * 255, share * 255])
+        return _round([hue / 2, light * 255, share * 255])
     high, low = _extremes(rgb)
     apart, total = high - low, high + low
     bright = total >= 1
@@ -188,7 +188,7 @@ def from_hls(color: Color, levels: bool) -> Color:
     for start in (0, 8, 4):
         at = torch.remainder(hue / 30 + start, 12)
         rgb.append(light - width * torch.minimum(at - 3, 9 - at).clamp(-1, 1))
-    return _rounded([c * 255 for c in rgb]) if levels else rgb
+    return _round([c * 255 for c in rgb]) if levels else rgb
 
 
 # -- LAB and LUV -------------------------------------------------------------------------------------
@@ -227,17 +227,17 @@ def _to_lab_levels(rgb: Color) -> Color:
     light = [(2040 * _linear(c.double() / 255)).round().int() for c in rgb]
     roots = []
     for row, white in zip(_TO_XYZ, _WHITE, strict=True):
-        value = _shifted(_combined(light, [round(v * 4096 / white) for v in row]), 12).double() / 2040
+        value = _shift(_combine(light, [round(v * 4096 / white) for v in row]), 12).double() / 2040
         curve = torch.where(value < 0.008856, value * 7.787 + 16 / 116, value.clamp(min=0.008) ** (1 / 3))
         roots.append((curve * 2**15).round().int())
     x, y, z = roots
     middle = 128 << 15
     shift = (16 * 255 * 2**15 + 50) // 100
-    return _clamped(
+    return _clamp(
         [
-            _shifted((116 * 255 + 50) // 100 * y - shift, 15),
-            _shifted(500 * (x - y) + middle, 15),
-            _shifted(200 * (y - z) + middle, 15),
+            _shift((116 * 255 + 50) // 100 * y - shift, 15),
+            _shift(500 * (x - y) + middle, 15),
+            _shift(200 * (y - z) + middle, 15),
         ]
     )
 
@@ -258,13 +258,13 @@ def _cube(root: Tensor) -> Tensor:
 
 def _from_xyz_light(xyz: Color, levels: bool) -> Color:
     rgb = [_gamma(c.clamp(0, 1)) for c in _by_matrix(_FROM_XYZ)(xyz, False)]
-    return _rounded([c * 255 for c in rgb]) if levels else rgb
+    return _round([c * 255 for c in rgb]) if levels else rgb
 
 
 def _to_luv(rgb: Color, levels: bool) -> Color:
     if levels:
         light, u, v = _to_luv([c.float() / 255 for c in rgb], False)
-        return _rounded([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)])
+        return _round([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)])
     x, y, z = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], False)
     light, total = _lightness(y), (x + 15 * y + 3 * z).clamp(min=2.0**-23)
     return [light, 13 * light * (4 * x / total - _U_WHITE), 13 * light * (9 * y / total - _V_WHITE)]

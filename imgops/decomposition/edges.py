@@ -5,20 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import correlated_along
+from imgops.decomposition._borders import correlate_along
 from imgops.decomposition._components import reaches
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finish, working_dtype
 
 _SCHARR = ((3.0, 10.0, 3.0), (-1.0, 0.0, 1.0))
 
 
 def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Tensor:
-    return _finished(_sobel(image.to(working(image)), dx, dy, kernel_size, border), image)
+    return _finish(_sobel(image.to(working_dtype(image)), dx, dy, kernel_size, border), image)
 
 
 def _sobel(image: Tensor, dx: int, dy: int, size: int, border: str) -> Tensor:
-    across = correlated_along(image, _taps(dx, size), -1, border)
-    return correlated_along(across, _taps(dy, size), -2, border)
+    across = correlate_along(image, _taps(dx, size), -1, border)
+    return correlate_along(across, _taps(dy, size), -2, border)
 
 
 def _taps(order: int, size: int) -> tuple[float, ...]:
@@ -32,24 +32,22 @@ def _taps(order: int, size: int) -> tuple[float, ...]:
 
 
 def scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor:
-    across = correlated_along(image.to(working(image)), _SCHARR[dx], -1, border)
-    return _finished(correlated_along(across, _SCHARR[dy], -2, border), image)
+    across = correlate_along(image.to(working_dtype(image)), _SCHARR[dx], -1, border)
+    return _finish(correlate_along(across, _SCHARR[dy], -2, border), image)
 
 
 def laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor:
-    x = image.to(working(image))
+    x = image.to(working_dtype(image))
     if kernel_size == 1:
         second = (1.0, -2.0, 1.0)
-        return _finished(
-            correlated_along(x, second, -1, border) + correlated_along(x, second, -2, border), image
-        )
-    return _finished(_sobel(x, 2, 0, kernel_size, border) + _sobel(x, 0, 2, kernel_size, border), image)
+        return _finish(correlate_along(x, second, -1, border) + correlate_along(x, second, -2, border), image)
+    return _finish(_sobel(x, 2, 0, kernel_size, border) + _sobel(x, 0, 2, kernel_size, border), image)
 
 
-def _finished(out: Tensor, image: Tensor) -> Tensor:
+def _finish(out: Tensor, image: Tensor) -> Tensor:
     if image.dtype != torch.uint8:
-        return finished(out, image)
-    return finished(out.clamp(-(2**15), 2**15 - 1), image, torch.int16)
+        return finish(out, image)
+    return finish(out.clamp(-(2**15), 2**15 - 1), image, torch.int16)
 
 
 #: The tangent of 22.5 degrees, with 15 bits.
@@ -57,9 +55,7 @@ _TANGENT = round((2**0.5 - 1) * 2**15)
 
 
 def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
-    dx, dy = (
-        _rounded(_sobel(image.float(), *order, aperture, "edge"), aperture) for order in ((1, 0), (0, 1))
-    )
+    dx, dy = (_round(_sobel(image.float(), *order, aperture, "edge"), aperture) for order in ((1, 0), (0, 1)))
     size = dx * dx + dy * dy if l2_gradient else dx.abs() + dy.abs()
     best = [x[..., :1, :, :] for x in (size, dx, dy)]
     for channel in range(1, image.shape[-3]):
@@ -73,10 +69,10 @@ def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: 
     shape = size.shape
     weak, strong = ((thin & (size > limit)).flatten(0, -3) for limit in (low, high))
     edges = reaches(weak, strong).reshape(shape)
-    return finished(torch.where(edges, 255, 0), image[..., :1, :, :], torch.uint8)
+    return finish(torch.where(edges, 255, 0), image[..., :1, :, :], torch.uint8)
 
 
-def _rounded(derivative: Tensor, aperture: int) -> Tensor:
+def _round(derivative: Tensor, aperture: int) -> Tensor:
     return (derivative / 16 if aperture == 7 else derivative).round().to(torch.int32)
 
 

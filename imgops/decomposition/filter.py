@@ -1,58 +1,29 @@
-"""Decompositions of the filters: convolutions over a border that is written out."""
+"""Decompositions of the filters: a convolution, and what is sharpened by it or by PIL's box blurs."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from imgops.decomposition._borders import folded, margins, widened
-from imgops.decomposition._real import finished, mixed, of_sums, parameter, working
-
-#: Up to this deviation the weight of a neighbor is 0 in double precision, and so is its derivative.
-NO_BLUR = 0.02
-
-
-def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
-    across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
-    down = gaussian(sigma[..., 1], kernel_height, image)[..., :, None]
-    out = _correlated(image.to(working(image)), across, "reflect")
-    return rounded(_correlated(out, down, "reflect"), image)
-
-
-def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
-    """``cv2.getGaussianKernel``, one per sample; for a sigma of 0, or nearly 0, the identity."""
-    sigma = sigma.to(image.device, torch.float64)[..., None]
-    x = torch.arange(size, dtype=torch.float64, device=image.device) - (size - 1) / 2
-    blurs = sigma > NO_BLUR
-    safe = torch.where(blurs, sigma, 1)
-    weight = torch.where(blurs, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
-    return (weight / weight.sum(-1, keepdim=True)).to(working(image))
-
-
-def median_blur(image: Tensor, kernel_size: int) -> Tensor:
-    height, width = image.shape[-2:]
-    window = torch.arange(kernel_size, device=image.device) - kernel_size // 2
-    y, x = (torch.arange(size, device=image.device)[:, None] + window for size in (height, width))
-    rows = image.index_select(-2, folded("edge", y.flatten(), height))
-    each = rows.index_select(-1, folded("edge", x.flatten(), width))
-    windows = each.unflatten(-1, (width, kernel_size)).unflatten(-3, (height, kernel_size))
-    values = windows.transpose(-3, -2).flatten(-2).sort(-1).values
-    return finished(values[..., kernel_size * kernel_size // 2], image)
+from imgops.decomposition._borders import margins, widen
+from imgops.decomposition._precision import finish, finish_rounded, mix, of_sums, parameter, working_dtype
 
 
 def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    x = image.to(working(image))
-    return rounded(_correlated(x, kernel.to(image.device, x.dtype), border), image)
+    x = image.to(working_dtype(image))
+    return finish_rounded(correlate(x, kernel.to(image.device, x.dtype), border), image)
 
 
-def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def correlate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     """Every channel of an image with its kernel ``(..., h, w)``, whose middle is at ``h // 2, w // 2``."""
     dtype = of_sums(image.dtype, image.device)
     if dtype != image.dtype:
-        return _correlated(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
+        return correlate(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
     rows, columns = kernel.shape[-2:]
-    wide = widened(image, margins(rows, columns), border)
+    wide = widen(image, margins(rows, columns), border)
     planes = image.shape[:-2].numel()
     if kernel.ndim == 2:
         flat = wide.reshape(planes, 1, wide.shape[-2], wide.shape[-1])
@@ -62,17 +33,11 @@ def _correlated(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     return conv2d(flat, each, groups=planes).reshape(image.shape)
 
 
-def rounded(out: Tensor, image: Tensor) -> Tensor:
-    if image.dtype == torch.uint8:
-        out = out.round().clamp(0, 255)
-    return finished(out, image)
-
-
 def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
     height, width = image.shape[-2:]
-    x = image.to(working(image))
+    x = image.to(working_dtype(image))
     if height < 3 or width < 3:
-        return finished(x, image)
+        return finish(x, image)
     total = x[..., 1:-1, 1:-1] * 4
     for i in range(3):
         for j in range(3):
@@ -80,8 +45,80 @@ def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
     smooth = total / 13
     if image.dtype == torch.uint8:
         smooth = (smooth + 0.5).floor()
-    inner = mixed(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
+    inner = mix(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
     if image.dtype != torch.uint8:
         x = x.clamp(0, 1)
     rows = torch.slice_scatter(x[..., 1:-1, :], inner, -1, 1, width - 1)
-    return finished(torch.slice_scatter(x, rows, -2, 1, height - 1), image)
+    return finish(torch.slice_scatter(x, rows, -2, 1, height - 1), image)
+
+
+def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor:
+    levels = image.dtype == torch.uint8
+    x = image.to(torch.float64 if levels else of_sums(working_dtype(image), image.device))
+    whole, part = box(radius.to(image.device, torch.float64), levels)
+    extent = (whole + part)[..., None, None]
+    percent, threshold = (v.to(x)[..., None, None, None] for v in (percent, threshold))
+    across = _box_matrix(extent, image.shape[-1], levels).to(x.dtype)[..., None, :, :]
+    down = _box_matrix(extent, image.shape[-2], levels).to(x.dtype)[..., None, :, :]
+    blurred = x
+    for _ in range(PASSES):
+        blurred = _pass(blurred @ across.mT, levels)
+    for _ in range(PASSES):
+        blurred = _pass(down @ blurred, levels)
+    apart = x - blurred
+    if levels:
+        more = (apart * percent.trunc() / 100).trunc()
+        out = torch.where(apart.abs() > threshold.trunc(), x + more, x)
+        return finish(out.clamp(0, 255), image)
+    out = torch.where(apart.abs() * 255 > threshold, x + apart * percent / 100, x)
+    return finish(out.clamp(0, 1), image)
+
+
+#: The fraction bits of PIL's weights of a box, and how many boxes make its Gaussian.
+_BITS, PASSES = 24, 3
+
+
+def _pass(sums: Tensor, levels: bool) -> Tensor:
+    return ((sums + 2.0 ** (_BITS - 1)) / 2.0**_BITS).floor() if levels else sums
+
+
+def box(radius: Tensor, levels: bool) -> tuple[Tensor, Tensor]:
+    """How far a box reaches, three of which have the deviation ``radius``: pixels, and a part of the next.
+
+    PIL computes it in float32.
+    """
+    if levels:
+        single = radius.float()
+        variance = single * single / PASSES
+        length = torch.sqrt(12.0 * variance.double() + 1.0).float()
+        whole = ((length.double() - 1.0) / 2.0).floor().float()
+    else:
+        variance = radius * radius / PASSES
+        length = torch.sqrt(12.0 * variance + 1.0)
+        whole = ((length - 1.0) / 2.0).floor()
+    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance)
+    return whole, part / (6 * (variance - (whole + 1) * (whole + 1)))
+
+
+def _box_matrix(extent: Tensor, size: Any, levels: bool) -> Tensor:
+    """One pass along an axis as a matrix ``(..., size, size)``; the border is replicated."""
+    at = torch.arange(size, device=extent.device, dtype=torch.float64)
+    whole = extent.floor()
+    if levels:
+        inner = (2.0**_BITS / (extent * 2 + 1)).floor().double()
+        whole = whole.double()
+        outer = ((2.0**_BITS - (whole * 2 + 1) * inner) / 2).floor()
+    else:
+        inner = 1 / (extent * 2 + 1)
+        outer = (extent - whole) * inner
+
+    def weight(distance: Tensor) -> Tensor:
+        return torch.where(distance <= whole, inner, torch.where(distance == whole + 1, outer, 0.0))
+
+    def beyond(pixels: Tensor) -> Tensor:
+        """The weights of all that is farther than ``pixels`` on one side."""
+        return (whole - pixels).clamp(min=0) * inner + torch.where(whole + 1 > pixels, outer, 0.0)
+
+    row, column = at[:, None], at[None, :]
+    first, last = (column == 0).double(), (column == size - 1).double()
+    return weight((row - column).abs()) + first * beyond(row) + last * beyond(size - 1 - row)

@@ -7,14 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition import _weights
-from imgops.decomposition._filters import count, scalar
-from imgops.decomposition._real import finished, of_sums, working
-from imgops.decomposition.filter import rounded
+from imgops.decomposition import _resampling_weights
+from imgops.decomposition._precision import finish, finish_rounded, of_sums, working_dtype
+from imgops.decomposition._resampling_filters import count, scalar
 
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
-    x = image.to(of_sums(working(image), image.device))
+    x = image.to(of_sums(working_dtype(image), image.device))
     small = []
     for size in image.shape[-2:]:
         share = factor.detach().to(image.device, torch.float64)
@@ -27,13 +26,15 @@ def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
     smaller = shrink[0] @ x @ shrink[1].mT
     if image.dtype == torch.uint8:
         smaller = smaller.round().clamp(0, 255)
-    return finished(rounded(grow[0] @ smaller @ grow[1].mT, image), image)
+    return finish(finish_rounded(grow[0] @ smaller @ grow[1].mT, image), image)
 
 
 def _matrix(name: str, source: Tensor, target: Tensor, size: Any) -> Tensor:
     """OpenCV's weights of ``target`` outputs for ``source`` pixels, in a matrix of ``size`` by ``size``."""
     source, target = (v[..., None, None, None] for v in (source, target))
     if name == "area":
-        weight = _weights.opencv_area(size, (1 / (target / source))[..., 0], count(size, source.device))
+        weight = _resampling_weights.opencv_area(
+            size, (1 / (target / source))[..., 0], count(size, source.device)
+        )
         return torch.where(count(size, source.device)[:, None] < target, weight, 0.0)
-    return _weights.opencv_cut(name, size, torch.zeros_like(source), source, size, target)
+    return _resampling_weights.opencv_cut(name, size, torch.zeros_like(source), source, size, target)

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import folded
-from imgops.decomposition._real import finished, working
-from imgops.decomposition._saturate import saturated
+from imgops.decomposition._borders import fold_positions
+from imgops.decomposition._precision import finish, working_dtype
+from imgops.decomposition._saturate import saturate
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 #: Positions are clamped to this distance: an infinite one lies there, a NaN lies there to the left and above.
@@ -103,10 +103,10 @@ def warp_perspective(
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
     height, width = map.shape[-2:]
     if image.dtype in _SIGNED:  # ATen gathers no unsigned integers but bytes: their bits
-        bits = None if fill is None else saturated(fill, image.dtype).view(_SIGNED[image.dtype])
+        bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
         moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, border)
         return moved.view(image.dtype)
-    source = image if interpolation == "nearest" else image.to(working(image))
+    source = image if interpolation == "nearest" else image.to(working_dtype(image))
     pixels = source.reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
     outside = _outside(fill, image, source.dtype)
     out = None
@@ -120,13 +120,13 @@ def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, b
     assert out is not None
     if image.dtype == torch.uint8 and interpolation != "nearest":
         out = out.round().clamp(0, 255)
-    return finished(out.reshape(*image.shape[:-2], height, width), image)
+    return finish(out.reshape(*image.shape[:-2], height, width), image)
 
 
 def remap_adjoint(
     grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
 ) -> Tensor:
-    work = working(grad)
+    work = working_dtype(grad)
     values = grad.to(work).reshape(*grad.shape[:-2], grad.shape[-2] * grad.shape[-1])
     total = values.new_zeros((*grad.shape[:-2], height * width))
     for at, inside, weight, _ in _taps(map, (height, width), interpolation, border):
@@ -134,7 +134,7 @@ def remap_adjoint(
         if inside is not None:
             part = torch.where(inside, part, 0)
         total = total.scatter_add(-1, at.expand(values.shape), part)
-    return finished(total.reshape(*grad.shape[:-2], height, width), grad)
+    return finish(total.reshape(*grad.shape[:-2], height, width), grad)
 
 
 def remap_grad_map(
@@ -143,7 +143,7 @@ def remap_grad_map(
     height, width = map.shape[-2:]
     if interpolation == "nearest":
         return torch.zeros_like(map, memory_format=torch.contiguous_format)
-    work = working(image)
+    work = working_dtype(image)
     pixels = image.to(work).reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
     outside = _outside(fill, image, work)
     towards_x = towards_y = torch.zeros((), dtype=work, device=image.device)
@@ -161,7 +161,7 @@ def remap_grad_map(
 def _outside(fill: Tensor | None, image: Tensor, dtype: torch.dtype) -> Tensor:
     if fill is None:
         return torch.zeros((), dtype=dtype, device=image.device)
-    return saturated(fill.to(image.device), image.dtype).to(dtype)[..., None]
+    return saturate(fill.to(image.device), image.dtype).to(dtype)[..., None]
 
 
 def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[tuple[Any, Any, Any, Any]]:
@@ -186,11 +186,11 @@ def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[t
 
 def _index(i: Tensor, size: int, border: str) -> tuple[Tensor, Tensor | None]:
     if border != "constant":
-        return folded(border, i, size), None
+        return fold_positions(border, i, size), None
     return i.clamp(0, size - 1), (i >= 0) & (i < size)
 
 
-def _bounded(position: Tensor, size: Any, border: str) -> Tensor:
+def _bound_positions(position: Tensor, size: Any, border: str) -> Tensor:
     """Positions that integers hold, and that show what the given ones show."""
     position = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
     if border in ("constant", "edge"):
@@ -203,7 +203,7 @@ def _axis(
     position: Tensor, size: Any, interpolation: str, border: str
 ) -> tuple[Tensor, list[tuple[Any, Any]]]:
     """The first pixel along an axis, and each pixel's weight and the weight's derivative."""
-    position = _bounded(position, size, border)
+    position = _bound_positions(position, size, border)
     if interpolation == "nearest":
         return position.detach().round().long(), [(None, None)]
     start = position.detach().floor()

@@ -1,4 +1,4 @@
-"""Decompositions of clahe, with OpenCV's arithmetic, and of match_histograms."""
+"""Decompositions of autocontrast, equalize, clahe (with OpenCV's arithmetic) and match_histograms."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import widened
+from imgops.decomposition._borders import widen
 from imgops.decomposition._histograms import counts_of
-from imgops.decomposition._real import finished, working
+from imgops.decomposition._precision import finish, working_dtype
 from imgops.decomposition.color_space import cvt_color
 
 #: How many levels there are.
@@ -25,9 +25,9 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
         light = light if scale == 1 else light * scale
         return cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb")
     levels, whole = _LEVELS.get(image.dtype, 256), not image.dtype.is_floating_point
-    x = image.long() if whole else image.to(working(image)).nan_to_num().clamp(0, 1) * (levels - 1)
+    x = image.long() if whole else image.to(working_dtype(image)).nan_to_num().clamp(0, 1) * (levels - 1)
     height, width = image.shape[-2:]
-    wide, high = _extended(width, height, tiles_x, tiles_y)
+    wide, high = _extend_size(width, height, tiles_x, tiles_y)
     at_level = x if whole else x.detach().round().long()
     table = _tables(_tiles(at_level, wide, high, tiles_x, tiles_y), clip_limit, levels, image.dtype)
     left, right, across = _between(width, wide, tiles_x, table)
@@ -46,11 +46,11 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     under = mapped(below, left) * (1 - across) + mapped(below, right) * across
     out = upper * (1 - down) + under * down
     if not whole:
-        return finished(out / (levels - 1), image)
-    return finished(out.round().clamp(0, levels - 1).long(), image)
+        return finish(out / (levels - 1), image)
+    return finish(out.round().clamp(0, levels - 1).long(), image)
 
 
-def _extended(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any, Any]:
+def _extend_size(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any, Any]:
     """OpenCV makes both sides larger where one of them is no multiple of its tiles."""
     if width % tiles_x == 0 and height % tiles_y == 0:
         return width, height
@@ -59,7 +59,7 @@ def _extended(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any,
 
 def _tiles(x: Tensor, width: Any, height: Any, tiles_x: int, tiles_y: int) -> Tensor:
     """``(..., tiles, pixels)``; what an image lacks is reflected."""
-    x = widened(x, (0, height - x.shape[-2], 0, width - x.shape[-1]), "reflect")
+    x = widen(x, (0, height - x.shape[-2], 0, width - x.shape[-1]), "reflect")
     x = x.unflatten(-1, (tiles_x, width // tiles_x)).unflatten(-3, (tiles_y, height // tiles_y))
     return x.transpose(-3, -2).flatten(-2).flatten(-3, -2)
 
@@ -106,4 +106,43 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     x0, x1, y0, y1 = (v.gather(-1, i) for v in (shares, wanted) for i in (before, after))
     slope = (y1 - y0) / torch.where(x1 > x0, x1 - x0, 1)
     out = torch.where((after == 0) | (share == x1), y1, slope * (share - x0) + y0)
-    return finished(out.reshape(image.shape), image)
+    return finish(out.reshape(image.shape), image)
+
+
+def autocontrast(image: Tensor) -> Tensor:
+    if image.numel() == 0:
+        return finish(image, image)
+    exact = torch.float64 if image.dtype == torch.uint8 else working_dtype(image)
+    x = image.to(exact)
+    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
+    flat = high <= low
+    most = 255.0 if image.dtype == torch.uint8 else 1.0
+    # (PyTorch divides a number by a tensor in two roundings.)
+    scale = torch.full_like(low, most) / torch.where(flat, 1, high - low)
+    if image.dtype == torch.uint8:
+        stretched = (x * scale + -low * scale).clamp(0, most).trunc()
+    else:
+        stretched = ((x - low) * scale).clamp(0, most)
+    return finish(torch.where(flat, x, stretched), image)
+
+
+def equalize(image: Tensor) -> Tensor:
+    levels = image
+    if image.dtype != torch.uint8:
+        levels = (
+            (image.detach().to(working_dtype(image)) * 255.999).nan_to_num().clamp(0, 255).to(torch.uint8)
+        )
+    size = image.shape[-2] * image.shape[-1]
+    planes = levels.reshape(image.shape[:-2].numel(), size).to(torch.int64)
+    counts = counts_of(planes, 256)
+    # PIL: the last level that occurs does not count, and one level is left alone.
+    last = planes.amax(1, keepdim=True) if planes.shape[1] else planes.new_zeros((planes.shape[0], 1))
+    step = torch.div(counts.sum(1, keepdim=True) - counts.gather(1, last), 255, rounding_mode="floor")
+    safe = step.clamp(min=1)
+    before = counts.cumsum(1) - counts
+    table = torch.div(before + torch.div(safe, 2, rounding_mode="floor"), safe, rounding_mode="floor")
+    table = torch.where(step == 0, torch.arange(256, device=image.device), table.clamp(0, 255))
+    out = table.gather(1, planes).reshape(image.shape)
+    if image.dtype == torch.uint8:
+        return finish(out, image)
+    return finish(out.to(working_dtype(image)) / 255, image)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import margins, widened
-from imgops.decomposition._real import finished
+from imgops.decomposition._borders import margins, widen
+from imgops.decomposition._precision import finish
 
 
 def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return finished(_smallest(image, kernel != 0, border), image)
+    return finish(_smallest(image, kernel != 0, border), image)
 
 
 def dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return finished(_largest(image, kernel != 0, border), image)
+    return finish(_largest(image, kernel != 0, border), image)
 
 
 def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     hit, miss = _smallest(image, kernel > 0, border), _smallest(255 - image, kernel < 0, border)
-    return finished(torch.bitwise_and(hit, miss), image)
+    return finish(torch.bitwise_and(hit, miss), image)
 
 
 def _smallest(image: Tensor, member: Tensor, border: str) -> Tensor:
@@ -36,7 +36,7 @@ def _largest(image: Tensor, member: Tensor, border: str) -> Tensor:
     # OpenCV's border is the least finite value, which half precision does not have.
     finite = image.dtype in (torch.float32, torch.float64)
     outside = torch.finfo(image.dtype).min if finite else least
-    wide = widened(image, margins(rows, columns), border, outside)
+    wide = widen(image, margins(rows, columns), border, outside)
     member = member.to(image.device)[..., None, None, None]
     found = torch.full_like(image, least)
     for y in range(rows):

@@ -5,46 +5,46 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition._precision import finish, parameter, working_dtype
 from imgops.decomposition.color_space import from_hls, to_hls
 
 
 def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor:
     amount, salt = parameter(amount, image), parameter(salt, image)
-    noise = noise.to(working(image))
+    noise = noise.to(working_dtype(image))
     white = 255 if image.dtype == torch.uint8 else 1
     out = torch.where(noise >= 1 - amount * salt, white, image)
-    return finished(torch.where(noise < amount * (1 - salt), 0, out), image)
+    return finish(torch.where(noise < amount * (1 - salt), 0, out), image)
 
 
 def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
-    x, top = image.to(working(image)), _top(image)
+    x, top = image.to(working_dtype(image)), _top(image)
     variance = (parameter(amount, image) * x * top).clamp(min=0)
     # A root has no derivative at 0, where there is no noise.
     there = variance > 0
     deviation = torch.where(there, torch.where(there, variance, 1).sqrt(), 0)
-    return _clamped(x + deviation * noise.to(x.dtype), image)
+    return _clamp(x + deviation * noise.to(x.dtype), image)
 
 
 def multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
-    x = image.to(working(image))
-    return _clamped(x * (1 + parameter(amount, image) * noise.to(x.dtype)), image)
+    x = image.to(working_dtype(image))
+    return _clamp(x * (1 + parameter(amount, image) * noise.to(x.dtype)), image)
 
 
 def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
-    x, strength = image.to(working(image)) / _top(image), parameter(intensity, image)[..., 0, :, :]
+    x, strength = image.to(working_dtype(image)) / _top(image), parameter(intensity, image)[..., 0, :, :]
     hue, light, share = to_hls(list(x.unbind(-3)), False)
     of_hue, of_light = noise.to(x.dtype).unbind(-3)
     hue = hue + 360 * parameter(color_shift, image)[..., 0, :, :] * strength * of_hue
     light = light + strength * of_light * (1 - light)
-    return _clamped(torch.stack(from_hls([hue, light, share], False), -3) * _top(image), image)
+    return _clamp(torch.stack(from_hls([hue, light, share], False), -3) * _top(image), image)
 
 
 def _top(image: Tensor) -> int:
     return 255 if image.dtype == torch.uint8 else 1
 
 
-def _clamped(out: Tensor, image: Tensor) -> Tensor:
+def _clamp(out: Tensor, image: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
         out = out.round()
-    return finished(out.clamp(0, _top(image)), image)
+    return finish(out.clamp(0, _top(image)), image)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._components import components
-from imgops.decomposition._real import finished
+from imgops.decomposition._precision import finish
 
 #: What OpenCV counts for a step along an axis, along a diagonal, and of a chess knight.
 _STEPS = {
@@ -30,7 +30,7 @@ def distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor:
     else:
         steps = _STEPS[distance, mask_size if distance == "l2" else 3]
         out = torch.where(some, _by_steps(zero, steps), torch.finfo(torch.float32).max)
-    return finished(out, image, torch.float32)
+    return finish(out, image, torch.float32)
 
 
 def _by_steps(zero: Tensor, steps: tuple[float, float, float]) -> Tensor:
@@ -44,13 +44,13 @@ def _by_steps(zero: Tensor, steps: tuple[float, float, float]) -> Tensor:
         for sign in (1, -1):
             times = 1
             while times * down < zero.shape[-2] and times * abs(right) < zero.shape[-1]:
-                moved = _moved(found, sign * down * times, sign * right * times)
+                moved = _move(found, sign * down * times, sign * right * times)
                 found = torch.minimum(found, moved + cost * times)
                 times *= 2
     return found
 
 
-def _moved(x: Tensor, down: int, right: int) -> Tensor:
+def _move(x: Tensor, down: int, right: int) -> Tensor:
     """What lies ``down`` and ``right`` of each pixel; far away outside."""
     height, width = x.shape[-2:]
     wide = torch.nn.functional.pad(
@@ -71,7 +71,7 @@ def _euclidean(zero: Tensor) -> Tensor:
     found = squares
     for right in range(1, width):
         for sign in (1, -1):
-            found = torch.minimum(found, _moved(squares, 0, sign * right) + right * right)
+            found = torch.minimum(found, _move(squares, 0, sign * right) + right * right)
     return found.double().sqrt()
 
 
@@ -88,4 +88,4 @@ def component_labels(image: Tensor, connectivity: int) -> Tensor:
     begins = torch.zeros((mask.shape[0], count + 1), dtype=torch.int64, device=image.device)
     begins = begins.scatter(1, first, 1)
     number = begins.cumsum(1).gather(1, first.gather(1, root))
-    return finished(torch.where(inside, number, 0).reshape(image.shape), image, torch.int32)
+    return finish(torch.where(inside, number, 0).reshape(image.shape), image, torch.int32)

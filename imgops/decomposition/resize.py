@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition import _weights
-from imgops.decomposition._real import of_sums
-from imgops.decomposition.compose import fold
+from imgops.decomposition import _resampling_weights
+from imgops.decomposition._precision import of_sums
+from imgops.decomposition.movement import fold
 
 
 def resize(
@@ -65,7 +65,7 @@ def resized_crop_adjoint(
     if interpolation == "nearest" and antialias:
         rows, columns = _crop_positions((height, width), boxes, size, grad.device)
         rows, columns = _per_image(grad, rows), _per_image(grad, columns)
-        out = _put(_put(grad, -1, columns, width), -2, rows, height)
+        out = _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
     else:
         rows, columns = _crop_matrices(grad.device, (height, width), boxes, size, interpolation, antialias)
         out = _apply(grad, (rows.mT, columns.mT))
@@ -81,18 +81,18 @@ def _crop_matrices(
 ) -> Matrices:
     left, top, right, bottom = _crop_edges(boxes, device)
     if antialias:
-        rows = _weights.pil(interpolation, source[0], top, bottom, size[0], device, cut=True)
-        return rows, _weights.pil(interpolation, source[1], left, right, size[1], device, cut=True)
-    rows = _weights.opencv_cut(interpolation, source[0], top, bottom, size[0])
-    return rows, _weights.opencv_cut(interpolation, source[1], left, right, size[1])
+        rows = _resampling_weights.pil(interpolation, source[0], top, bottom, size[0], device, cut=True)
+        return rows, _resampling_weights.pil(interpolation, source[1], left, right, size[1], device, cut=True)
+    rows = _resampling_weights.opencv_cut(interpolation, source[0], top, bottom, size[0])
+    return rows, _resampling_weights.opencv_cut(interpolation, source[1], left, right, size[1])
 
 
 def _crop_positions(source: Any, boxes: Tensor, size: Any, device: torch.device) -> tuple[Tensor, Tensor]:
     """Which pixel PIL's nearest filter takes of a crop."""
     left, top, right, bottom = _crop_edges(boxes, device)
     nothing = torch.zeros_like(left)
-    rows = _weights.pil_nearest(source[0], nothing, bottom - top, size[0], device)
-    columns = _weights.pil_nearest(source[1], nothing, right - left, size[1], device)
+    rows = _resampling_weights.pil_nearest(source[0], nothing, bottom - top, size[0], device)
+    columns = _resampling_weights.pil_nearest(source[1], nothing, right - left, size[1], device)
     return rows + top[..., 0, 0].long(), columns + left[..., 0, 0].long()
 
 
@@ -122,16 +122,16 @@ def _matrices(
         return _pil(image, wide, box, size, interpolation)
     source = wide.shape[-2:]
     shrinks = bool(source[0] >= size[0] and source[1] >= size[1])
-    rows = _weights.opencv(interpolation, source[0], size[0], shrinks, image.device)
-    return rows, _weights.opencv(interpolation, source[1], size[1], shrinks, image.device)
+    rows = _resampling_weights.opencv(interpolation, source[0], size[0], shrinks, image.device)
+    return rows, _resampling_weights.opencv(interpolation, source[1], size[1], shrinks, image.device)
 
 
 def _pil(image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolation: str) -> Matrices:
     single = image.dtype != torch.float64
     left, top, right, bottom = _edges(box, wide, single)
     device = image.device
-    rows = _weights.pil(interpolation, wide.shape[-2], top, bottom, size[0], device)
-    return rows, _weights.pil(interpolation, wide.shape[-1], left, right, size[1], device)
+    rows = _resampling_weights.pil(interpolation, wide.shape[-2], top, bottom, size[0], device)
+    return rows, _resampling_weights.pil(interpolation, wide.shape[-1], left, right, size[1], device)
 
 
 def _edges(box: Tensor | None, wide: Tensor, single: bool) -> tuple[Any, ...]:
@@ -158,7 +158,7 @@ def _apply(image: Tensor, matrices: Matrices) -> Tensor:
 
 def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None = None) -> Tensor:
     """PIL's two passes over 8-bit levels, in the order of the installed PIL."""
-    rows, columns = (_weights.fixed(m) for m in matrices)
+    rows, columns = (_resampling_weights.to_fixed_point(m) for m in matrices)
 
     def horizontal(x: Tensor) -> Tensor:
         return _to_level(x @ columns.mT)
@@ -168,7 +168,7 @@ def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None 
 
     values = image.double()
     sizes = image.shape[-2], image.shape[-1], rows.shape[-2], columns.shape[-2]
-    first = _weights.rows_first(*sizes, image.device)
+    first = _resampling_weights.rows_first(*sizes, image.device)
     if edges is not None and first is not False:  # what was cut out decides it
         left, top, right, bottom = edges
         lost_rows, lost_columns = bottom - top - sizes[2], right - left - sizes[3]
@@ -182,7 +182,7 @@ def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None 
 
 def _to_level(total: Tensor) -> Tensor:
     """Sums of 22 fraction bits, PIL's and (11 and 11) OpenCV's, as levels."""
-    half, one = 2.0 ** (_weights.BITS - 1), 2.0**_weights.BITS
+    half, one = 2.0 ** (_resampling_weights.BITS - 1), 2.0**_resampling_weights.BITS
     return torch.floor((total + half) / one).clamp(0, 255)
 
 
@@ -194,16 +194,16 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
         # OpenCV rounds the mean of four half up, every other mean half to even.
         return (torch.floor(out + 0.5) if halves else out.round()).clamp(0, 255).to(torch.uint8)
     device = image.device
-    left, taps = _weights.opencv_levels(interpolation, source[1], width, device)
-    rows = image.double() @ _weights.dense(left, taps, source[1]).mT
-    top, taps = _weights.opencv_levels(interpolation, source[0], height, device)
+    left, taps = _resampling_weights.opencv_levels(interpolation, source[1], width, device)
+    rows = image.double() @ _resampling_weights.dense(left, taps, source[1]).mT
+    top, taps = _resampling_weights.opencv_levels(interpolation, source[0], height, device)
     if interpolation == "lanczos":
-        total = _weights.dense(top, taps, source[0]) @ rows
+        total = _resampling_weights.dense(top, taps, source[0]) @ rows
         return _to_level(total).to(torch.uint8)
     rows = torch.floor(rows / 16)  # from here on in 16 bits, as OpenCV's bilinear filter is
     total = image.new_zeros((), dtype=torch.float64)
     for k, tap in enumerate(taps):
-        at = _weights.neighbor(top, k, len(taps), source[0]).long()
+        at = _resampling_weights.neighbor(top, k, len(taps), source[0]).long()
         total = total + torch.floor(rows.index_select(-2, at) * tap[:, None] / 2.0**16)
     return torch.floor((total + 2) / 4).clamp(0, 255).to(torch.uint8)
 
@@ -212,11 +212,11 @@ def _positions(
     wide: Tensor, box: Tensor | None, height: int, width: int, antialias: bool
 ) -> tuple[Tensor, Tensor]:
     if not antialias:
-        rows = _weights.opencv_nearest(wide.shape[-2], height, wide.device)
-        return rows, _weights.opencv_nearest(wide.shape[-1], width, wide.device)
+        rows = _resampling_weights.opencv_nearest(wide.shape[-2], height, wide.device)
+        return rows, _resampling_weights.opencv_nearest(wide.shape[-1], width, wide.device)
     left, top, right, bottom = _edges(box, wide, True)
-    rows = _weights.pil_nearest(wide.shape[-2], top, bottom, height, wide.device)
-    return rows, _weights.pil_nearest(wide.shape[-1], left, right, width, wide.device)
+    rows = _resampling_weights.pil_nearest(wide.shape[-2], top, bottom, height, wide.device)
+    return rows, _resampling_weights.pil_nearest(wide.shape[-1], left, right, width, wide.device)
 
 
 def _nearest(image: Tensor, box: Tensor | None, height: int, width: int, antialias: bool) -> Tensor:
@@ -250,10 +250,10 @@ def _scatter(grad: Tensor, box: Tensor | None, height: int, width: int, antialia
     if box is None:
         return fold(fold(grad, -1, columns, width), -2, rows, height)
     grad = _where_taken(grad, rows, columns)
-    return _put(_put(grad, -1, columns, width), -2, rows, height)
+    return _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
 
 
-def _put(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
+def _scatter_along(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
     index = index.clamp(min=0)
     index = index[..., :, None] if dim == -2 else index[..., None, :]
     shape = list(values.shape)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._borders import correlated_along
+from imgops.decomposition._borders import correlate_along
 from imgops.decomposition._histograms import histogram
-from imgops.decomposition._real import finished, parameter, working
+from imgops.decomposition._precision import finish, parameter, working_dtype
 
 #: How little of an image may lie on one side of Otsu's threshold.
 _LEAST = 2.0**-23
 
 
 def threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor:
-    x = image.to(working(image))
+    x = image.to(working_dtype(image))
     limit, top = parameter(value, image), parameter(maximum, image)
     if image.dtype == torch.uint8:
         limit, top = parameter(value.double().floor(), image), top.round().clamp(0, 255)
@@ -29,7 +29,7 @@ def threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tenso
         out = torch.where(above, bound, x)
     else:
         out = torch.where(above == (kind == "tozero"), x, zero)
-    return finished(out, image)
+    return finish(out, image)
 
 
 def _otsu(counts: Tensor) -> Tensor:
@@ -70,15 +70,15 @@ def adaptive_threshold(
     x = image.float()
     if method == "mean":
         taps = (1.0,) * block_size
-        total = correlated_along(correlated_along(x, taps, -1, "edge"), taps, -2, "edge")
+        total = correlate_along(correlate_along(x, taps, -1, "edge"), taps, -2, "edge")
         mean = (total.double() / (block_size * block_size)).round().float()
     else:
         weights = _gaussian_taps(block_size)
-        mean = correlated_along(correlated_along(x, weights, -1, "edge"), weights, -2, "edge").round()
+        mean = correlate_along(correlate_along(x, weights, -1, "edge"), weights, -2, "edge").round()
     top = parameter(maximum, image).round().clamp(0, 255)
     less = parameter(c.double().ceil() if kind == "binary" else c.double().floor(), image)
     above = x - mean > -less
-    return finished(torch.where(above == (kind == "binary"), top, 0.0), image)
+    return finish(torch.where(above == (kind == "binary"), top, 0.0), image)
 
 
 #: The Gaussians that OpenCV has as whole numbers of 256.

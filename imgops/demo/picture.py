@@ -69,6 +69,8 @@ def _gradient(axis: Any, gradient: Tensor) -> None:
 
 
 def _losses(axis: Any, losses: list[float]) -> None:
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     axis.plot(range(1, len(losses) + 1), losses, color=_ACCENT, linewidth=2)
     _dress(axis, "Loss", "by the compiled backward")
     axis.set_yscale("log")
@@ -76,18 +78,6 @@ def _losses(axis: Any, losses: list[float]) -> None:
     axis.minorticks_off()
     axis.grid(True, which="major", color="#e6e9ed", linewidth=0.8)
     axis.tick_params(labelsize=8, colors=_QUIET, length=0, labelbottom=True, labelleft=True)
-    axis.xaxis.set_major_locator(_locator())
-    axis.yaxis.set_major_locator(_log_locator())
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axis.yaxis.set_major_locator(LogLocator(10))
     axis.set_box_aspect(1.125)
-
-
-def _locator() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(5, integer=True)
-
-
-def _log_locator() -> Any:
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(10)

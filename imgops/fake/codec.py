@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 #: Channels that each format holds, and the largest side.
 FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), _check.INT32_MAX), "webp": ((3, 4), 16383)}

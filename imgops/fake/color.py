@@ -8,7 +8,7 @@ from torch import Tensor
 from imgops import _check, _layout
 from imgops._check import fail
 from imgops.decomposition.color import STEPS
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 
 def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:

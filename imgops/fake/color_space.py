@@ -8,7 +8,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 #: The channels of each color space.
 CHANNELS = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4} | dict.fromkeys(
@@ -16,17 +16,17 @@ CHANNELS = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4} | dict.fromkeys
 )
 _ORDERS, _PLAIN = ("rgb", "bgr"), ("gray", "rgb", "bgr", "rgba", "bgra")
 #: OpenCV's name of each conversion.
-_SPELLED = {"lab": "Lab", "luv": "Luv", "ycrcb": "YCrCb"}
+_OPENCV_SPELLINGS = {"lab": "Lab", "luv": "Luv", "ycrcb": "YCrCb"}
 
 
-def _named(source: str, target: str) -> str:
+def _opencv_name(source: str, target: str) -> str:
     full = "_FULL" if "hsv_full" in (source, target) else ""
-    one, other = (_SPELLED.get(n, n.removesuffix("_full").upper()) for n in (source, target))
+    one, other = (_OPENCV_SPELLINGS.get(n, n.removesuffix("_full").upper()) for n in (source, target))
     return f"COLOR_{one}2{other}{full}"
 
 
 CODES = {
-    f"{source}2{target}": _named(source, target)
+    f"{source}2{target}": _opencv_name(source, target)
     for source in CHANNELS
     for target in CHANNELS
     if source != target

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail, violates
-from imgops.fake._common import BORDERS, image_like
+from imgops.fake._images import BORDERS, image_like
 
 SIZES = (1, 3, 5, 7)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops import _check
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 DOWN, UP = ("area", "nearest", "bilinear"), ("bilinear", "nearest", "bicubic")
 

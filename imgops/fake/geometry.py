@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail, violates
-from imgops.fake._common import BORDERS, check_fill
+from imgops.fake._images import BORDERS, check_fill
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 
@@ -47,14 +47,14 @@ def _warp(
     interpolation: str,
     border: str,
 ) -> Tensor:
-    _sampled(op, "image", image, fill, interpolation, border)
+    _check_image(op, "image", image, fill, interpolation, border)
     _check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
     _size(op, height, width)
     return _layout.empty(image, height, width)
 
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
-    _sampled("remap", "image", image, fill, interpolation, border)
+    _check_image("remap", "image", image, fill, interpolation, border)
     _map("remap", map, "image", image)
     return _layout.empty(image, *map.shape[-2:])
 
@@ -74,7 +74,7 @@ def remap_adjoint(
 def remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
 ) -> Tensor:
-    _sampled("remap_grad_map", "image", image, fill, interpolation, border)
+    _check_image("remap_grad_map", "image", image, fill, interpolation, border)
     _check.image("remap_grad_map", "grad", grad)
     _check.batch("remap_grad_map", "grad", grad, "image", image)
     _map("remap_grad_map", map, "image", image)
@@ -82,7 +82,9 @@ def remap_grad_map(
     return map.new_empty(map.shape)
 
 
-def _sampled(op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, border: str) -> None:
+def _check_image(
+    op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, border: str
+) -> None:
     _check.image(op, name, image)
     _choices(op, interpolation, border)
     if interpolation != "nearest":

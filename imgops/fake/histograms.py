@@ -1,4 +1,4 @@
-"""Fakes of clahe and match_histograms."""
+"""Fakes of the operators that look at a histogram."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail, violates
-from imgops.fake._common import image_like, same_channels
+from imgops.fake._images import image_like, same_channels
 
 #: OpenCV makes a table of 256 levels for each tile, and pads an image to a multiple of them.
 MOST_TILES = 4096
@@ -44,3 +44,11 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     _check.not_empty(op, "image", image)
     _check.not_empty(op, "reference", reference)
     return out
+
+
+def autocontrast(image: Tensor) -> Tensor:
+    return image_like("autocontrast", image)
+
+
+def equalize(image: Tensor) -> Tensor:
+    return image_like("equalize", image)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
@@ -40,11 +40,3 @@ def solarize(image: Tensor, threshold: Tensor) -> Tensor:
     out = image_like("solarize", image)
     _check.per_sample_parameter("solarize", "threshold", threshold, image)
     return out
-
-
-def autocontrast(image: Tensor) -> Tensor:
-    return image_like("autocontrast", image)
-
-
-def equalize(image: Tensor) -> Tensor:
-    return image_like("equalize", image)

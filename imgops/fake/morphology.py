@@ -7,24 +7,24 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail
-from imgops.fake._common import BORDERS, check_window, image_like
+from imgops.fake._images import BORDERS, check_window, image_like
 
 
 def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return _checked("erode", image, kernel, border)
+    return _validate("erode", image, kernel, border)
 
 
 def dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return _checked("dilate", image, kernel, border)
+    return _validate("dilate", image, kernel, border)
 
 
 def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
     if image.dtype != torch.uint8:
         fail(TypeError, "morphology", "image must be uint8 for 'hitmiss'", image.dtype)
-    return _checked("morphology", image, kernel, border)
+    return _validate("morphology", image, kernel, border)
 
 
-def _checked(op: str, image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def _validate(op: str, image: Tensor, kernel: Tensor, border: str) -> Tensor:
     out = image_like(op, image)
     _check.choice(op, "border", border, BORDERS)
     check_window(op, kernel, image)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail
-from imgops.fake._common import same_channels
-from imgops.fake.compose import check_paste, check_plane, check_position
+from imgops.fake._images import same_channels
+from imgops.fake.movement import check_paste, check_plane, check_position
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:

@@ -6,24 +6,24 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 
 def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor:
-    out = _checked("salt_and_pepper", image, noise)
+    out = _check_noise("salt_and_pepper", image, noise)
     _check.per_sample_parameter("salt_and_pepper", "amount", amount, image)
     _check.per_sample_parameter("salt_and_pepper", "salt", salt, image)
     return out
 
 
 def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
-    out = _checked("shot_noise", image, noise)
+    out = _check_noise("shot_noise", image, noise)
     _check.per_sample_parameter("shot_noise", "amount", amount, image)
     return out
 
 
 def multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
-    out = _checked("multiplicative_noise", image, noise)
+    out = _check_noise("multiplicative_noise", image, noise)
     _check.per_sample_parameter("multiplicative_noise", "amount", amount, image)
     return out
 
@@ -31,13 +31,13 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor
 def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
     if image.ndim >= 3 and violates(image.shape[-3] == 3):
         fail(ValueError, "iso_noise", "image must have 3 channels", _check.number(image.shape[-3]))
-    out = _checked("iso_noise", image, noise, channels=2)
+    out = _check_noise("iso_noise", image, noise, channels=2)
     _check.per_sample_parameter("iso_noise", "color_shift", color_shift, image)
     _check.per_sample_parameter("iso_noise", "intensity", intensity, image)
     return out
 
 
-def _checked(op: str, image: Tensor, noise: Tensor, channels: int | None = None) -> Tensor:
+def _check_noise(op: str, image: Tensor, noise: Tensor, channels: int | None = None) -> Tensor:
     """``channels``: of the noise; by default 1, or those of the image."""
     out = image_like(op, image)
     _check.image(op, "noise", noise)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from imgops import _check, _layout
 from imgops._check import fail, violates
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 
 def pyr_down(image: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._check import fail, violates
-from imgops.fake._common import image_like
+from imgops.fake._images import image_like
 
 KINDS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle")
 METHODS = ("mean", "gaussian")

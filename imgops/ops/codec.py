@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
@@ -288,12 +286,3 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
     """
     _check.tensor("webp", "image", image)
     return _webp(image, _check.real("webp", "quality", quality))
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "decode_image": lambda x: decode_image(encode_image(x, "jpeg", 4)),
-    "encode_image": lambda x: decode_image(encode_image(x, "webp", 1)),
-    "jpeg": lambda x: jpeg(x, 8),
-    "webp": lambda x: webp(x, 4),
-}

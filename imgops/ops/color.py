@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import color as cpu
 
 __all__ = [
@@ -28,7 +25,7 @@ __all__ = [
 @operator(
     "imgops::adjust_brightness",
     kernel=cpu.adjust_brightness,
-    cuda=cuda.kernel("color.adjust_brightness"),
+    cuda=cuda.Kernel("color.adjust_brightness"),
     fake=fake.adjust_brightness,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -40,7 +37,7 @@ def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_contrast",
     kernel=cpu.adjust_contrast,
-    cuda=cuda.kernel("color.adjust_contrast"),
+    cuda=cuda.Kernel("color.adjust_contrast"),
     fake=fake.adjust_contrast,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -52,7 +49,7 @@ def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_saturation",
     kernel=cpu.adjust_saturation,
-    cuda=cuda.kernel("color.adjust_saturation"),
+    cuda=cuda.Kernel("color.adjust_saturation"),
     fake=fake.adjust_saturation,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -64,7 +61,7 @@ def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_hue",
     kernel=cpu.adjust_hue,
-    cuda=cuda.kernel("color.adjust_hue"),
+    cuda=cuda.Kernel("color.adjust_hue"),
     fake=fake.adjust_hue,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -76,7 +73,7 @@ def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::grayscale",
     kernel=cpu.grayscale,
-    cuda=cuda.kernel("color.grayscale"),
+    cuda=cuda.Kernel("color.grayscale"),
     fake=fake.grayscale,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -88,7 +85,7 @@ def _grayscale(image: Tensor, channels: int) -> Tensor: ...
 @operator(
     "imgops::color_matrix",
     kernel=cpu.color_matrix,
-    cuda=cuda.kernel("color.color_matrix"),
+    cuda=cuda.Kernel("color.color_matrix"),
     fake=fake.color_matrix,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -100,12 +97,12 @@ def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
 @operator(
     "imgops::color_sequence",
     kernel=cpu.color_sequence,
-    cuda=cuda.kernel("color.color_sequence"),
+    cuda=cuda.Kernel("color.color_sequence"),
     fake=fake.color_sequence,
     vmap=vmap.leading(3, 1, 1),
     sharding=sharding.leading(3, 1, 1),
     decomposition=decomposition.color_sequence,
-    values=_values.numbers("color_sequence", images=2, amounts=_values.finite),
+    values=value_checks.numbers("color_sequence", images=2, amounts=value_checks.finite),
 )
 def _color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor: ...
 
@@ -402,19 +399,3 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     for name, value in (("image", image), ("order", order), ("amounts", amounts)):
         _check.tensor("color_sequence", name, value)
     return _color_sequence(image, order, amounts, names)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "adjust_brightness": lambda x: adjust_brightness(x, 1.7),
-    "adjust_contrast": lambda x: adjust_contrast(x, 2.2),
-    "adjust_hue": lambda x: adjust_hue(x, 0.4),
-    "adjust_saturation": lambda x: adjust_saturation(x, 3.0),
-    "color_matrix": lambda x: color_matrix(
-        x, torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]])
-    ),
-    "color_sequence": lambda x: color_sequence(
-        x, torch.tensor([1, 0]), torch.tensor([1.6, 2.0]), "brightness,saturation"
-    ),
-    "grayscale": grayscale,
-}

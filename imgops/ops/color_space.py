@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -72,9 +70,3 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     """
     _check.tensor("cvt_color", "image", image)
     return _cvt_color(image, code)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "cvt_color": lambda x: cvt_color(x, "rgb2hsv"),
-}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import edges as cpu
 
 __all__ = ["canny", "laplacian", "scharr", "sobel"]
@@ -57,7 +55,7 @@ def _laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor: ...
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.canny,
     no_gradient="a pixel is 255 on an edge, else 0",
-    values=_values.numbers("canny", low=_values.no_nan, high=_values.no_nan),
+    values=value_checks.numbers("canny", low=value_checks.no_nan, high=value_checks.no_nan),
 )
 def _canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor: ...
 
@@ -244,12 +242,3 @@ def canny(
     thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
     size = _check.integer("canny", "aperture must be an integer", aperture)
     return _canny(image, *thresholds, size, l2_gradient)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "canny": lambda x: canny(x, 60, 140),
-    "laplacian": lambda x: laplacian(x, 3),
-    "scharr": lambda x: scharr(x, 1, 0),
-    "sobel": lambda x: sobel(x, 0, 1),
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
 
@@ -28,7 +28,7 @@ _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.downscale,
-    values=_values.numbers("downscale", factor=_values.share),
+    values=value_checks.numbers("downscale", factor=value_checks.share),
 )
 def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
 
@@ -217,11 +217,11 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     if have == want:
         return rows, columns
     if (have > want) != larger:
-        return _rounded(height / width * columns), columns
-    return rows, _rounded(width / height * rows)
+        return _round_half_even(height / width * columns), columns
+    return rows, _round_half_even(width / height * rows)
 
 
-def _rounded(value: Any) -> Any:
+def _round_half_even(value: Any) -> Any:
     return round(value) if isinstance(value, float) else torch.sym_int(value + 0.5)
 
 
@@ -233,12 +233,3 @@ def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
     if not (_check.is_int32(rows) and _check.is_int32(columns)):
         _check.fail(ValueError, op, "size must be 32-bit", _check.numbers(rows, columns))
     return *image.shape[-2:], rows, columns
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "contain": lambda x: contain(x, (x.shape[-2] // 2, x.shape[-2] // 2)),
-    "cover": lambda x: cover(x, (x.shape[-2] * 2 // 3, x.shape[-2] * 2 // 3)),
-    "downscale": lambda x: downscale(x, 0.08, up="nearest"),
-    "fit": lambda x: fit(x, (x.shape[-2], x.shape[-2] // 2)),
-}

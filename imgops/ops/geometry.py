@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from imgops import _check, autocast, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import geometry as cpu
-from imgops.ops.compose import fill_tensor
+from imgops.ops.movement import fill_tensor
 
 __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 
@@ -23,7 +23,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 @operator(
     "imgops::warp_affine",
     kernel=cpu.warp_affine,
-    cuda=cuda.kernel("geometry.warp_affine"),
+    cuda=cuda.Kernel("geometry.warp_affine"),
     fake=fake.warp_affine,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_affine_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -31,7 +31,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
     autocast=autocast.float32,
     decomposition=decomposition.warp_affine,
     adjoint="remap_adjoint",
-    values=_values.fill("warp_affine", 1),
+    values=value_checks.fill("warp_affine", 1),
 )
 def _warp_affine(
     image: Tensor,
@@ -47,7 +47,7 @@ def _warp_affine(
 @operator(
     "imgops::warp_perspective",
     kernel=cpu.warp_perspective,
-    cuda=cuda.kernel("geometry.warp_perspective"),
+    cuda=cuda.Kernel("geometry.warp_perspective"),
     fake=fake.warp_perspective,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_perspective_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -55,7 +55,7 @@ def _warp_affine(
     autocast=autocast.float32,
     decomposition=decomposition.warp_perspective,
     adjoint="remap_adjoint",
-    values=_values.fill("warp_perspective", 1),
+    values=value_checks.fill("warp_perspective", 1),
 )
 def _warp_perspective(
     image: Tensor,
@@ -71,7 +71,7 @@ def _warp_perspective(
 @operator(
     "imgops::remap",
     kernel=cpu.remap,
-    cuda=cuda.kernel("geometry.remap"),
+    cuda=cuda.Kernel("geometry.remap"),
     fake=fake.remap,
     autograd=Gradient(autograd.remap_setup_context, autograd.remap_backward),
     vmap=vmap.leading(3, 3, 1),
@@ -79,7 +79,7 @@ def _warp_perspective(
     autocast=autocast.float32,
     decomposition=decomposition.remap,
     adjoint="remap_adjoint",
-    values=_values.fill("remap", 1),
+    values=value_checks.fill("remap", 1),
 )
 def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor: ...
 
@@ -87,7 +87,7 @@ def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, 
 @operator(
     "imgops::remap_adjoint",
     kernel=cpu.remap_adjoint,
-    cuda=cuda.kernel("geometry.remap_adjoint"),
+    cuda=cuda.Kernel("geometry.remap_adjoint"),
     fake=fake.remap_adjoint,
     autograd=Gradient(autograd.remap_adjoint_setup_context, autograd.remap_adjoint_backward),
     vmap=vmap.leading(3, 3),
@@ -104,7 +104,7 @@ def _remap_adjoint(
 @operator(
     "imgops::remap_grad_map",
     kernel=cpu.remap_grad_map,
-    cuda=cuda.kernel("geometry.remap_grad_map"),
+    cuda=cuda.Kernel("geometry.remap_grad_map"),
     fake=fake.remap_grad_map,
     vmap=vmap.leading(3, 3, 3, 1),
     sharding=sharding.leading(3, 3, 3, 1),
@@ -396,21 +396,3 @@ def _size(op: str, image: Tensor, size: Sequence[int] | None) -> tuple[int, ...]
         _check.image(op, "image", image)
         return tuple(image.shape[-2:])
     return _check.integers(op, "size", size, ("height", "width"))
-
-
-def _waves(height: int, width: int) -> Tensor:
-    """The map of a picture under water."""
-    y, x = torch.meshgrid(torch.arange(float(height)), torch.arange(float(width)), indexing="ij")
-    return torch.stack([x + 9 * (y / 11).sin(), y + 6 * (x / 17).sin()])
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "flip": flip,
-    "remap": lambda x: remap(x, _waves(*x.shape[-2:])),
-    "rotate90": rotate90,
-    "warp_affine": lambda x: warp_affine(x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]])),
-    "warp_perspective": lambda x: warp_perspective(
-        x, torch.tensor([[0.9, 0.3, -10], [-0.1, 1.1, 20], [-0.0004, 0.0012, 1]])
-    ),
-}

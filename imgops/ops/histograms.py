@@ -1,8 +1,8 @@
-"""Operators that look at the histogram of an image: CLAHE, and the histogram of another image."""
+"""Operators that look at the histogram of an image before they change its values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -10,10 +10,10 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
-from imgops.kernels import _values
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import histograms as cpu
 
-__all__ = ["clahe", "match_histograms"]
+__all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
 
 
 @operator(
@@ -23,7 +23,7 @@ __all__ = ["clahe", "match_histograms"]
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.clahe,
-    values=_values.numbers("clahe", clip_limit=_values.no_nan),
+    values=value_checks.numbers("clahe", clip_limit=value_checks.no_nan),
 )
 def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor: ...
 
@@ -129,8 +129,97 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     return _match_histograms(image, reference)
 
 
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "clahe": lambda x: clahe(x, 8.0),
-    "match_histograms": lambda x: match_histograms(x, (x.flip(0).float() ** 2 / 255).byte()),
-}
+@operator(
+    "imgops::autocontrast",
+    kernel=cpu.autocontrast,
+    cuda=cuda.Kernel("histograms.autocontrast"),
+    fake=fake.autocontrast,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.autocontrast,
+)
+def _autocontrast(image: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::equalize",
+    kernel=cpu.equalize,
+    cuda=cuda.Kernel("histograms.equalize"),
+    fake=fake.equalize,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.equalize,
+)
+def _equalize(image: Tensor) -> Tensor: ...
+
+
+def autocontrast(image: Tensor) -> Tensor:
+    """Maximize the contrast of each channel: stretch its values over the whole range.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point.
+    ValueError
+        If ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
+    one level is unchanged. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
+    formula, through the darkest and the brightest value too. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.autocontrast(torch.tensor([[[0.25, 0.5, 0.75]]]))
+    tensor([[[0.0000, 0.5000, 1.0000]]])
+    """
+    _check.tensor("autocontrast", "image", image)
+    return _autocontrast(image)
+
+
+def equalize(image: Tensor) -> Tensor:
+    """Equalize the histogram of each channel.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point.
+    ValueError
+        If ``image`` has fewer than 3 dimensions.
+
+    Notes
+    -----
+    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats go through 256 levels, as
+    torchvision's do. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> levels = torch.arange(100, 104, dtype=torch.uint8)
+    >>> imgops.equalize(levels.repeat_interleave(256).reshape(1, 32, 32)).unique()
+    tensor([  0,  85, 171, 255], dtype=torch.uint8)
+    """
+    _check.tensor("equalize", "image", image)
+    return _equalize(image)

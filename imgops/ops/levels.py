@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import levels as cpu
 
-__all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "lut", "posterize", "solarize"]
+__all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
 
 
 @operator(
     "imgops::adjust_gamma",
     kernel=cpu.adjust_gamma,
-    cuda=cuda.kernel("levels.adjust_gamma"),
+    cuda=cuda.Kernel("levels.adjust_gamma"),
     fake=fake.adjust_gamma,
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
@@ -32,12 +29,12 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
 @operator(
     "imgops::posterize",
     kernel=cpu.posterize,
-    cuda=cuda.kernel("levels.posterize"),
+    cuda=cuda.Kernel("levels.posterize"),
     fake=fake.posterize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.posterize,
-    values=_values.bits,
+    values=value_checks.bits,
 )
 def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 
@@ -45,7 +42,7 @@ def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 @operator(
     "imgops::solarize",
     kernel=cpu.solarize,
-    cuda=cuda.kernel("levels.solarize"),
+    cuda=cuda.Kernel("levels.solarize"),
     fake=fake.solarize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
@@ -55,33 +52,9 @@ def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
 
 
 @operator(
-    "imgops::autocontrast",
-    kernel=cpu.autocontrast,
-    cuda=cuda.kernel("levels.autocontrast"),
-    fake=fake.autocontrast,
-    vmap=vmap.leading(3),
-    sharding=sharding.leading(3),
-    decomposition=decomposition.autocontrast,
-)
-def _autocontrast(image: Tensor) -> Tensor: ...
-
-
-@operator(
-    "imgops::equalize",
-    kernel=cpu.equalize,
-    cuda=cuda.kernel("levels.equalize"),
-    fake=fake.equalize,
-    vmap=vmap.leading(3),
-    sharding=sharding.leading(3),
-    decomposition=decomposition.equalize,
-)
-def _equalize(image: Tensor) -> Tensor: ...
-
-
-@operator(
     "imgops::lut",
     kernel=cpu.lut,
-    cuda=cuda.kernel("levels.lut"),
+    cuda=cuda.Kernel("levels.lut"),
     fake=fake.lut,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
@@ -249,78 +222,6 @@ def invert(image: Tensor) -> Tensor:
     return decomposition.invert(image)
 
 
-def autocontrast(image: Tensor) -> Tensor:
-    """Maximize the contrast of each channel: stretch its values over the whole range.
-
-    Parameters
-    ----------
-    image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
-
-    Returns
-    -------
-    Tensor
-        The shape, dtype and memory format of ``image``.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is neither uint8 nor floating point.
-    ValueError
-        If ``image`` has fewer than 3 dimensions.
-
-    Notes
-    -----
-    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
-    one level is unchanged. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
-    formula, through the darkest and the brightest value too. Under autocast the dtype stays.
-
-    Examples
-    --------
-    >>> import torch, imgops
-    >>> imgops.autocontrast(torch.tensor([[[0.25, 0.5, 0.75]]]))
-    tensor([[[0.0000, 0.5000, 1.0000]]])
-    """
-    _check.tensor("autocontrast", "image", image)
-    return _autocontrast(image)
-
-
-def equalize(image: Tensor) -> Tensor:
-    """Equalize the histogram of each channel.
-
-    Parameters
-    ----------
-    image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
-
-    Returns
-    -------
-    Tensor
-        The shape, dtype and memory format of ``image``.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is neither uint8 nor floating point.
-    ValueError
-        If ``image`` has fewer than 3 dimensions.
-
-    Notes
-    -----
-    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats go through 256 levels, as
-    torchvision's do. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
-
-    Examples
-    --------
-    >>> import torch, imgops
-    >>> levels = torch.arange(100, 104, dtype=torch.uint8)
-    >>> imgops.equalize(levels.repeat_interleave(256).reshape(1, 32, 32)).unique()
-    tensor([  0,  85, 171, 255], dtype=torch.uint8)
-    """
-    _check.tensor("equalize", "image", image)
-    return _equalize(image)
-
-
 def lut(image: Tensor, table: Tensor) -> Tensor:
     """Apply a lookup table to every value.
 
@@ -358,15 +259,3 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     _check.tensor("lut", "image", image)
     _check.tensor("lut", "table", table)
     return _lut(image, table.unsqueeze(0) if table.ndim == 1 else table)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "adjust_gamma": lambda x: adjust_gamma(x, 2.5),
-    "autocontrast": lambda x: autocontrast(x // 2 + 64),
-    "equalize": equalize,
-    "invert": invert,
-    "lut": lambda x: lut(x, (torch.arange(256) * 5 % 256).byte()),
-    "posterize": lambda x: posterize(x, 2),
-    "solarize": lambda x: solarize(x, 110),
-}

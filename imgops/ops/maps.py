@@ -4,17 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops.kernels import _values
-from imgops.ops._grids import displacement, fitting, map_dtype, meshed, pixel_grid, real
-from imgops.ops.filter import gaussian_blur
-from imgops.ops.geometry import remap
+from imgops import _check, _torch_private
+from imgops.kernels import value_checks
+from imgops.kernels.cpu import _splines
+from imgops.ops.blur import gaussian_blur
 
-__all__ = ["elastic_map", "flow_map", "polar_map"]
+__all__ = [
+    "elastic_map",
+    "flow_map",
+    "grid_distortion_map",
+    "optical_distortion_map",
+    "polar_map",
+    "thin_plate_spline_map",
+]
+
+
+def _finite_parameter(
+    op: str, name: str, value: object, check: Callable[[str, str, Tensor], None] = value_checks.finite
+) -> Tensor:
+    """Return a parameter as a tensor of real numbers; ``check`` looks at the values that can be read."""
+    numbers = _check.real(op, name, value)
+    if numbers.dtype == torch.bool or numbers.dtype.is_complex:
+        _check.fail(TypeError, op, f"{name} must be real numbers", numbers.dtype)
+    if _torch_private.is_readable(numbers):
+        check(op, name, numbers)
+    return numbers
+
+
+def _check_leading(op: str, name: str, batch: Sequence[Any], other_name: str, other: Sequence[Any]) -> None:
+    """Check that the leading dimensions of two parameters broadcast."""
+    pairs = zip(reversed(batch), reversed(other), strict=False)
+    if not all(one == 1 or two == 1 or one == two for one, two in pairs):
+        must = f"{name} must have leading dimensions that fit those of {other_name} {_check.numbers(*other)}"
+        _check.fail(ValueError, op, must, _check.numbers(*batch))
+
+
+def _check_map_dtype(op: str, dtype: object) -> None:
+    if dtype not in (torch.float32, torch.float64):
+        _check.fail(TypeError, op, "dtype must be torch.float32 or torch.float64", dtype)
 
 
 def flow_map(flow: Tensor) -> Tensor:
@@ -49,8 +82,8 @@ def flow_map(flow: Tensor) -> Tensor:
     >>> imgops.flow_map(one_to_the_right)[0]
     tensor([[1., 2., 3.]])
     """
-    displacement("flow_map", "flow", flow)
-    return flow + pixel_grid(flow.shape[-2], flow.shape[-1], flow)
+    _check_displacement("flow_map", "flow", flow)
+    return flow + _pixel_grid(flow.shape[-2], flow.shape[-1], flow)
 
 
 def elastic_map(
@@ -97,9 +130,9 @@ def elastic_map(
     >>> imgops.elastic_map(torch.zeros(2, 1, 3), 30.0, 2.0)[0]
     tensor([[0., 1., 2.]])
     """
-    displacement("elastic_map", "noise", noise)
-    strength = real("elastic_map", "alpha", alpha)
-    deviation = real("elastic_map", "sigma", sigma, _values.finite_not_negative)
+    _check_displacement("elastic_map", "noise", noise)
+    strength = _finite_parameter("elastic_map", "alpha", alpha)
+    deviation = _finite_parameter("elastic_map", "sigma", sigma, value_checks.finite_not_negative)
     for name, value in (("alpha", strength), ("sigma", deviation)):
         _check.per_sample_parameter("elastic_map", name, value, noise)
     if kernel_size is None:
@@ -108,7 +141,7 @@ def elastic_map(
         kernel_size = int(8 * sigma + 1) | 1
     both = deviation[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
-    return smooth * _like(strength, noise) + pixel_grid(noise.shape[-2], noise.shape[-1], noise)
+    return smooth * _like(strength, noise) + _pixel_grid(noise.shape[-2], noise.shape[-1], noise)
 
 
 def _like(value: Tensor, image: Tensor) -> Tensor:
@@ -176,21 +209,21 @@ def polar_map(
     """
     op = "polar_map"
     height, width = _check.positive_size(op, size)
-    map_dtype(op, dtype)
-    middle = real(op, "center", center).to(device).double()
+    _check_map_dtype(op, dtype)
+    middle = _finite_parameter(op, "center", center).to(device).double()
     if middle.ndim < 1 or _check.violates(middle.shape[-1] == 2):
         _check.fail(ValueError, op, "center must have 2 values (x, y)", f"shape {_check.shape(middle)}")
-    radii = real(op, "max_radius", max_radius, _above_1 if log else _values.finite_positive)
+    radii = _finite_parameter(op, "max_radius", max_radius, _above_1 if log else value_checks.finite_positive)
     _check.parameter(op, "max_radius", radii, middle)
-    fitting(op, "max_radius", radii.shape, "center", middle.shape[:-1])
+    _check_leading(op, "max_radius", radii.shape, "center", middle.shape[:-1])
     most = radii.to(middle.device).double()[..., None, None]
     cx, cy = (v[..., None, None] for v in middle.unbind(-1))
-    x, y = pixel_grid(height, width, middle).unbind(-3)
+    x, y = _pixel_grid(height, width, middle).unbind(-3)
     turn = 2 * math.pi
     if not inverse:
         radius = torch.exp(x * (most.log() / width)) - 1 if log else x * (most / width)
         angle = y * (turn / height)
-        return meshed(radius * angle.cos() + cx, radius * angle.sin() + cy, height, width, dtype)
+        return _mesh(radius * angle.cos() + cx, radius * angle.sin() + cy, height, width, dtype)
     rows, columns = (height, width) if source_size is None else _check.positive_size(op, source_size)
     x, y = x - cx, y - cy
     square = x * x + y * y
@@ -199,25 +232,323 @@ def polar_map(
     across = (radius + 1).log() * (columns / most.log()) if log else radius * (columns / most)
     angle = torch.atan2(torch.where(there, y, 0), torch.where(there, x, 1))
     angle = torch.where(angle < 0, angle + turn, angle)
-    return meshed(across, angle * (rows / turn), height, width, dtype)
+    return _mesh(across, angle * (rows / turn), height, width, dtype)
 
 
 def _above_1(op: str, name: str, value: Tensor) -> None:
     """The logarithm of a largest radius is a distance."""
-    _values.finite(op, name, value)
+    value_checks.finite(op, name, value)
     least = value.detach().min().item() if value.numel() else 2
     if not least > 1:
         _check.fail(ValueError, op, f"{name} must be more than 1 with log=True", least)
 
 
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "elastic_map": lambda x: remap(
-        x,
-        elastic_map(
-            torch.rand(2, *x.shape[-2:], generator=torch.Generator().manual_seed(1)) * 2 - 1, 220.0, 7.0
-        ),
-    ),
-    "flow_map": lambda x: remap(x, flow_map(torch.full((2, *x.shape[-2:]), 45.0))),
-    "polar_map": lambda x: remap(x, polar_map(x.shape[-2:], (x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2])),
-}
+def grid_distortion_map(
+    steps_x: Sequence[float] | Tensor,
+    steps_y: Sequence[float] | Tensor,
+    size: Sequence[int],
+    *,
+    normalize: bool = True,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """The map of a grid whose columns and rows get other widths and heights.
+
+    Parameters
+    ----------
+    steps_x, steps_y : sequence of float, or Tensor
+        ``(..., n + 1)``: for n columns (rows) and the rest behind the last one, how much of the image each
+        shows, relative to its own extent. A tensor can require a gradient.
+    size : sequence of 2 int
+        ``(height, width)`` in pixels.
+    normalize : bool
+        Scale the steps, so that the map ends where the image does.
+    dtype : {torch.float32, torch.float64}
+        Of the map.
+    device : device, optional
+        Of the map; by default that of the steps.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 2, height, width)``, for :func:`remap`.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers, the steps are not made of numbers, or ``dtype`` is another one.
+    ValueError
+        If there are fewer than 2 steps, or more columns (rows) than pixels; or steps are not finite, do not
+        broadcast, or add up to 0 where they are normalized.
+
+    Notes
+    -----
+    Reference: albumentations' GridDistortion (``generate_grid``, and ``normalize_grid_distortion_steps``),
+    within 1e-3 pixels: it accumulates in float32, this in float64. Differentiable in the steps.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.grid_distortion_map([0.5, 1.5, 1.0], [1.0, 1.0], (1, 6), normalize=False)[0]
+    tensor([[0.0000, 0.7500, 1.5000, 1.5000, 3.7500, 6.0000]])
+    """
+    op = "grid_distortion_map"
+    height, width = _check.positive_size(op, size)
+    _check_map_dtype(op, dtype)
+    across, down = _finite_parameter(op, "steps_x", steps_x), _finite_parameter(op, "steps_y", steps_y)
+    if device is None:
+        _check.same_device(op, "steps_y", down, "steps_x", across)
+    axes = []
+    for name, values, extent in (("steps_x", across, width), ("steps_y", down, height)):
+        count = values.shape[-1] - 1 if values.ndim else 0
+        if _check.violates(count >= 1) or _check.violates(count <= extent):
+            must = f"{name} must have from 2 to {_check.number(extent) + 1} values"
+            _check.fail(ValueError, op, must, _check.number(count + 1))
+        axes.append(_stretched(values.to(device).double(), extent, count, normalize))
+        if normalize and _torch_private.is_readable(axes[-1]) and not axes[-1].isfinite().all():
+            _check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", values.tolist())
+    _check_leading(op, "steps_y", down.shape[:-1], "steps_x", across.shape[:-1])
+    return _mesh(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
+
+
+def _stretched(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
+    """Where the pixels of an axis come from; within a cell evenly spaced, both ends included."""
+    known = type(extent) is int and type(steps) is Tensor and not torch.compiler.is_compiling()
+    which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
+    if normalize:
+        steps = steps * weights
+        steps = steps * (extent / (extent // count) / steps.sum(-1, keepdim=True))
+    moved = steps * (extent // count)
+    # What lies behind the last cell and one more has no step: albumentations leaves it at 0.
+    ends = torch.nn.functional.pad(moved, (0, 1))
+    starts = torch.nn.functional.pad(moved.cumsum(-1) - moved, (0, 1))
+    return starts.index_select(-1, which) + share * ends.index_select(-1, which)
+
+
+def _cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The cell of each pixel of an axis, where in it the pixel is, and how much of each cell there is."""
+    cell = extent // count
+    rest = extent - count * cell
+    at = torch.arange(extent, device=device)
+    which = torch.div(at, cell, rounding_mode="floor").clamp(max=count + 1)
+    pixels = torch.where(which == count, min(rest, cell), cell)
+    share = (at - which * cell) / (pixels - 1).clamp(min=1).double()
+    last = min(extent, (count + 1) * cell) - count * cell
+    weights = torch.ones(count + 1, dtype=torch.float64, device=device)
+    weights = torch.cat([weights[:-1], weights[-1:] * (last / cell)])
+    return which, share, weights
+
+
+@lru_cache(maxsize=32)
+def _kept_cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.inference_mode(False):  # the next call may be outside
+        return _cells(extent, count, device)
+
+
+def optical_distortion_map(
+    coefficients: float | Sequence[float] | Tensor,
+    size: Sequence[int],
+    model: str = "camera",
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """The map of a lens that distorts.
+
+    Parameters
+    ----------
+    coefficients : float, sequence of float, or Tensor
+        "camera": ``(..., 5)`` with k1, k2, p1, p2 and k3 of Brown and Conrady; one number is k1 and k2.
+        "fisheye": one number k, ``()`` or ``(..., 1)``. A tensor can require a gradient.
+    size : sequence of 2 int
+        ``(height, width)`` in pixels.
+    model : {"camera", "fisheye"}
+        "camera": a focal length of the width and the height, as albumentations has it, and the middle of the
+        image as its center. "fisheye": ``r * (1 + k * (r / r_max)**2)``.
+    dtype : {torch.float32, torch.float64}
+        Of the map.
+    device : device, optional
+        Of the map; by default that of the coefficients.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 2, height, width)``, for :func:`remap`.
+
+    Raises
+    ------
+    TypeError
+        If ``size`` is not made of integers, the coefficients are not made of numbers, or ``dtype`` is another
+        one.
+    ValueError
+        If ``model`` is unknown, or ``coefficients`` has another number of values or is not finite.
+
+    Notes
+    -----
+    Reference: ``cv2.initUndistortRectifyMap`` ("camera"), as in ``cv2.undistort``, and the formula of
+    albumentations' OpticalDistortion ("fisheye"), within 1e-4 pixels. Differentiable in the coefficients.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.optical_distortion_map(0.5, (1, 4), "fisheye")[0]
+    tensor([[-1.0000,  0.8529,  2.0000,  3.1471]])
+    """
+    op = "optical_distortion_map"
+    height, width = _check.positive_size(op, size)
+    _check.choice(op, "model", model, ("camera", "fisheye"))
+    _check_map_dtype(op, dtype)
+    values = _finite_parameter(op, "coefficients", coefficients).to(device).double()
+    values = values[..., None] if values.ndim == 0 else values
+    count = values.shape[-1]
+    if model == "fisheye":
+        if _check.violates(count == 1):
+            _check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", _check.number(count))
+        x, y = _pixel_grid(height, width, values).unbind(-3)
+        x, y = x - width / 2, y - height / 2
+        square = (x * x + y * y) / (width * width / 4 + height * height / 4)
+        factor = 1 + values[..., None] * square
+        return _mesh(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
+    if _check.violates(count == 1) and _check.violates(count == 5):
+        _check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", _check.number(count))
+    k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
+    # Rows and columns for themselves as long as possible: a map has many pixels.
+    x = (torch.arange(width, dtype=torch.float64, device=values.device) - (width - 1) / 2) / width
+    y = (torch.arange(height, dtype=torch.float64, device=values.device)[:, None] - (height - 1) / 2) / height
+    r = x * x + y * y
+    if count == 1:
+        radial = (k1 * r + k1) * r + 1
+        return _mesh(
+            radial * (x * width) + width / 2, radial * (y * height) + height / 2, height, width, dtype
+        )
+    radial = ((k3 * r + k2) * r + k1) * r + 1
+    bent_x = x * radial + 2 * p1 * x * y + p2 * (r + 2 * x * x)
+    bent_y = y * radial + p1 * (r + 2 * y * y) + 2 * p2 * x * y
+    return _mesh(bent_x * width + width / 2, bent_y * height + height / 2, height, width, dtype)
+
+
+def thin_plate_spline_map(
+    points: Tensor, targets: Tensor, size: Sequence[int], *, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """The map of a thin plate that is bent as little as possible so that points come to where they should.
+
+    Parameters
+    ----------
+    points : Tensor
+        ``(..., n, 2)``, float32 or float64: positions (x, y) in the image, in pixels, n of at least 3. Any
+        device.
+    targets : Tensor
+        ``(..., n, 2)``: where these are to be in the result, different from each other and not in one line.
+        The leading dimensions broadcast.
+    size : sequence of 2 int
+        ``(height, width)`` of the result in pixels.
+    dtype : {torch.float32, torch.float64}
+        Of the map.
+
+    Returns
+    -------
+    Tensor
+        ``(..., 2, height, width)``, for :func:`remap`.
+
+    Raises
+    ------
+    TypeError
+        If the points are not floating point, ``size`` is not made of integers, or ``dtype`` is another one.
+    ValueError
+        If the shapes are others or do not broadcast, there are fewer than 3 points, a point is not finite, or
+        targets coincide or lie in one line.
+
+    Notes
+    -----
+    Reference: :class:`scipy.interpolate.RBFInterpolator` with ``kernel="thin_plate_spline"``, within 1e-4
+    pixels: an affine transformation and a sum of ``r**2 * log(r)``, solved in float64. It goes through every
+    target exactly. (albumentations' ThinPlateSpline solves for one kernel and applies another, so it does
+    not.) Differentiable in both, second order too.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> corners = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+    >>> imgops.thin_plate_spline_map(corners, corners + torch.tensor([1.0, 0.0]), (1, 3))[0].round()
+    tensor([[-1.,  0.,  1.]])
+    """
+    op = "thin_plate_spline_map"
+    height, width = _check.positive_size(op, size)
+    _check_map_dtype(op, dtype)
+    for name, value in (("points", points), ("targets", targets)):
+        _check.tensor(op, name, value)
+        if value.layout is not torch.strided:
+            _check.fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
+        _check.floating(op, name, value)
+        if value.ndim < 2 or _check.violates(value.shape[-1] == 2) or _check.violates(value.shape[-2] >= 3):
+            must = f"{name} must be (..., n, 2) with n of at least 3"
+            _check.fail(ValueError, op, must, f"shape {_check.shape(value)}")
+        _finite_parameter(op, name, value)
+    _check.same_device(op, "targets", targets, "points", points)
+    if _check.violates(targets.shape[-2] == points.shape[-2]):
+        must = f"targets must be as many as points ({_check.number(points.shape[-2])})"
+        _check.fail(ValueError, op, must, _check.number(targets.shape[-2]))
+    _check_leading(op, "targets", targets.shape[:-2], "points", points.shape[:-2])
+    if _torch_private.is_readable(targets):
+        _spread(op, targets.detach())
+    source, target = torch.broadcast_tensors(points.double(), targets.double())
+    count = target.shape[-2]
+    # In units of the image, which keeps the numbers of the system near each other.
+    scale = float(max(height, width))
+    source, target = source / scale, target / scale
+    ones = torch.ones_like(target[..., :1])
+    affine = torch.cat([ones, target], -1)
+    above = torch.cat([_bending(target, target), affine], -1)
+    nothing = target.new_zeros(*target.shape[:-2], 3, 3)
+    system = torch.cat([above, torch.cat([affine.mT, nothing], -1)], -2)
+    wanted = torch.cat([source, source.new_zeros(*source.shape[:-2], 3, 2)], -2)
+    solved = torch.linalg.solve(system, wanted)
+    if _splines.is_number_work(solved):
+        return _splines.row_by_row(solved * scale, target, height, width, scale, dtype)
+    pixels = _pixel_grid(height, width, target).flatten(-2).mT / scale
+    bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
+    flat = solved[..., count : count + 1, :] + pixels @ solved[..., count + 1 :, :]
+    return ((bent + flat) * scale).mT.unflatten(-1, (height, width)).to(dtype)
+
+
+def _spread(op: str, targets: Tensor) -> None:
+    """Check that targets determine a plate: the system of others is singular, or nearly so."""
+    exact = targets.double()
+    centered = exact - exact.mean(-2, keepdim=True)
+    longest, shortest = torch.linalg.svdvals(centered).unbind(-1)
+    # The system has squares of distances: half of the digits of its float64 count, or those of the targets.
+    least = longest * max(4 * torch.finfo(targets.dtype).eps, torch.finfo(torch.float64).eps ** 0.5)
+    apart = (exact[..., :, None, :] - exact[..., None, :, :]).square().sum(-1)
+    apart.diagonal(0, -2, -1).fill_(torch.inf)
+    if (apart.amin((-2, -1)) <= least * least).any():
+        _check.fail(ValueError, op, "targets must be different points", "some that coincide")
+    if (shortest <= least).any():
+        _check.fail(ValueError, op, "targets must not lie in one line", "some that do")
+
+
+def _bending(points: Tensor, centers: Tensor) -> Tensor:
+    """``r**2 * log(r)`` of each pair; 0, with its derivatives, where they are the same."""
+    apart = points[..., :, None, :] - centers[..., None, :, :]
+    square = (apart * apart).sum(-1)
+    there = square > 0
+    return torch.where(there, 0.5 * square * torch.where(there, square, 1).log(), 0)
+
+
+def _check_displacement(op: str, name: str, value: Tensor) -> None:
+    _check.tensor(op, name, value)
+    _check.image(op, name, value)
+    if value.dtype not in (torch.float32, torch.float64):
+        _check.fail(TypeError, op, f"{name} must be float32 or float64", value.dtype)
+    if _check.violates(value.shape[-3] == 2):
+        _check.fail(ValueError, op, f"{name} must have 2 channels (x, y)", _check.number(value.shape[-3]))
+
+
+def _pixel_grid(height: int, width: int, like: Tensor) -> Tensor:
+    """The position of each pixel, (2, height, width)."""
+    y, x = (torch.arange(n, dtype=like.dtype, device=like.device) for n in (height, width))
+    return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
+
+
+def _mesh(x: Tensor, y: Tensor, height: int, width: int, dtype: torch.dtype) -> Tensor:
+    x, y = torch.broadcast_tensors(x.to(dtype), y.to(dtype))
+    return torch.stack([x, y], -3).expand(*x.shape[:-2], 2, height, width)

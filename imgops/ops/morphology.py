@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import morphology as cpu
 
 __all__ = ["dilate", "erode", "morphology"]
@@ -20,12 +20,12 @@ __all__ = ["dilate", "erode", "morphology"]
 @operator(
     "imgops::erode",
     kernel=cpu.erode,
-    cuda=cuda.kernel("morphology.erode"),
+    cuda=cuda.Kernel("morphology.erode"),
     fake=fake.erode,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.erode,
-    values=_values.element("erode"),
+    values=value_checks.element("erode"),
 )
 def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 
@@ -33,12 +33,12 @@ def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 @operator(
     "imgops::dilate",
     kernel=cpu.dilate,
-    cuda=cuda.kernel("morphology.dilate"),
+    cuda=cuda.Kernel("morphology.dilate"),
     fake=fake.dilate,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.dilate,
-    values=_values.element("dilate"),
+    values=value_checks.element("dilate"),
 )
 def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 
@@ -51,7 +51,7 @@ def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.hit_or_miss,
     no_gradient="a pixel is 255 where the pattern fits, else 0",
-    values=_values.element("morphology"),
+    values=value_checks.element("morphology"),
 )
 def _hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 
@@ -218,11 +218,3 @@ def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     if a.dtype.is_floating_point:
         return a - b if like is a else b.neg() + a
     return torch.maximum(like, b if like is a else a) - b
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "dilate": lambda x: dilate(x, 9),
-    "erode": lambda x: erode(x, 9),
-    "morphology": lambda x: morphology(x, "gradient", 5),
-}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -14,7 +13,7 @@ from imgops.config import Paste
 from imgops.fake import mutation as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import mutation as cpu
-from imgops.ops.compose import broadcast, paste_arguments
+from imgops.ops.movement import broadcast, paste_arguments
 
 __all__ = ["accumulate", "paste_", "paste_out"]
 
@@ -22,7 +21,7 @@ __all__ = ["accumulate", "paste_", "paste_out"]
 @operator(
     "imgops::paste_",
     kernel=cpu.paste_,
-    cuda=cuda.kernel("mutation.paste_"),
+    cuda=cuda.Kernel("mutation.paste_"),
     fake=fake.paste_,
     mutates=["image"],
     autograd=autograd.paste_,
@@ -35,7 +34,7 @@ def _paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: 
 @operator(
     "imgops::paste_out",
     kernel=cpu.paste_out,
-    cuda=cuda.kernel("mutation.paste_out"),
+    cuda=cuda.Kernel("mutation.paste_out"),
     fake=fake.paste_out,
     mutates=["out"],
     autograd=autograd.paste_out,
@@ -48,7 +47,7 @@ def _paste_out(
 @operator(
     "imgops::accumulate",
     kernel=cpu.accumulate,
-    cuda=cuda.kernel("mutation.accumulate"),
+    cuda=cuda.Kernel("mutation.accumulate"),
     fake=fake.accumulate,
     mutates=["total", "count"],
     autograd=autograd.accumulate,
@@ -215,19 +214,3 @@ def accumulate(
     _check.tensor("accumulate", "count", count)
     source, weight = _broadcast_to(total, source, weight)
     _accumulate(total, count, source, weight, left, top)
-
-
-def _tiles(x: Tensor) -> Tensor:
-    """The mean of two overlapping parts of a picture."""
-    total, count = torch.zeros(x.shape), torch.zeros(1, *x.shape[-2:])
-    for left, part in ((0, x.float()), (60, x.float()[..., :-60])):
-        accumulate(total, count, part, (left, 0))
-    return total / count
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "accumulate": lambda x: _tiles(x),
-    "paste_": lambda x: paste_(x.clone(), x[:, ::3, ::3].contiguous(), (20, 20)),
-    "paste_out": lambda x: paste_out(x, 255 - x[:, ::2, ::2], (40, 60), out=torch.empty_like(x)),
-}

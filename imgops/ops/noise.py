@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import noise as cpu
 
 __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
@@ -24,7 +21,7 @@ __all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.salt_and_pepper,
-    values=_values.numbers("salt_and_pepper", 2, amount=_values.unit, salt=_values.unit),
+    values=value_checks.numbers("salt_and_pepper", 2, amount=value_checks.unit, salt=value_checks.unit),
 )
 def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor: ...
 
@@ -36,7 +33,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
-    values=_values.numbers("shot_noise", 2, amount=_values.finite_not_negative),
+    values=value_checks.numbers("shot_noise", 2, amount=value_checks.finite_not_negative),
 )
 def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -48,7 +45,9 @@ def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.iso_noise,
-    values=_values.numbers("iso_noise", 2, color_shift=_values.finite, intensity=_values.finite),
+    values=value_checks.numbers(
+        "iso_noise", 2, color_shift=value_checks.finite, intensity=value_checks.finite
+    ),
 )
 def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
 
@@ -60,7 +59,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.multiplicative_noise,
-    values=_values.numbers("multiplicative_noise", 2, amount=_values.finite),
+    values=value_checks.numbers("multiplicative_noise", 2, amount=value_checks.finite),
 )
 def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
 
@@ -256,17 +255,3 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
 def _tensors(op: str, image: Tensor, noise: Tensor) -> None:
     _check.tensor(op, "image", image)
     _check.tensor(op, "noise", noise)
-
-
-def _drawn(channels: int, x: Tensor) -> Tensor:
-    """Normal numbers for a picture."""
-    return torch.randn(channels, *x.shape[-2:], generator=torch.Generator().manual_seed(0))
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "iso_noise": lambda x: iso_noise(x, _drawn(2, x) * 0.5, 0.05, 0.9),
-    "multiplicative_noise": lambda x: multiplicative_noise(x, _drawn(3, x), 0.4),
-    "salt_and_pepper": lambda x: salt_and_pepper(x, _drawn(1, x).erf() / 2 + 0.5, 0.15),
-    "shot_noise": lambda x: shot_noise(x, _drawn(3, x), 0.08),
-}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import pyramid as autograd
 from imgops.decomposition import pyramid as decomposition
 from imgops.fake import pyramid as fake
@@ -146,10 +144,3 @@ def pyr_up(image: Tensor) -> Tensor:
     """
     _check.tensor("pyr_up", "image", image)
     return _pyr_up(image)
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "pyr_down": lambda x: pyr_down(pyr_down(x)),
-    "pyr_up": lambda x: pyr_up(pyr_up(pyr_up(pyr_down(pyr_down(pyr_down(x)))))),
-}

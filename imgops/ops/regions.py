@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -154,16 +152,3 @@ def connected_components(
         return labels, count
     measured = _component_statistics(labels)
     return labels, count, measured[..., :5].int(), measured[..., 5:]
-
-
-def _light(x: Tensor) -> Tensor:
-    """What is light in a picture, 0 or 255."""
-    gray = x.float().mean(-3, keepdim=True)
-    return ((gray > gray.mean()) * 255).byte()
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "connected_components": lambda x: connected_components(_light(x))[0],
-    "distance_transform": lambda x: distance_transform(_light(x)),
-}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from imgops import _check, autocast, sharding, vmap
+from imgops._operators import Gradient
 from imgops._registry import operator
-from imgops._rows import Gradient
 from imgops.autograd import resize as autograd
 from imgops.config import Resize
 from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
-from imgops.kernels import _values, cuda
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import resize as cpu
 
 __all__ = ["resize", "resize_out", "resized_crop"]
@@ -24,7 +24,7 @@ __all__ = ["resize", "resize_out", "resized_crop"]
 @operator(
     "imgops::resize",
     kernel=cpu.resize,
-    cuda=cuda.kernel("resize.resize"),
+    cuda=cuda.Kernel("resize.resize"),
     fake=fake.resize,
     autograd=Gradient(autograd.setup_context, autograd.resize_backward, autograd.resize_jvp),
     vmap=vmap.leading(3, 1),
@@ -32,7 +32,7 @@ __all__ = ["resize", "resize_out", "resized_crop"]
     autocast=autocast.float32,
     decomposition=decomposition.resize,
     adjoint="resize_adjoint",
-    values=_values.region("resize"),
+    values=value_checks.region("resize"),
 )
 def _resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
@@ -42,7 +42,7 @@ def _resize(
 @operator(
     "imgops::resize_adjoint",
     kernel=cpu.resize_adjoint,
-    cuda=cuda.kernel("resize.resize_adjoint"),
+    cuda=cuda.Kernel("resize.resize_adjoint"),
     fake=fake.resize_adjoint,
     autograd=Gradient(autograd.setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp),
     vmap=vmap.leading(3, 1),
@@ -50,7 +50,7 @@ def _resize(
     autocast=autocast.float32,
     decomposition=decomposition.resize_adjoint,
     adjoint="resize",
-    values=_values.region("resize_adjoint"),
+    values=value_checks.region("resize_adjoint"),
 )
 def _resize_adjoint(
     grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
@@ -60,7 +60,7 @@ def _resize_adjoint(
 @operator(
     "imgops::resized_crop",
     kernel=cpu.resized_crop,
-    cuda=cuda.kernel("resize.resized_crop"),
+    cuda=cuda.Kernel("resize.resized_crop"),
     fake=fake.resized_crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.resized_crop_backward, autograd.resized_crop_jvp),
     vmap=vmap.leading(3, 1),
@@ -68,7 +68,7 @@ def _resize_adjoint(
     autocast=autocast.float32,
     decomposition=decomposition.resized_crop,
     adjoint="resized_crop_adjoint",
-    values=_values.boxes("resized_crop"),
+    values=value_checks.boxes("resized_crop"),
 )
 def _resized_crop(
     image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
@@ -78,7 +78,7 @@ def _resized_crop(
 @operator(
     "imgops::resized_crop_adjoint",
     kernel=cpu.resized_crop_adjoint,
-    cuda=cuda.kernel("resize.resized_crop_adjoint"),
+    cuda=cuda.Kernel("resize.resized_crop_adjoint"),
     fake=fake.resized_crop_adjoint,
     autograd=Gradient(
         autograd.crop_setup_context, autograd.resized_crop_adjoint_backward, autograd.resized_crop_adjoint_jvp
@@ -88,7 +88,7 @@ def _resized_crop(
     autocast=autocast.float32,
     decomposition=decomposition.resized_crop_adjoint,
     adjoint="resized_crop",
-    values=_values.boxes("resized_crop_adjoint"),
+    values=value_checks.boxes("resized_crop_adjoint"),
 )
 def _resized_crop_adjoint(
     grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
@@ -98,11 +98,11 @@ def _resized_crop_adjoint(
 @operator(
     "imgops::resize_out",
     kernel=cpu.resize_out,
-    cuda=cuda.kernel("resize.resize_out"),
+    cuda=cuda.Kernel("resize.resize_out"),
     fake=fake.resize_out,
     mutates=["out"],
     autograd=autograd.resize_out,
-    values=_values.region("resize_out"),
+    values=value_checks.region("resize_out"),
 )
 def _resize_out(
     image: Tensor,
@@ -331,15 +331,3 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     _check.image(op, "image", image)
     _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "resize": lambda x: resize(x, (x.shape[-2] // 2, x.shape[-1])),
-    "resize_out": lambda x: resize_out(
-        x, (x.shape[-2], x.shape[-1] // 2), out=x.new_empty(3, x.shape[-2], x.shape[-1] // 2)
-    ),
-    "resized_crop": lambda x: resized_crop(
-        x, (x.shape[-1] // 3, x.shape[-2] // 4, x.shape[-1] * 2 // 3, x.shape[-2] * 3 // 4), (200, 200)
-    ),
-}

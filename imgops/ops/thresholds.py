@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import thresholds as decomposition
 from imgops.fake import thresholds as fake
-from imgops.kernels import _values
+from imgops.kernels import value_checks
 from imgops.kernels.cpu import thresholds as cpu
 
 __all__ = ["adaptive_threshold", "threshold"]
@@ -23,7 +21,7 @@ __all__ = ["adaptive_threshold", "threshold"]
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.threshold,
-    values=_values.numbers("threshold", value=_values.no_nan, maximum=_values.no_nan),
+    values=value_checks.numbers("threshold", value=value_checks.no_nan, maximum=value_checks.no_nan),
 )
 def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor: ...
 
@@ -36,7 +34,7 @@ def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tens
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.adaptive_threshold,
     no_gradient="a pixel is the maximum or 0",
-    values=_values.numbers("adaptive_threshold", maximum=_values.no_nan, c=_values.no_nan),
+    values=value_checks.numbers("adaptive_threshold", maximum=value_checks.no_nan, c=value_checks.no_nan),
 )
 def _adaptive_threshold(
     image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
@@ -155,14 +153,3 @@ def adaptive_threshold(
     less = _check.real("adaptive_threshold", "c", c)
     size = _check.integer("adaptive_threshold", "block_size must be an integer", block_size)
     return _adaptive_threshold(image, top, less, size, method, kind)
-
-
-def _gray(x: Tensor) -> Tensor:
-    return x.float().mean(-3, keepdim=True).byte()
-
-
-#: What each shows of a photograph (C, H, W), uint8.
-PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "adaptive_threshold": lambda x: adaptive_threshold(_gray(x), method="gaussian", block_size=15, c=4.0),
-    "threshold": lambda x: threshold(_gray(x), kind="otsu"),
-}

@@ -42,7 +42,7 @@ def sheet(
     tiles = [("the photograph", Image.fromarray(scene["image"].permute(1, 2, 0).numpy()))]
     for name in tqdm(chosen, desc="show", unit="picture", mininterval=0.2):
         tiles.append((name, draw(name, scene)))
-    _arranged(tiles, min(columns, len(tiles))).save(out, "PNG")
+    _arrange(tiles, min(columns, len(tiles))).save(out, "PNG")
 
 
 def listing() -> str:
@@ -81,7 +81,7 @@ def tile(image: Image.Image) -> Image.Image:
     return ground
 
 
-def _arranged(tiles: Sequence[tuple[str, Image.Image]], columns: int) -> Image.Image:
+def _arrange(tiles: Sequence[tuple[str, Image.Image]], columns: int) -> Image.Image:
     width, height = TILE[0] + _GAP, TILE[1] + _LINE + _GAP
     rows = -(-len(tiles) // columns)
     page = Image.new("RGB", (columns * width + _GAP, rows * height + _GAP), "white")

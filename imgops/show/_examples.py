@@ -11,8 +11,9 @@ from PIL import Image
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops import ops, transforms
+from imgops import transforms
 from imgops.show import _scene
+from imgops.show._operators import PICTURES
 
 Draw = Callable[[dict[str, Any]], Image.Image]
 
@@ -96,7 +97,7 @@ def _of_transform(name: str, options: dict[str, Any]) -> Draw:
         given = {k: v(scene["image"]) if k == "references" else v for k, v in options.items()}
         transform = getattr(transforms, name)(**given)
         if getattr(transform, "_moves", False):  # then what goes with an image is drawn too
-            return _scene.drawn(transform(scene))
+            return _scene.draw_annotated(transform(scene))
         return _scene.picture(transform(scene["image"]))
 
     return draw
@@ -122,22 +123,19 @@ def _of_samples(name: str, options: dict[str, Any]) -> Draw:
         inverted = {**scene, "image": transforms.RandomInvert(1.0)(scene["image"])}
         flipped = transforms.RandomVerticalFlip(1.0)(inverted)
         samples = [scene, mirrored, flipped, inverted] if name == "Mosaic" else [scene, flipped]
-        return _scene.drawn(getattr(transforms, name)(**options)(samples))
+        return _scene.draw_annotated(getattr(transforms, name)(**options)(samples))
 
     return draw
 
 
 def _all() -> dict[str, Draw]:
-    found: dict[str, Draw] = {}
-    for family in vars(ops).values():
-        for name, function in getattr(family, "PICTURES", {}).items():
-            found[name] = _of_operator(function)
+    found = {name: _of_operator(function) for name, function in PICTURES.items()}
     for name, options in OF_TORCHVISION.items():
         found[name] = _of_transform(name, options)
     found |= {name: _of_batch(name) for name in ("CutMix", "MixUp")}
     for name in transforms.ADDED:
         cls = getattr(transforms, name)
-        several, draws = hasattr(cls, "_joined"), hasattr(cls, "_parts")
+        several, draws = hasattr(cls, "_joined"), hasattr(cls, "random_parameters")
         options = {**({"p": 1.0} if draws and not several else {}), **cls._example}
         found[name] = _of_samples(name, options) if several else _of_transform(name, options)
     return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))

@@ -30,10 +30,10 @@ def load(path: str | Path) -> Tensor:
         reason = " ".join(str(error).split()) or type(error).__name__
         must = "show: PHOTO must be a complete image file"
         raise CommandError(f"{must}, got {str(path)!r} ({reason})") from error
-    return fitted(torch.from_numpy(np.array(picture)).permute(2, 0, 1))
+    return fit_photo(torch.from_numpy(np.array(picture)).permute(2, 0, 1))
 
 
-def fitted(photo: Tensor) -> Tensor:
+def fit_photo(photo: Tensor) -> Tensor:
     return imgops.contain(photo, (HEIGHT, WIDTH), "bicubic").contiguous()
 
 
@@ -77,7 +77,7 @@ def picture(image: Tensor) -> Image.Image:
     )
 
 
-def drawn(scene: dict[str, Any]) -> Image.Image:
+def draw_annotated(scene: dict[str, Any]) -> Image.Image:
     """An image with its masks, boxes and keypoints."""
     out = picture(scene["image"])
     for i, mask in enumerate(scene["masks"].as_subclass(Tensor)):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _layout, _rows
+from imgops import _layout, _operators
 from imgops._torch_private import TorchDispatchMode, tree_leaves
 
 
@@ -29,16 +29,16 @@ class Call:
         self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any] | None = None
     ):
         self.function = function
-        calls = captured(function, *args, **(keywords or {}))
-        rows = [_rows.table.get(op.name()) for op, _, _ in calls]
-        if len(rows) != 1 or rows[0] is None:
+        calls = capture(function, *args, **(keywords or {}))
+        operators = [_operators.table.get(op.name()) for op, _, _ in calls]
+        if len(operators) != 1 or operators[0] is None:
             names = [op.name() for op, _, _ in calls]
             raise ValueError(f"check_operator: op must call one operator of imgops.operator, got {names}")
-        self.row: _rows.Operator = rows[0]
+        self.operator: _operators.Operator = operators[0]
         self.overload, self.op_args, self.op_keywords = calls[0]
         signature = inspect.signature(function)
         if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
-            signature = self.row.signature  # an operator of torch.ops shows none
+            signature = self.operator.signature  # an operator of torch.ops shows none
         self.bound = signature.bind(*args, **(keywords or {}))
         self.names = [n for n, v in self.bound.arguments.items() if isinstance(v, Tensor)]
 
@@ -46,7 +46,7 @@ class Call:
         shapes = {
             n: f"{str(t.dtype)[6:]}{list(t.shape)}" for n, t in zip(self.names, self.tensors, strict=True)
         }
-        return f"{self.row.qualified}({', '.join(f'{n}: {s}' for n, s in shapes.items())})"
+        return f"{self.operator.qualified}({', '.join(f'{n}: {s}' for n, s in shapes.items())})"
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -55,12 +55,12 @@ class Call:
     @property
     def mutated(self) -> list[str]:
         """The tensors that the call writes to."""
-        return [n for n in self.names if n in self.row.mutates]
+        return [n for n in self.names if n in self.operator.mutates]
 
     @cached_property
     def differentiable(self) -> list[str]:
-        """The tensors that a gradient can be asked for: floating point, and differentiable by its row."""
-        if self.row.autograd is None:
+        """The tensors that a gradient can be asked for: floating point, of an operator that has one."""
+        if self.operator.autograd is None:
             return []
         return [n for n in self.names if self.bound.arguments[n].is_floating_point() and not self._refused(n)]
 
@@ -129,12 +129,12 @@ class _Capture(TorchDispatchMode):
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.name() in _rows.table:
+        if func.name() in _operators.table:
             self.calls.append((func, args, kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
-def captured(
+def capture(
     function: Callable[..., Any], *args: Any, **keywords: Any
 ) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
     """The operator calls that a function makes; what it writes to is put back."""

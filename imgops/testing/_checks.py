@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from imgops import _torch_private
-from imgops._rows import Contract
+from imgops._operators import Contract
 from imgops._torch_private import tree_leaves, tree_map_only
-from imgops.testing._call import Call, bits_equal, captured, leaves, several, through_dispatcher
+from imgops.testing._call import Call, bits_equal, capture, leaves, several, through_dispatcher
 
 
 def registration(call: Call) -> None:
@@ -38,7 +38,7 @@ def same_metadata(real: Tensor, fake: Tensor) -> None:
 
 def fake(call: Call) -> None:
     """Fake tensors, and meta tensors, come out with the shape, dtype and strides of real ones."""
-    if call.row.contract is not Contract.FUNCTIONAL:
+    if call.operator.contract is not Contract.FUNCTIONAL:
         return  # a mutating operator returns what it was given; a dynamic size is unknown
     real = call.overload(*call.op_args)
     with _torch_private.fake_tensors() as mode:
@@ -64,9 +64,9 @@ def memory(call: Call) -> None:
             assert bits_equal(tensor, before[name]), f"{name} was written to"
         elif name in versions and tensor.numel():
             assert tensor._version > versions[name], f"{name} was written to, its version stays"
-    if call.row.contract in (Contract.INPLACE, Contract.OUT):
+    if call.operator.contract in (Contract.INPLACE, Contract.OUT):
         assert result is given[call.mutated[0]], "another tensor came back than the one written to"
-    elif call.row.contract is Contract.BUFFERS:
+    elif call.operator.contract is Contract.BUFFERS:
         assert result is None, "a buffer-writer returned something"
     elif result.numel():
         storage = result.untyped_storage().data_ptr()
@@ -84,7 +84,7 @@ def gradients(call: Call) -> None:
         _gradient_of_decomposition(call)
         return
     function, tensors = leaves(double, double.differentiable)
-    if call.row.contract is Contract.OUT:
+    if call.operator.contract is Contract.OUT:
         try:
             function(*tensors)
         except RuntimeError as error:
@@ -92,15 +92,15 @@ def gradients(call: Call) -> None:
                 return
             raise
         raise AssertionError("an out= call was recorded")
-    forward = _has_forward(call)
+    forward = call.operator.contract.mutates or getattr(call.operator.autograd, "jvp", None) is not None
     options = {
         "fast_mode": True,
         "check_forward_ad": forward,
-        "check_batched_grad": call.row.vmap is not None,
+        "check_batched_grad": call.operator.vmap is not None,
     }
     assert torch.autograd.gradcheck(function, tensors, **options)
     assert torch.autograd.gradgradcheck(function, tensors, fast_mode=True)
-    if call.row.contract is Contract.INPLACE:
+    if call.operator.contract is Contract.INPLACE:
         leaf = tensors[0].detach().clone().requires_grad_()
         try:
             double.raw(**{double.mutated[0]: leaf})
@@ -114,10 +114,10 @@ def gradients(call: Call) -> None:
 def _gradient_of_decomposition(call: Call) -> None:
     tensors = [a for a in call.op_args if isinstance(a, Tensor)]
     at = [i for i, a in enumerate(call.op_args) if isinstance(a, Tensor) and a.is_floating_point()]
-    if call.row.decomposition is None or not call.differentiable or len(at) < len(tensors):
+    if call.operator.decomposition is None or not call.differentiable or len(at) < len(tensors):
         return
     results = []
-    for function in (call.overload, call.row.decomposition):
+    for function in (call.overload, call.operator.decomposition):
         leaves = [call.op_args[i].detach().clone().requires_grad_() for i in at]
         args = list(call.op_args)
         for i, leaf in zip(at, leaves, strict=True):
@@ -127,33 +127,29 @@ def _gradient_of_decomposition(call: Call) -> None:
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-def _has_forward(call: Call) -> bool:
-    return call.row.contract.mutates or getattr(call.row.autograd, "jvp", None) is not None
-
-
 def vmap(call: Call) -> None:
     """A vmapped call is a loop, whichever tensors are batched and wherever the batch lies."""
-    if call.row.vmap is None or (call.row.contract is Contract.OUT):
+    if call.operator.vmap is None or (call.operator.contract is Contract.OUT):
         return
     names = [n for n in call.names if call.bound.arguments[n].ndim > 0]
     function = call.of(names)
     tensors = [call.bound.arguments[n].detach() for n in names]
     for dim in (0, 1, -1):
-        check_vmap(function, tuple(stacked(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
-    if len(names) > 1 and not call.row.contract.mutates:  # only one of them batched, each in its turn
+        check_vmap(function, tuple(stack(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
+    if len(names) > 1 and not call.operator.contract.mutates:  # only one of them batched, each in its turn
         for i in range(len(names)):
-            some = [stacked(x, 0) if j == i else x for j, x in enumerate(tensors)]
+            some = [stack(x, 0) if j == i else x for j, x in enumerate(tensors)]
             check_vmap(function, tuple(some), tuple(0 if j == i else None for j in range(len(names))))
-    nested = [torch.stack([stacked(x, 0), stacked(x, 0)]) for x in tensors]
+    nested = [torch.stack([stack(x, 0), stack(x, 0)]) for x in tensors]
     twice = several(torch.vmap(torch.vmap(function))(*nested))
     once = several(torch.vmap(function)(*(n[1] for n in nested)))
     for a, b in zip(twice, once, strict=True):
         assert bits_equal(a[1, 1], b[1]), "a nested vmap gives other values"
-    none = several(torch.vmap(function)(*(stacked(x, 0)[:0] for x in tensors)))
+    none = several(torch.vmap(function)(*(stack(x, 0)[:0] for x in tensors)))
     assert all(len(n) == 0 for n in none), "a vmap over nothing gives something"
 
 
-def stacked(x: Tensor, dim: int) -> Tensor:
+def stack(x: Tensor, dim: int) -> Tensor:
     """Two samples: ``x``, and half of it where it has halves."""
     scaled = x if x.dtype == torch.bool else (x * 0.5).to(x.dtype)
     return torch.stack([scaled, x], dim)
@@ -175,14 +171,14 @@ def check_vmap(
         torch.testing.assert_close(found, looped, rtol=0, atol=tolerance)
 
 
-def compiled(call: Call, backend: str = "aot_eager") -> None:
+def compilation(call: Call, backend: str = "aot_eager") -> None:
     """One graph, dynamic sizes: the same values, strides and gradients as without a compiler."""
-    if call.row.contract is Contract.OUT and not all(
+    if call.operator.contract is Contract.OUT and not all(
         call.bound.arguments[n].is_contiguous() for n in call.mutated
     ):
         return  # dynamo takes no other out= tensors
     torch.compiler.reset()
-    names = [] if call.row.contract is Contract.OUT else call.differentiable
+    names = [] if call.operator.contract is Contract.OUT else call.differentiable
     function, tensors = leaves(call, names)
     graph = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
     eager, out = several(function(*tensors)), several(graph(*tensors))
@@ -199,33 +195,33 @@ def compiled(call: Call, backend: str = "aot_eager") -> None:
         torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
 
 
-def exported(call: Call) -> None:
+def export(call: Call) -> None:
     """Exported, saved, loaded and run; the operator stays one opaque node."""
     program, tensors = call.program
-    if not call.row.contract.mutates:
+    if not call.operator.contract.mutates:
         assert _nodes(program, call) == 1, "the operator is not one node of the exported program"
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
     for a, b in zip(several(loaded(*tensors)), call.outputs(), strict=True):
-        if call.row.contract.mutates:  # exported as functional operators, which may round otherwise
+        if call.operator.contract.mutates:  # exported as functional operators, which may round otherwise
             torch.testing.assert_close(a, b, msg=lambda m: f"the loaded program: {m}")
         else:
             assert bits_equal(a, b), "the loaded program gives other values"
 
 
 def _nodes(program: Any, call: Call) -> int:
-    prefix = f"{call.row.namespace}."
+    prefix = f"{call.operator.namespace}."
     return sum(str(n.target).startswith(prefix) for n in program.graph.nodes if n.op == "call_function")
 
 
-def decomposed(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
+def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
     """An exported program in core ATen gives what the decomposition gives, in the same memory format."""
-    if call.row.decomposition is None:
+    if call.operator.decomposition is None:
         return
     program, tensors = call.program
-    table = torch.export.default_decompositions() | {call.row.overload: call.row.decomposition}
+    table = torch.export.default_decompositions() | {call.operator.overload: call.operator.decomposition}
     program = program.run_decompositions(table)
     assert _nodes(program, call) == 0, "a call of the operator is left"
     for node in program.graph.nodes:
@@ -233,16 +229,16 @@ def decomposed(call: Call, compare: Callable[[Tensor, Tensor], None] | None = No
         assert core, f"{node.target} is not of ATen"
     (found,) = several(program.module()(*tensors))
     with torch.no_grad():
-        torch.testing.assert_close(found, call.row.decomposition(*call.op_args), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(found, call.operator.decomposition(*call.op_args), rtol=1e-5, atol=1e-5)
     decomposition(call, compare)
 
 
 def decomposition(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
     """The decomposition gives the kernel's result; by default floats to 1e-5 and integers to the bit."""
-    if call.row.decomposition is None:
+    if call.operator.decomposition is None:
         return
     with torch.no_grad():
-        found, wanted = call.row.decomposition(*call.op_args), call.overload(*call.op_args)
+        found, wanted = call.operator.decomposition(*call.op_args), call.overload(*call.op_args)
     shapes = f"{found.dtype}{list(found.shape)} for {wanted.dtype}{list(wanted.shape)}"
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), shapes
     if found.numel() and 1 not in found.shape:
@@ -259,9 +255,9 @@ def autocast(call: Call) -> None:
     """An autocast region gives what the operator gives for the arguments of its policy."""
     for half in (torch.float16, torch.bfloat16):
         args = tree_map_only(Tensor, lambda t: t.to(half) if t.dtype == torch.float32 else t, call.op_args)  # noqa: B023
-        if call.row.contract is not Contract.FUNCTIONAL:
+        if call.operator.contract is not Contract.FUNCTIONAL:
             continue
-        policy = call.row.autocast
+        policy = call.operator.autocast
         try:
             wanted = call.overload(*(policy("cpu", args) if policy else args))
         except TypeError:
@@ -274,7 +270,7 @@ def autocast(call: Call) -> None:
 
 def torch_dispatch(call: Call) -> None:
     """A wrapper class with a rule for the operator sees the call and keeps its label."""
-    if call.row.contract is not Contract.FUNCTIONAL:
+    if call.operator.contract is not Contract.FUNCTIONAL:
         return
 
     class Wrapped(Tensor):
@@ -298,8 +294,8 @@ def torch_dispatch(call: Call) -> None:
         plain = tree_map_only(Wrapped, lambda w: w.content, args)
         return Wrapped(func(*plain, **(kwargs or {})), args[0].label)
 
-    library = torch.library.Library(call.row.namespace, "FRAGMENT")  # the rule goes with it
-    torch.library.register_torch_dispatch(call.row.qualified, Wrapped, rule, lib=library)
+    library = torch.library.Library(call.operator.namespace, "FRAGMENT")  # the rule goes with it
+    torch.library.register_torch_dispatch(call.operator.qualified, Wrapped, rule, lib=library)
     first = call.names[0]
     found = call.raw(**{first: Wrapped(call.bound.arguments[first].detach(), "label")})
     assert isinstance(found, Wrapped), f"a {type(found).__name__} came out of a wrapped call"
@@ -310,7 +306,7 @@ def torch_dispatch(call: Call) -> None:
 def adjoint(call: Call) -> None:
     """<A x, y> = <x, A^T y> for an operator that names its adjoint, and the backward calls that."""
     double = call.double()
-    if call.row.adjoint is None or double is None:
+    if call.operator.adjoint is None or double is None:
         return
     function, tensors = leaves(double, double.differentiable)
     out = function(*tensors)
@@ -318,9 +314,9 @@ def adjoint(call: Call) -> None:
     if not torch.allclose(twice, 2 * out.detach(), rtol=1e-9):
         return  # not linear in all of its tensors together
     calls = [
-        op.name() for op, _, _ in captured(lambda: torch.autograd.grad(out, tensors, torch.ones_like(out)))
+        op.name() for op, _, _ in capture(lambda: torch.autograd.grad(out, tensors, torch.ones_like(out)))
     ]
-    assert f"{call.row.namespace}::{call.row.adjoint}" in calls, f"the backward calls {calls}"
+    assert f"{call.operator.namespace}::{call.operator.adjoint}" in calls, f"the backward calls {calls}"
     check_adjoint(function, *tensors)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _rows
-from imgops._rows import Contract
+from imgops import _operators
+from imgops._operators import Contract
 
 
 def cuda_kernel(name: str) -> Callable[..., Tensor]:
@@ -46,11 +46,11 @@ def cuda_kernel(name: str) -> Callable[..., Tensor]:
     tensor([[[1, 2],
              [5, 6]]], dtype=torch.uint8)
     """
-    row = _rows.table.get(name)
-    if row is None or row.cuda is None:
-        got = "none" if row is not None else "an unknown operator"
+    operator = _operators.table.get(name)
+    if operator is None or operator.cuda is None:
+        got = "none" if operator is not None else "an unknown operator"
         raise NotImplementedError(f"cuda_kernel: {name} must have a CUDA kernel, got {got}")
-    kernel, fake = row.cuda, row.fake
+    kernel, fake = operator.cuda, operator.fake
 
     def run(*args: Any) -> Tensor:
         from imgops.kernels import cuda
@@ -59,13 +59,13 @@ def cuda_kernel(name: str) -> Callable[..., Tensor]:
             must = "Triton must be imported with TRITON_INTERPRET=1"
             raise RuntimeError(f"cuda_kernel: {must}, got Triton without it, or none")
         made = fake(*args)
-        if row.values is not None:
-            row.values(*args)
-        done = kernel(made, *args) if row.contract is Contract.FUNCTIONAL else kernel(*args)
+        if operator.values is not None:
+            operator.values(*args)
+        done = kernel(made, *args) if operator.contract is Contract.FUNCTIONAL else kernel(*args)
         if done is NotImplemented:
             raise NotImplementedError(f"cuda_kernel: {name} leaves these arguments to its decomposition")
-        if row.contract is Contract.FUNCTIONAL:
+        if operator.contract is Contract.FUNCTIONAL:
             return made
-        return args[row.mutated_indices[0]]
+        return args[operator.mutated_indices[0]]
 
     return run

@@ -9,7 +9,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
 
-from imgops._rows import Contract
+from imgops._operators import Contract
 from imgops._torch_private import tree_leaves
 from imgops.testing._call import Call, leaves, several
 
@@ -17,7 +17,7 @@ from imgops.testing._call import Call, leaves, several
 def func(call: Call) -> None:
     """torch.func and forward mode give what autograd gives, or NotImplementedError: never a silent zero."""
     double = call.double()
-    if double is None or call.row.contract is Contract.OUT:
+    if double is None or call.operator.contract is Contract.OUT:
         return
     names = double.differentiable
     function, tensors = leaves(double, names)
@@ -58,9 +58,10 @@ def func(call: Call) -> None:
         second,
     )
 
-    if call.row.vmap is not None:
+    if call.operator.vmap is not None:
         stacked = tuple(torch.stack([t, 0.5 * t]) for t in plain)
-        each = [torch.autograd.grad(loss(*x), x, materialize_grads=True) for x in _samples(stacked)]
+        samples = [tuple(t[i].detach().clone().requires_grad_() for t in stacked) for i in (0, 1)]
+        each = [torch.autograd.grad(loss(*x), x, materialize_grads=True) for x in samples]
         per_sample = tuple(torch.stack(g) for g in zip(*each, strict=True))
         _close("vmap of grad", lambda: torch.vmap(torch.func.grad(loss, everything))(*stacked), per_sample)
     compiled = torch.compile(torch.func.grad(loss, everything), backend="aot_eager", fullgraph=True)
@@ -87,10 +88,6 @@ def _of_few(
 def _step(count: int) -> int:
     """An odd step, which seldom divides the width of an image, to at most some twenty elements."""
     return count // 16 | 1
-
-
-def _samples(stacked: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-    return [tuple(t[i].detach().clone().requires_grad_() for t in stacked) for i in range(len(stacked[0]))]
 
 
 def _dual(function: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> Tensor:

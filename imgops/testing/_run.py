@@ -18,12 +18,12 @@ CHECKS: dict[str, Callable[[Call], Any]] = {
     "torch.func": _func.func,
     "adjoint": _checks.adjoint,
     "vmap": _checks.vmap,
-    "compile": _checks.compiled,
-    "export": _checks.exported,
-    "decomposition": _checks.decomposed,
+    "compile": _checks.compilation,
+    "export": _checks.export,
+    "decomposition": _checks.core_aten,
     "autocast": _checks.autocast,
     "torch_dispatch": _checks.torch_dispatch,
-    "sharding": _sharded.sharded,
+    "sharding": _sharded.sharding,
 }
 
 

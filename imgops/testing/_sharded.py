@@ -13,12 +13,12 @@ from torch import Tensor
 from imgops.testing._call import Call
 
 
-def sharded(call: Call) -> None:
+def sharding(call: Call) -> None:
     """A batch that lies on several ranks stays there, and gives what a batch in one place gives.
 
     Run with more processes where placements other than the first dimension matter.
     """
-    if call.row.sharding is None or not dist.is_available():
+    if call.operator.sharding is None or not dist.is_available():
         return
     stacked = [torch.stack([t.detach()] * 2) for t in call.tensors]
     batch = dict(zip(call.names, stacked, strict=True))

@@ -4,7 +4,7 @@ Each is a class whose ``__init__`` names its arguments and hands them on to :cla
 whose body is its record:
 
 ====================  ===========================================================================
-``_parts``            the names of its parameters, and how many numbers each of them is
+``random_parameters`` its parameters, the first of which says whether it is applied
 ``_known``            those that ``changed`` takes as Python's numbers: they decide sizes, or are seeds;
                       samples that share them are changed at once, but where ``seed`` is one of them
 ``make_params``       samples them
@@ -37,7 +37,7 @@ from imgops.transforms import _operators, _pil
 from imgops.transforms._arguments import require_planes
 from imgops.transforms._base import RandomTransform
 from imgops.transforms._init import is_own
-from imgops.transforms._parameters import IS_APPLIED, Numbers, Parameter, Params
+from imgops.transforms._parameters import IS_APPLIED, Numbers, Params
 from imgops.transforms._sampling import ParameterSampler
 
 #: name -> class, of every transform that torchvision does not have.
@@ -47,8 +47,7 @@ ADDED: dict[str, type[AddedTransform]] = {}
 class AddedTransform(RandomTransform, v2.Transform):
     """A transform with a probability, whose parameters have names."""
 
-    #: name -> how many numbers: 0 is one number, n a list of n, -1 a list of ``_rest(channels)``.
-    _parts: dict[str, int] = {}
+    random_parameters = (IS_APPLIED,)
     _known: tuple[str, ...] = ()
     _made_of: tuple[str, ...] = ()
     #: The arguments of its picture.
@@ -58,8 +57,6 @@ class AddedTransform(RandomTransform, v2.Transform):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        lengths = {n: (lambda t, shape: t._rest(shape[1])) if k < 0 else k for n, k in cls._parts.items()}
-        cls.parameters = (IS_APPLIED, *(Parameter(name, length) for name, length in lengths.items()))
         if cls.__module__.startswith("imgops.") and not cls.__name__.startswith("_"):
             ADDED[cls.__name__] = cls
 
@@ -85,15 +82,12 @@ class AddedTransform(RandomTransform, v2.Transform):
     def _draw(self, inputs: Any) -> Numbers | None:
         return None if torch.rand(1).item() >= self._least else self.pack(self.make_params(inputs), 0, 0)
 
-    def _rest(self, channels: int) -> int:
-        raise NotImplementedError
-
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return self._named(numbers) if numbers[0] else None
 
     def _named(self, numbers: Sequence[Any]) -> dict[str, Any]:
         """Each parameter of one row of numbers: a number or a list."""
-        names = [parameter.name for parameter in self.parameters]
+        names = [parameter.name for parameter in self.random_parameters]
         return dict(list(zip(names, self.split(numbers), strict=True))[1:])
 
     def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
@@ -227,7 +221,7 @@ class AddedTransform(RandomTransform, v2.Transform):
         samples, first = len(numbers), self._named(numbers[0].tolist())
         ends = self._named(range(numbers.shape[1]))
         found = {}
-        for name, length in self._parts.items():
+        for name, length, *_ in self.random_parameters[1:]:
             if name in self._known:
                 found[name] = first[name]
             elif length:

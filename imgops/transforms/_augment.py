@@ -26,7 +26,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     def _from_config(cls, value: Any, **config: Any) -> RandomErasing:
         return cls(value="random" if value is None else value, **config)
 
-    parameters = (
+    random_parameters = (
         Parameter("box", 4),
         Parameter("pixels", lambda t, shape: 0 if t.value is not None else shape[1] * shape[2] * shape[3]),
     )
@@ -134,7 +134,7 @@ class _Mix(RandomTransform):
         params = sampler.params(self, flat_inputs)
         sampler.count = before
         assert params is not None
-        names = [parameter.name for parameter in self.parameters]
+        names = [parameter.name for parameter in self.random_parameters]
         return dict(zip(names, self.split(params.numbers), strict=True))
 
     def _draw(self, inputs: Any) -> Numbers:
@@ -152,7 +152,7 @@ class _Mix(RandomTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if inpt is params["labels"]:
-            return self._label(inpt, params[self.parameters[-1].name])
+            return self._label(inpt, params[self.random_parameters[-1].name])
         if not _dispatch.is_image(inpt):
             return inpt
         _torchvision.check_batch(self, inpt, params["batch_size"])
@@ -165,7 +165,7 @@ class _Mix(RandomTransform):
 class MixUp(_Mix, v2.MixUp):
     """As torchvision's, on uint8 too, and per sample."""
 
-    parameters = (Parameter("lam", neutral=1.0),)
+    random_parameters = (Parameter("lam", neutral=1.0),)
 
     def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         weight = params["lam"]
@@ -177,7 +177,7 @@ class MixUp(_Mix, v2.MixUp):
 class CutMix(_Mix, v2.CutMix):
     """As torchvision's, and per sample."""
 
-    parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
+    random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
 
     def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         box = torch.as_tensor(as_integers(params["box"]), device="cpu")
@@ -191,7 +191,7 @@ class JPEG(RandomTransform, v2.JPEG):
 
     _config = ("quality",)
 
-    parameters = (Parameter("quality", kind=int),)
+    random_parameters = (Parameter("quality", kind=int),)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return super().unpack(numbers, height, width) if numbers[0] else None

@@ -4,7 +4,7 @@ A transform is a record of how it samples its parameters and what it does with t
 class it states
 
 =====================  ==========================================================================
-``parameters``         its parameters: names, lengths, and the values that change nothing
+``random_parameters``       its parameters: names, lengths, and the values that change nothing
 ``_config``            the arguments that its parameters depend on
 ``_image``, ``_mask``  what it does to an image and to a mask, by public operators
 ``_out_size``          the height and width that come out; None where the parameters decide
@@ -160,7 +160,7 @@ class RandomTransform(OperatorTransform):
 
     added_arguments = ("per_sample", "generator")
     #: In the order of their numbers.
-    parameters: tuple[Parameter, ...] = ()
+    random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False
     #: The least number in [0, 1) with which it is not applied.
     _least = 1.0
@@ -282,7 +282,7 @@ class RandomTransform(OperatorTransform):
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         """Return torchvision's parameters as numbers."""
         numbers: list[float] = []
-        for name, length, _, _ in self.parameters:
+        for name, length, _, _ in self.random_parameters:
             if name == "is_applied":
                 numbers.append(1.0)
             elif length == 0:
@@ -293,10 +293,10 @@ class RandomTransform(OperatorTransform):
         return numbers
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        if self.parameters and self.parameters[0] is IS_APPLIED and not numbers[0]:
+        if self.random_parameters and self.random_parameters[0] is IS_APPLIED and not numbers[0]:
             return None
         values: dict[str, Any] = {}
-        for (name, length, _, kind), value in zip(self.parameters, self.split(numbers), strict=True):
+        for (name, length, _, kind), value in zip(self.random_parameters, self.split(numbers), strict=True):
             values[name] = kind(value) if length == 0 else [kind(v) for v in value]
         values.pop("is_applied", None)
         return values
@@ -304,8 +304,8 @@ class RandomTransform(OperatorTransform):
     def split(self, numbers: Numbers) -> list[Any]:
         """Return the numbers of each parameter: of a list numbers and lists, of a tensor its parts."""
         found, at = [], 0
-        last = len(self.parameters) - 1
-        for i, (_, length, _, _) in enumerate(self.parameters):
+        last = len(self.random_parameters) - 1
+        for i, (_, length, _, _) in enumerate(self.random_parameters):
             if length == 0:
                 found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
                 at += 1
@@ -318,11 +318,11 @@ class RandomTransform(OperatorTransform):
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
         """Return the numbers that change nothing."""
-        return [float(n) for p in self.parameters for n in p.neutral_numbers(self, shape)]
+        return [float(n) for p in self.random_parameters for n in p.neutral_numbers(self, shape)]
 
     def count_numbers(self, shape: Shape) -> int:
         """Return how many numbers the parameters are."""
-        return sum(p.count(self, shape) for p in self.parameters)
+        return sum(p.count(self, shape) for p in self.random_parameters)
 
     def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
         """Return what operators take of the numbers, for images of a size."""

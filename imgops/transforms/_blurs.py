@@ -15,6 +15,7 @@ from imgops.transforms._arguments import (
     WIDEST,
     in_range,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "RandomBilateral",
@@ -29,7 +30,7 @@ Range = float | Sequence[float]
 class _Sized(AddedTransform):
     """A filter whose window has a random odd size."""
 
-    _parts = {"kernel_size": 0}
+    random_parameters = (IS_APPLIED, Parameter("kernel_size"))
     _known = ("kernel_size",)
 
     def __init__(
@@ -122,8 +123,15 @@ class RandomMotionBlur(AddedTransform):
     the angle.)
     """
 
-    _parts = {"kernel_size": 0, "angle": 0, "direction": 0, "shift_x": 0, "shift_y": 0}
-    _known = tuple(_parts)
+    random_parameters = (
+        IS_APPLIED,
+        Parameter("kernel_size"),
+        Parameter("angle"),
+        Parameter("direction"),
+        Parameter("shift_x"),
+        Parameter("shift_y"),
+    )
+    _known = tuple(p.name for p in random_parameters[1:])
     _made_of = ("filter2d",)
     _example = {"kernel_size": 31, "angle": 30.0, "direction": 0.0, "shift": False}
 
@@ -201,7 +209,12 @@ class RandomBilateral(AddedTransform):
     are compared in the same levels.
     """
 
-    _parts = {"diameter": 0, "sigma_color": 0, "sigma_space": 0}
+    random_parameters = (
+        IS_APPLIED,
+        Parameter("diameter"),
+        Parameter("sigma_color"),
+        Parameter("sigma_space"),
+    )
     _known = ("diameter",)
     _made_of = ("bilateral_filter",)
     _example = {"diameter": 11, "sigma_color": 90.0, "sigma_space": 6.0}

@@ -50,7 +50,7 @@ class _Steps(RandomTransform):
 
     _names = ""
     _dtypes = _dispatch.COMPUTED
-    parameters = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
+    random_parameters = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
 
     def is_pils(self) -> bool:
         return True
@@ -115,7 +115,7 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
     _channels = (1, 3)
-    parameters = (*_Steps.parameters, PERMUTATION)
+    random_parameters = (*_Steps.random_parameters, PERMUTATION)
 
     def is_pils(self) -> bool:
         return False
@@ -151,7 +151,7 @@ class RandomPhotometricDistort(_Steps, v2.RandomPhotometricDistort):
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     """As torchvision's, and per sample."""
 
-    parameters = (PERMUTATION,)
+    random_parameters = (PERMUTATION,)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         return {"permutation": torch.tensor([int(n) for n in numbers])}
@@ -172,7 +172,7 @@ class _OneStep(_Steps):
     """One step, taken with a probability, whose amount is an argument of the transform."""
 
     _config: tuple[str, ...] = ("p",)
-    parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
+    random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [0.0, self._amount()]
@@ -199,7 +199,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
-    parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
+    random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
 
     def is_pils(self) -> bool:
         return True
@@ -308,7 +308,7 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
 
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
-    parameters = (Parameter("sigma", 2),)
+    random_parameters = (Parameter("sigma", 2),)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {"sigma": list(numbers)} if numbers[0] > 0 else None
@@ -322,7 +322,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
     _config = ("mean", "sigma", "clip")
     _dtypes = frozenset()  # noise is drawn where the transform is applied
-    parameters = (IS_APPLIED,)
+    random_parameters = (IS_APPLIED,)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}

@@ -12,7 +12,7 @@ import imgops
 from imgops import _subclass
 from imgops.transforms._arguments import WIDEST, one_number
 from imgops.transforms._mosaic import BOXES, MASKS, POINTS, Sample, _Joined, boxes_like, corners_of
-from imgops.transforms._parameters import Params
+from imgops.transforms._parameters import IS_APPLIED, Params
 from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -46,7 +46,7 @@ class CopyPaste(_Joined):
     images. For graphs see :class:`Mosaic`.
     """
 
-    _parts = {}
+    random_parameters = (IS_APPLIED,)
     _made_of = ("paste", "resize", "gaussian_blur")
     _example = {"share": 1.0, "p": 1.0}
 

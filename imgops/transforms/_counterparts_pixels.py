@@ -13,6 +13,7 @@ import imgops
 from imgops.transforms import _dropout, _filters
 from imgops.transforms._added import AddedTransform, from_seed, integer, seed, uniform
 from imgops.transforms._counterparts import OUTSIDE, add_arguments
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 # -- holes -----------------------------------------------------------------------------------------------
 
@@ -215,7 +216,7 @@ _TABLES = {
 class _ShotNoiseCounterpart(AddedTransform):
     """Photons, counted for intensities to the power of 2.2."""
 
-    _parts = {"scale": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
     _known = ("scale", "seed")
 
     def __init__(self, p: float, scale: Any) -> None:

@@ -16,6 +16,7 @@ from imgops.transforms import _distortions, _fit, _follow, _torchvision
 from imgops.transforms._added import AddedTransform, from_seed, integer, uniform
 from imgops.transforms._base import ANNOTATIONS
 from imgops.transforms._counterparts import OUTSIDE, add_arguments
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 # -- warps by a matrix -----------------------------------------------------------------------------------
 
@@ -24,7 +25,7 @@ class _MatrixWarp(AddedTransform):
     """A warp by a forward matrix between positions of pixels: ``matrix``, ``(3, 3)``."""
 
     _moves = True
-    _parts = {"matrix": 9}
+    random_parameters = (IS_APPLIED, Parameter("matrix", 9))
     #: How far the edges of boxes are from the positions that the matrix is for.
     _offset = 0.0
 
@@ -175,7 +176,7 @@ class _SplineCounterpart(_Lost, _distortions.RandomThinPlateSpline):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self._parts = {"moves": 2 * len(self._places())}
+        self.random_parameters = (IS_APPLIED, Parameter("moves", 2 * len(self._places())))
 
     def _places(self) -> Tensor:
         """Where the points are, as shares of the sides: a grid, or the corners and the middle."""

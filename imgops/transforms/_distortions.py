@@ -21,6 +21,7 @@ from imgops.transforms._arguments import (
     one_number,
     one_of,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 from imgops.transforms._sampling import ParameterSampler
 
 __all__ = [
@@ -56,6 +57,9 @@ class _Distortion(AddedTransform):
         arguments["padding_mode"] = one_of(self, "padding_mode", padding_mode, _PADDING)
         arguments["fill"] = fill_values(self, "fill", fill)
         super().__init__(p, per_sample, generator, **arguments)
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._run(inputs, ParameterSampler.of(inputs))  # which drops the map in the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if _subclass.in_graph():
@@ -154,7 +158,7 @@ class RandomElastic(_Distortion):
     image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
-    _parts = {"alpha": 0, "sigma": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
     _known = ("alpha", "sigma", "seed")
     _made_of = ("remap", "elastic_map")
     _example = {"alpha": 170.0, "sigma": 7.0}
@@ -234,7 +238,7 @@ class RandomGridDistortion(_Distortion):
         generator: torch.Generator | None = None,
     ) -> None:
         count = one_number(self, "num_steps", num_steps, 1, WIDEST, whole=True)
-        self._parts = dict.fromkeys(self._known, count + 1)
+        self.random_parameters = (IS_APPLIED, *(Parameter(name, count + 1) for name in self._known))
         how = {"num_steps": count, "distort": in_range(self, "distort", distort, -1.0, 1.0)}
         rest = (interpolation, padding_mode, fill)
         super().__init__(p, per_sample, generator, *rest, **how, normalize=bool(normalize))
@@ -274,7 +278,7 @@ class RandomOpticalDistortion(_Distortion):
     OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
-    _parts = {"k": 0}
+    random_parameters = (IS_APPLIED, Parameter("k"))
     _known = ("k",)
     _made_of = ("remap", "optical_distortion_map")
     _example = {"distort": 0.9}
@@ -346,13 +350,13 @@ class RandomThinPlateSpline(_Distortion):
         generator: torch.Generator | None = None,
     ) -> None:
         count = one_number(self, "num_control_points", num_control_points, 2, 64, whole=True)
-        self._parts = {"moves": 2 * count**2}
+        self.random_parameters = (IS_APPLIED, Parameter("moves", 2 * count**2))
         how = {"scale": in_range(self, "scale", scale, 0.0, 1e6), "num_control_points": count}
         super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         scale = uniform(self.scale)
-        return {"moves": (torch.randn(self._parts["moves"]) * scale).tolist()}
+        return {"moves": (torch.randn(self.random_parameters[1].length) * scale).tolist()}
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
         places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)

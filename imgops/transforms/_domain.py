@@ -16,6 +16,7 @@ from imgops.transforms._added import AddedTransform, integer, real_of, uniform
 from imgops.transforms._arguments import (
     in_range,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "FDA",
@@ -105,7 +106,7 @@ class HistogramMatching(_Adapted):
     HistogramMatching: :func:`imgops.match_histograms`, :func:`imgops.add_weighted`.
     """
 
-    _parts = {"index": 0, "blend": 0}
+    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("blend"))
     _known = ("index",)
     _made_of = ("match_histograms", "add_weighted")
     _example = {"references": lambda x: [x.flip(-3) // 2], "blend": 1.0}
@@ -152,7 +153,7 @@ class FDA(_Adapted):
     frequencies are the other image's, all phases its own. The gradient is that of the formula.
     """
 
-    _parts = {"index": 0, "beta": 0}
+    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))
     _known = ("index", "beta")
     _example = {"references": lambda x: [255 - x.flip(-1)], "beta": 0.05}
 

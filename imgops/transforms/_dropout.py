@@ -19,6 +19,7 @@ from imgops.transforms._arguments import (
     one_of,
 )
 from imgops.transforms._base import ANNOTATIONS
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "CoarseDropout",
@@ -107,7 +108,7 @@ class PixelDropout(_Dropout):
     dtype. The gradient goes to the pixels that stay.
     """
 
-    _parts = {"seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("seed"))
     _known = ("seed",)
     _example = {"amount": 0.3}
 
@@ -221,7 +222,12 @@ class CoarseDropout(_Holes):
             bounds = in_range(self, name, value, 0)
             sides[name] = in_range(self, name, value, 0.0, 1.0) if isinstance(bounds[1], float) else bounds
         fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
-        self._parts = {"seed": 0, "count": 0, "places": 4 * counts[1]}
+        self.random_parameters = (
+            IS_APPLIED,
+            Parameter("seed"),
+            Parameter("count"),
+            Parameter("places", 4 * counts[1]),
+        )
         super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
 
     _known = ("seed", "count", "places")
@@ -277,7 +283,7 @@ class GridDropout(_Holes):
     dtype. The gradient goes to the pixels that stay.
     """
 
-    _parts = {"seed": 0, "rows": 0, "columns": 0}
+    random_parameters = (IS_APPLIED, Parameter("seed"), Parameter("rows"), Parameter("columns"))
     _known = ("seed", "rows", "columns")
     _example = {"ratio": 0.6}
 

@@ -18,6 +18,7 @@ from imgops.transforms._arguments import (
     one_of,
     size_of,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "RandomCLAHE",
@@ -52,7 +53,7 @@ class RandomCLAHE(AddedTransform):
     on uint8: :func:`imgops.clahe`.
     """
 
-    _parts = {"clip_limit": 0}
+    random_parameters = (IS_APPLIED, Parameter("clip_limit"))
     _made_of = ("clahe",)
     _example = {"clip_limit": (8.0, 8.0)}
 
@@ -99,7 +100,7 @@ class RandomUnsharpMask(AddedTransform):
     (albumentations' UnsharpMask has another blur and mask.)
     """
 
-    _parts = {"radius": 0, "percent": 0}
+    random_parameters = (IS_APPLIED, Parameter("radius"), Parameter("percent"))
     _made_of = ("unsharp_mask",)
     _example = {"radius": 4.0, "percent": 400.0}
 
@@ -155,7 +156,7 @@ class RandomSharpen(AddedTransform):
     :func:`imgops.filter2d`. Floats are not clamped.
     """
 
-    _parts = {"alpha": 0, "lightness": 0}
+    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("lightness"))
     _made_of = ("filter2d",)
     _example = {"alpha": 0.6, "lightness": 1.2}
 
@@ -200,7 +201,7 @@ class RandomEmboss(AddedTransform):
     Floats are not clamped.
     """
 
-    _parts = {"alpha": 0, "strength": 0}
+    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("strength"))
     _made_of = ("filter2d",)
     _example = {"alpha": 0.9, "strength": 1.0}
 
@@ -252,7 +253,7 @@ class RandomMorphology(AddedTransform):
     boxes and keypoints stay as they are.
     """
 
-    _parts = {"kernel_size": 0}
+    random_parameters = (IS_APPLIED, Parameter("kernel_size"))
     _known = ("kernel_size",)
     _made_of = ("morphology",)
     _example = {"operation": "erode", "kernel_size": 9}
@@ -306,7 +307,7 @@ class RandomDownscale(AddedTransform):
     OpenCV the factor, which is that of the sizes but for their rounding.)
     """
 
-    _parts = {"factor": 0}
+    random_parameters = (IS_APPLIED, Parameter("factor"))
     _made_of = ("downscale",)
     _example = {"factor": 0.1, "up": "nearest"}
 
@@ -354,7 +355,7 @@ class RandomCompression(AddedTransform):
     that of the identity. (albumentations' ImageCompression stores the channels in the opposite order.)
     """
 
-    _parts = {"quality": 0}
+    random_parameters = (IS_APPLIED, Parameter("quality"))
     _made_of = ("jpeg", "webp")
     _example = {"quality": 6}
 

@@ -95,7 +95,7 @@ class _Flip(RandomTransform):
     _config = ("p",)
     _moves = True
     _dim = -1
-    parameters = (IS_APPLIED,)
+    random_parameters = (IS_APPLIED,)
 
     def is_pils(self) -> bool:
         return True
@@ -121,7 +121,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     _config = ("size", "scale", "ratio")
     _moves = True
-    parameters = (
+    random_parameters = (
         Parameter("top", kind=int),
         Parameter("left", kind=int),
         Parameter("height", neutral=lambda shape: [shape[2]], kind=int),
@@ -159,7 +159,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
 
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
     _moves = True
-    parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
+    random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
 
     @classmethod
     def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:
@@ -232,7 +232,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
     """As torchvision's, with OpenCV's pixels, and per sample."""
 
     _config = ("degrees", "translate", "scale", "shear", "center")
-    parameters = (
+    random_parameters = (
         Parameter("angle"),
         Parameter("translate", 2, kind=int),
         Parameter("scale", neutral=1.0),
@@ -253,7 +253,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     """As torchvision's, with OpenCV's pixels, and per sample."""
 
     _config = ("distortion_scale", "p")
-    parameters = (IS_APPLIED, Parameter("coefficients", 8))
+    random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
     def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
         return _matrices.of_coefficients(numbers).flatten(-2)
@@ -271,7 +271,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     _config = ("sigma",)
     _moves = True
-    parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
+    random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
 
     def __init__(
         self,

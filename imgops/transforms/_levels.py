@@ -15,6 +15,7 @@ from imgops.transforms._arguments import (
     one_of,
     require_rgb,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = ["RandomBrightnessContrast", "RandomHSV", "RandomMultiplicativeNoise", "RandomRGBShift"]
 
@@ -49,7 +50,7 @@ class RandomBrightnessContrast(AddedTransform):
     """
 
     _levels = True
-    _parts = {"brightness": 0, "contrast": 0}
+    random_parameters = (IS_APPLIED, Parameter("brightness"), Parameter("contrast"))
     _made_of = ("lut",)
     _example = {"brightness": 0.1, "contrast": 0.7}
 
@@ -96,7 +97,7 @@ class RandomRGBShift(AddedTransform):
     """
 
     _levels = True
-    _parts = {"shifts": 3}
+    random_parameters = (IS_APPLIED, Parameter("shifts", 3))
     _made_of = ("lut",)
     _example = {"red": 60.0, "green": -30.0, "blue": -60.0}
 
@@ -152,7 +153,7 @@ class RandomHSV(AddedTransform):
     real numbers, with the gradient of that. 3 channels.
     """
 
-    _parts = {"amounts": 3}
+    random_parameters = (IS_APPLIED, Parameter("amounts", 3))
     _made_of = ("cvt_color", "lut")
     _example = {"hue": 60.0, "saturation": 60.0}
 
@@ -227,7 +228,7 @@ class RandomMultiplicativeNoise(AddedTransform):
     """
 
     _levels = True
-    _parts = {"factors": -1}
+    random_parameters = (IS_APPLIED, Parameter("factors", lambda t, shape: t._rest(shape[1])))
     _made_of = ("lut",)
     _example = {"factor": (0.4, 1.6), "per_channel": True}
 

@@ -22,7 +22,7 @@ from imgops.transforms._arguments import (
     interpolation_of,
     size_of,
 )
-from imgops.transforms._parameters import Params, Shape
+from imgops.transforms._parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -145,7 +145,7 @@ class Mosaic(_Joined):
     each image, :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
     """
 
-    _parts = {"x": 0, "y": 0}
+    random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
     _made_of = ("resize", "paste_")
     _example = {"size": (240, 360), "fill": 128}
 

@@ -20,6 +20,7 @@ from imgops.transforms._added import (
 from imgops.transforms._arguments import (
     in_range,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "RandomGaussianNoise",
@@ -51,7 +52,7 @@ class RandomSaltAndPepper(AddedTransform):
     :func:`imgops.salt_and_pepper`. Each pixel is drawn by itself, so their number varies a little.
     """
 
-    _parts = {"amount": 0, "salt": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("salt"), Parameter("seed"))
     _known = ("seed",)
     _made_of = ("salt_and_pepper",)
     _example = {"amount": 0.15}
@@ -93,7 +94,7 @@ class RandomShotNoise(AddedTransform):
     a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
     """
 
-    _parts = {"amount": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("seed"))
     _known = ("seed",)
     _made_of = ("shot_noise",)
     _example = {"amount": 0.08}
@@ -137,7 +138,7 @@ class RandomISONoise(AddedTransform):
     the gradient.
     """
 
-    _parts = {"color_shift": 0, "intensity": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
     _levels = True
     _known = ("intensity", "seed")
     _made_of = ("iso_noise",)
@@ -206,7 +207,7 @@ class RandomGaussianNoise(AddedTransform):
     """
 
     _levels = True
-    _parts = {"sigma": 0, "mean": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("sigma"), Parameter("mean"), Parameter("seed"))
     _known = ("seed",)
     _example = {"sigma": 0.2}
 

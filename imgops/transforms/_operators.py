@@ -140,7 +140,7 @@ _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 @imgops.operator(
     "imgops_transforms::flipped",
     kernel=_flipped_kernel,
-    cuda=cuda.kernel("chosen.flipped"),
+    cuda=cuda.Kernel("chosen_samples.flip"),
     fake=_flipped_fake,
     vmap=imgops.vmap.leading(3, 0),
     sharding=imgops.sharding.leading(3, 0),
@@ -171,7 +171,7 @@ def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:
 @imgops.operator(
     "imgops_transforms::grayed",
     kernel=_grayed_kernel,
-    cuda=cuda.kernel("chosen.grayed"),
+    cuda=cuda.Kernel("chosen_samples.grayscale"),
     fake=_grayed_fake,
     vmap=imgops.vmap.leading(3, 0),
     sharding=imgops.sharding.leading(3, 0),

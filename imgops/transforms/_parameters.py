@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from imgops.kernels.cuda import _parameters
+from imgops.kernels import transfer
 
 Key = tuple[int, ...]
 Shape = Sequence[int]  # samples that share a draw, channels, height, width
@@ -90,7 +90,7 @@ def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """Copy tensors to a device without waiting; from pinned memory where this is no graph."""
     if torch.compiler.is_compiling() or device.type != "cuda":
         return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
-    return _parameters.together(device, tensors)
+    return transfer.move_together(device, tensors)
 
 
 class Params:

@@ -32,7 +32,7 @@ class _Policy(_torchvision.PolicyHooks, RandomTransform):
     """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
 
     _dtypes = _dispatch.COMPUTED
-    parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
+    random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
     #: What torchvision's forward takes, where it is run to be written down.
     _taken: list[Step] | None = None
 
@@ -230,7 +230,7 @@ class AugMix(_Policy, v2.AugMix):
     def _steps(self) -> int:
         return self.mixture_width * self._depth()
 
-    parameters = (
+    random_parameters = (
         Parameter(
             "steps_and_weights",
             lambda t, shape: _WIDTH * t._steps() + shape[0] * (1 + t.mixture_width),

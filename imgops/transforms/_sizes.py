@@ -60,7 +60,7 @@ class RandomSizeTransform(RandomTransform):
 
 
 class _RandomResize(RandomSizeTransform):
-    parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
+    random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return _torchvision.resized_size((height, width), values["size"], None)
@@ -102,7 +102,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     _config = ("degrees", "expand", "center")
     _least = (1, 1, 1, 1)
 
-    parameters = (Parameter("angle"),)
+    random_parameters = (Parameter("angle"),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         """The image's, and that of the canvas of boxes and keypoints, which torchvision computes apart."""
@@ -156,7 +156,7 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
 
     _config = ("side_range", "p")
     _least = (0, 0, 0, 0)
-    parameters = (Parameter("padding", 4, kind=int),)
+    random_parameters = (Parameter("padding", 4, kind=int),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return tuple(int(n) for n in numbers)

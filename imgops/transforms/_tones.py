@@ -18,6 +18,7 @@ from imgops.transforms._arguments import (
     one_of,
     require_rgb,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "RandomChannelDropout",
@@ -48,7 +49,7 @@ class RandomGamma(AddedTransform):
     times the power, not 255.999 times.)
     """
 
-    _parts = {"gamma": 0}
+    random_parameters = (IS_APPLIED, Parameter("gamma"))
     _made_of = ("adjust_gamma",)
     _example = {"gamma": 2.2}
 
@@ -91,7 +92,7 @@ class RandomToneCurve(AddedTransform):
     """
 
     _levels = True
-    _parts = {"curves": -1}
+    random_parameters = (IS_APPLIED, Parameter("curves", lambda t, shape: t._rest(shape[1])))
     _made_of = ("lut",)
     _example = {"scale": 0.6, "per_channel": True}
 
@@ -185,7 +186,7 @@ class RandomTemperature(AddedTransform):
     """
 
     _levels = True
-    _parts = {"temperature": 0}
+    random_parameters = (IS_APPLIED, Parameter("temperature"))
     _made_of = ("lut",)
     _example = {"temperature": (3000, 3200)}
 
@@ -247,7 +248,7 @@ class RandomChannelDropout(AddedTransform):
     that stay.
     """
 
-    _parts = {"dropped": -1}
+    random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))
     _made_of = ()
 
     def __init__(

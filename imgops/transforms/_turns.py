@@ -10,7 +10,7 @@ from torch import Tensor
 import imgops
 from imgops import _subclass
 from imgops.transforms._added import AddedTransform, integer
-from imgops.transforms._parameters import Params
+from imgops.transforms._parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch
 
@@ -56,7 +56,7 @@ class _Turned(AddedTransform):
         out = super().by_torchvision(inpt, values)
         if out is inpt or not hasattr(inpt, "canvas_size"):
             return out
-        canvas = self._canvas(Params(inpt.canvas_size, values, None, self))
+        canvas = self._canvas(Params(inpt.canvas_size, self.pack(values, 0, 0), self))
         return _dispatch.wrapped(_subclass.plain(out), inpt, canvas)
 
 
@@ -77,7 +77,7 @@ class RandomRotate90(_Turned):
     other sides; in a graph and with ``per_sample=True`` it raises.
     """
 
-    _parts = {"turns": 0}
+    random_parameters = (IS_APPLIED, Parameter("turns"))
     _known = ("turns",)
     _made_of = ("rotate90",)
 

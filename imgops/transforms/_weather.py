@@ -22,6 +22,7 @@ from imgops.transforms._arguments import (
     region_of,
     require_rgb,
 )
+from imgops.transforms._parameters import IS_APPLIED, Parameter
 
 __all__ = [
     "RandomFog",
@@ -94,7 +95,12 @@ class RandomShadow(_Weather):
             "corners": one_number(self, "corners", corners, 3, _MANY, whole=True),
             "darkness": in_range(self, "darkness", darkness, 0.0, 1.0),
         }
-        self._parts = {"count": 0, "darkness": counts[1], "places": 2 * counts[1] * arguments["corners"]}
+        self.random_parameters = (
+            IS_APPLIED,
+            Parameter("count"),
+            Parameter("darkness", counts[1]),
+            Parameter("places", 2 * counts[1] * arguments["corners"]),
+        )
         super().__init__(p, per_sample, generator, **arguments)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -147,7 +153,7 @@ class RandomFog(_Weather):
     numbers, with its gradient.
     """
 
-    _parts = {"intensity": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("intensity"), Parameter("seed"))
     _known = ("intensity", "seed")
     _made_of = ("gaussian_blur",)
     _example = {"intensity": 0.9, "alpha": 0.1}
@@ -220,7 +226,7 @@ class RandomRain(_Weather):
     numbers, with its gradient. 3 channels.
     """
 
-    _parts = {"slant": 0, "seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("slant"), Parameter("seed"))
     _known = ("slant", "seed")
     _example = {"kind": "heavy", "slant": 8.0}
 
@@ -298,7 +304,7 @@ class RandomSnow(_Weather):
     bit-exact on uint8. Floats are computed in real numbers, with that gradient. 3 channels.
     """
 
-    _parts = {"amount": 0}
+    random_parameters = (IS_APPLIED, Parameter("amount"))
     _made_of = ("cvt_color",)
     _example = {"amount": 0.6}
 
@@ -364,7 +370,7 @@ class RandomSunFlare(_Weather):
     rounded once. Floats are computed in real numbers; the gradient is the share of the image. 3 channels.
     """
 
-    _parts = {"seed": 0}
+    random_parameters = (IS_APPLIED, Parameter("seed"))
     _known = ("seed",)
     _example = {"radius": 60, "region": (0.2, 0.1, 0.4, 0.3), "method": "physics_based"}
 

@@ -21,7 +21,7 @@ def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
         ndim = tensors[0].ndim - core[0] - (in_dims[0] is not None)
         for i, (x, dim) in enumerate(zip(tensors, in_dims, strict=False)):
             if x is not None:
-                tensors[i] = _batched(op, x, dim, info.batch_size, core[i], ndim, i < mutates)
+                tensors[i] = _with_batch_first(op, x, dim, info.batch_size, core[i], ndim, i < mutates)
         out = op(*tensors, *args[len(core) :])
         if mutates:
             return (None, None) if out is None else (args[0], in_dims[0])
@@ -31,7 +31,9 @@ def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
     return rule
 
 
-def _batched(op: Any, x: Tensor, dim: int | None, size: int, core: int, ndim: int, written: bool) -> Tensor:
+def _with_batch_first(
+    op: Any, x: Tensor, dim: int | None, size: int, core: int, ndim: int, written: bool
+) -> Tensor:
     """``x`` with the batch as its first dimension."""
     if dim is None:
         if written:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from imgops._rows import Contract, Gradient, operators
-from imgops.kernels.cuda import route
+from imgops._operators import Contract, Gradient, operators
+from imgops.kernels import devices
 from tests.specs import SPECS, OpSpec
 
 TABLES = Path(__file__).parents[2] / "docs" / "tables.md"
@@ -18,36 +18,36 @@ HEAD = (
 
 
 def gradient(spec: OpSpec) -> str:
-    row = spec.row
-    if row.no_gradient:
+    operator = spec.operator
+    if operator.no_gradient:
         return "none"
-    if isinstance(row.autograd, Gradient):
+    if isinstance(operator.autograd, Gradient):
         if spec.straight_through:
             return "straight through"
-        if row.adjoint is None:
+        if operator.adjoint is None:
             return "derived"
-        forward = "" if row.autograd.jvp else ", no forward mode"
-        return f"`{row.adjoint}`{forward}"
-    if row.contract in (Contract.INPLACE, Contract.BUFFERS):
+        forward = "" if operator.autograd.jvp else ", no forward mode"
+        return f"`{operator.adjoint}`{forward}"
+    if operator.contract in (Contract.INPLACE, Contract.BUFFERS):
         return "yes"
-    return "an error, as in PyTorch" if row.contract is Contract.OUT else "–"
+    return "an error, as in PyTorch" if operator.contract is Contract.OUT else "–"
 
 
 def decomposition(spec: OpSpec) -> str:
-    if spec.row.decomposition is not None:
+    if spec.operator.decomposition is not None:
         return spec.decomposed_difference
-    return "functional" if spec.row.contract.mutates else "–"
+    return "functional" if spec.operator.contract.mutates else "–"
 
 
 def cuda(spec: OpSpec) -> str:
     """What computes on CUDA: a kernel of our own (and ATen what it leaves), ATen alone, or the CPU."""
-    if spec.row.cuda is not None:
+    if spec.operator.cuda is not None:
         return "Triton"
-    return "ATen" if route.stays_on_device(spec.row) else "host"
+    return "ATen" if devices.stays_on_device(spec.operator) else "host"
 
 
 def cells(spec: OpSpec) -> tuple[str, ...]:
-    row = spec.row
+    operator = spec.operator
     return (
         f"`imgops.{spec.name}`" if spec.is_public else f"`torch.ops.imgops.{spec.name}`",
         spec.reference_name,
@@ -55,9 +55,9 @@ def cells(spec: OpSpec) -> tuple[str, ...]:
         spec.dtype_names,
         gradient(spec),
         cuda(spec),
-        "yes" if row.vmap else "–",
-        "batch" if row.sharding else "–",
-        row.autocast.__name__ if row.autocast else "as given",
+        "yes" if operator.vmap else "–",
+        "batch" if operator.sharding else "–",
+        operator.autocast.__name__ if operator.autocast else "as given",
         decomposition(spec),
     )
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops._rows import Operator, operators
-from imgops.autograd.derived import Derived
+from imgops._operators import Operator, operators
+from imgops.autograd.derived import DerivedGradient
 from imgops.testing import Call
 from imgops.testing._call import bits_equal
 from tests.specs._maker import FLOATS, Maker
@@ -165,7 +165,7 @@ class OpSpec:
     dtypes: tuple[torch.dtype, ...] = FLOATS
     #: Whether its gradient is that of the identity, for its true one is 0 almost everywhere.
     straight_through: bool = False
-    #: The core dimensions of the tensors of a function that is no operator: its row says those of one.
+    #: The core dimensions of the tensors of a function that is no operator: the declaration of an operator says its own.
     cores: tuple[int, ...] = (3,)
     #: Whether it has derivatives where all channels are equal.
     smooth_on_gray: bool = True
@@ -194,7 +194,7 @@ class OpSpec:
     benchmarks: tuple[Benchmark, ...] = ()
 
     def __post_init__(self) -> None:
-        refused = self.is_operator and bool(self.row.no_gradient)
+        refused = self.is_operator and bool(self.operator.no_gradient)
         made = [
             replace(
                 s,
@@ -207,7 +207,7 @@ class OpSpec:
         object.__setattr__(self, "samples", tuple(made))
 
     @property
-    def row(self) -> Operator:
+    def operator(self) -> Operator:
         return operators()[self.name]
 
     @property
@@ -221,8 +221,8 @@ class OpSpec:
     @property
     def is_derived(self) -> bool:
         """Whether the gradient is derived from the decomposition."""
-        backward = getattr(self.row.autograd, "backward", None)
-        return isinstance(getattr(backward, "__self__", None), Derived)
+        backward = getattr(self.operator.autograd, "backward", None)
+        return isinstance(getattr(backward, "__self__", None), DerivedGradient)
 
 
 def number(value: float) -> Tensor:

@@ -17,7 +17,7 @@ from torchvision.transforms.v2 import functional as tv
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs import filter, levels
+from tests.specs import filter, histograms, levels
 from tests.specs._libraries import Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
@@ -338,7 +338,7 @@ _STEPS = {
     for spec in (
         *(ADJUST_BRIGHTNESS, ADJUST_CONTRAST, ADJUST_SATURATION, ADJUST_HUE),
         *filter.SPECS,
-        *levels.SPECS,
+        *(histograms.AUTOCONTRAST, histograms.EQUALIZE, *levels.SPECS),
     )
 }
 
@@ -383,7 +383,8 @@ COLOR_SEQUENCE = OpSpec(
                 torch.tensor([3, 2, 1, 0]),
                 torch.tensor([0.0, 0, 3.5, 0]),
                 ",".join(
-                    s.name for s in (levels.EQUALIZE, levels.INVERT, levels.POSTERIZE, levels.AUTOCONTRAST)
+                    s.name
+                    for s in (histograms.EQUALIZE, levels.INVERT, levels.POSTERIZE, histograms.AUTOCONTRAST)
                 ),
             ),
         ),

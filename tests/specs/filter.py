@@ -1,4 +1,4 @@
-"""gaussian_blur, median_blur, filter2d and adjust_sharpness."""
+"""filter2d, adjust_sharpness and unsharp_mask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import ImageEnhance
+from PIL import ImageEnhance, ImageFilter
 from torch import Tensor
 
 import imgops
@@ -16,180 +16,17 @@ from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_opencv, by_pil_planes, chw, photo_frame, photo_pil, with_border
 from tests.specs._maker import Maker, parameter
-from tests.specs._spec import LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 ones = torch.ones
 _UNIT = plain.rand(3, 5, 6)
-#: OpenCV itself on float32; in double precision the formula.
-_LIKE_OPENCV = {torch.float64: Tolerance(1e-6)}
 
-
-# -- gaussian_blur -----------------------------------------------------------------------------------
-
-
-def blur_reference(image: Array, sigma: Array, width: int, height: int) -> Array:
-    if sigma.max() < 1e-9:
-        return image
-    x, y = sigma.tolist()
-    # For OpenCV a 0 is the other one of both, or made of the size; a line of 1 pixel is not blurred.
-    (width, x), (height, y) = ((n, s) if s >= 1e-9 else (1, 1.0) for n, s in ((width, x), (height, y)))
-    how = {"sigmaY": y, "borderType": cv2.BORDER_REFLECT_101}
-    return by_opencv(image, lambda a: cv2.GaussianBlur(a, (width, height), x, **how))
-
-
-def _two_sigmas(m: Maker) -> Tensor:
-    pairs = torch.stack([m.per_sample(0.8, 1.5), m.per_sample(1.1, 0.4)], -1)
-    return pairs.detach().requires_grad_(m.grad)
-
-
-def _blur_calls(case: Any) -> bench.Calls:
-    from kornia import filters
-
-    x, v2, arrays = case.image(), bench.functional(), case.arrays(case.image())
-    how = {"borderType": cv2.BORDER_REFLECT_101}
-    return (
-        lambda: imgops.gaussian_blur(x, 9, 1.5),
-        lambda: [cv2.GaussianBlur(a, (9, 9), 1.5, **how) for a in arrays],
-        lambda: v2.gaussian_blur(x, [9, 9], [1.5, 1.5]),
-        bench.of_floats(x, lambda y: filters.gaussian_blur2d(y, (9, 9), (1.5, 1.5))),
-    )
-
-
-GAUSSIAN_BLUR = OpSpec(
-    "gaussian_blur",
-    samples=(
-        Sample("five", lambda m: (m.image(3, 7, 6), 5)),
-        Sample("wide", lambda m: (m.image(3, 4, 5), (9, 3), (2.0, 0.7))),
-        Sample("sigma", lambda m: (m.image(3, 7, 6), (3, 5), parameter(m, torch.tensor(0.9).double()))),
-        Sample("each", lambda m: (m.image(3, 7, 6), (3, 5), _two_sigmas(m))),
-        Sample("none", lambda m: (m.image(3, 4, 5), 3, 0)),
-        Sample("tiny", lambda m: (m.image(3, 4, 5), 3, 1e-200), edge=True),
-        Sample("one-pixel", lambda m: (m.image(5, 1, 1), 3, 1.0), edge=True),
-    ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "gaussian_blur: kernel_size must be odd and positive, got (4, 3)",
-            lambda x: imgops.gaussian_blur(x, (4, 3), 1.0),
-        ),
-        ErrorInput(
-            TypeError,
-            "gaussian_blur: kernel_size must have 2 integers (width, height), got str x",
-            lambda x: imgops.gaussian_blur(x, ("x", 3)),
-        ),
-        ErrorInput(
-            TypeError,
-            "gaussian_blur: sigma must be a number, a sequence of numbers or a Tensor, got tuple",
-            lambda x: imgops.gaussian_blur(x, 3, ("x", 3)),
-        ),
-        ErrorInput(
-            ValueError,
-            "gaussian_blur: sigma must not be negative, got (-1.0, -1.0)",
-            lambda x: imgops.gaussian_blur(x, 3, -1.0),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "gaussian_blur: sigma must not be negative, got (nan, nan)",
-            lambda x: imgops.gaussian_blur(x, 3, torch.tensor(float("nan"))),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "gaussian_blur: image must span fewer than 2**31 pixels, got 65536 x 32768",
-            lambda x: imgops.gaussian_blur(x[..., :1, :1].expand(2, 3, 2**16, 2**15), 3),
-        ),
-    ),
-    of_number=lambda x, v: imgops.gaussian_blur(x, 5, v),
-    reference=blur_reference,
-    tolerance=_LIKE_OPENCV,
-    decomposed=LEVEL,
-    plain=Plain(lambda x, s: imgops.gaussian_blur(x, 3, s), plain.gaussian, (_UNIT, number(0.8))),
-    reference_name="`cv2.GaussianBlur`",
-    decomposed_difference="1 level; floats 1e-5",
-    section="Filters",
-    formula=r"y = g_{\sigma_y} *_y (g_{\sigma_x} *_x x),\quad g_\sigma(t) \propto e^{-t^2/2\sigma^2}",
-    border="reflect without the border pixel (BORDER_REFLECT_101)",
-    transforms=("GaussianBlur",),
-    photo=(
-        lambda x: imgops.gaussian_blur(x, 9, 1.5),
-        lambda x: chw(cv2.GaussianBlur(photo_frame(x), (9, 9), 1.5)),
-    ),
-    benchmarks=(Benchmark("blur", "cv2.GaussianBlur, 9 x 9", _blur_calls),),
-)
-
-
-# -- median_blur -------------------------------------------------------------------------------------
-
-
-def median_reference(image: Array, size: int) -> Array:
-    """OpenCV for its types and sizes; else NumPy's median of each window."""
-    if image.dtype == np.uint8 or (image.dtype == np.float32 and size <= 5):
-        return np.concatenate([by_opencv(plane[None], lambda a: cv2.medianBlur(a, size)) for plane in image])
-    around = [(0, 0), (size // 2, size // 2), (size // 2, size // 2)]
-    wide = np.pad(image, around, mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(wide, (size, size), (1, 2)), (-2, -1))
-
-
-def _median_calls(case: Any) -> bench.Calls:
-    from kornia import filters
-
-    x, arrays = case.image(), case.arrays(case.image())
-    return (
-        lambda: imgops.median_blur(x, 5),
-        lambda: [cv2.medianBlur(a, 5) for a in arrays],
-        None,
-        bench.of_floats(x, lambda y: filters.median_blur(y, (5, 5))),
-    )
-
-
-def _median_of_windows(x: Tensor) -> Tensor:
-    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (1, 1, 1, 1), mode="replicate")
-    windows = F.unfold(wide, 3).reshape(-1, 9, *x.shape[-2:])
-    return windows.median(1).values.reshape(x.shape)
-
-
-MEDIAN_BLUR = OpSpec(
-    "median_blur",
-    samples=(
-        Sample("three", lambda m: (m.image(3, 7, 6), 3)),
-        Sample("five", lambda m: (m.image(5, 6, 8), 5)),
-        Sample("seven", lambda m: (m.image(2, 8, 5), 7)),
-        Sample("one", lambda m: (m.image(3, 4, 5), 1)),
-        Sample("one-row", lambda m: (m.image(3, 1, 5), 3), edge=True),
-    ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "median_blur: kernel_size must be odd and positive, got 4",
-            lambda x: imgops.median_blur(x, 4),
-        ),
-        ErrorInput(
-            TypeError,
-            "median_blur: kernel_size must be an integer, got tuple (3, 3)",
-            lambda x: imgops.median_blur(x, (3, 3)),
-        ),
-    ),
-    reference=median_reference,
-    decomposed={},
-    plain=Plain(lambda x: imgops.median_blur(x, 3), _median_of_windows, (_UNIT,)),
-    reference_name="`cv2.medianBlur`",
-    decomposed_difference="0",
-    section="Filters",
-    formula=r"y_{i,j} = \operatorname{median}\{x_{i+u,\,j+v} : |u|, |v| \le \lfloor k/2 \rfloor\}",
-    border="edge (BORDER_REPLICATE)",
-    photo=(
-        lambda x: imgops.median_blur(x, 5),
-        lambda x: chw(cv2.medianBlur(photo_frame(x), 5)),
-    ),
-    benchmarks=(Benchmark("median", "cv2.medianBlur, 5 x 5", _median_calls),),
-)
-
-
-# -- filter2d ----------------------------------------------------------------------------------------
 
 _EDGES = torch.tensor([[0.5, -1.0], [0.25, 0.75], [-0.3, 0.2]], dtype=torch.float64)
 _PHOTO_KERNEL = np.array([[0.1, -0.2, 0.1], [0.3, 0.9, -0.4], [0.0, 0.1, 0.1]], np.float32)
+
+
+# -- filter2d ----------------------------------------------------------------------------------------
 
 
 def filter2d_reference(image: Array, kernel: Array, border: str) -> Array:
@@ -241,7 +78,7 @@ FILTER2D = OpSpec(
         ),
     ),
     reference=filter2d_reference,
-    tolerance=_LIKE_OPENCV,
+    tolerance={torch.float64: Tolerance(1e-6)},
     decomposed=LEVEL,
     plain=Plain(imgops.filter2d, plain.correlated, (_UNIT, plain.rand(3, 3, low=-1, high=1))),
     reference_name="`cv2.filter2D`",
@@ -336,4 +173,116 @@ ADJUST_SHARPNESS = OpSpec(
     benchmarks=(Benchmark("sharpness", "PIL.ImageEnhance.Sharpness (uint8)", _sharpness_calls),),
 )
 
-SPECS = (GAUSSIAN_BLUR, MEDIAN_BLUR, FILTER2D, ADJUST_SHARPNESS)
+
+# -- unsharp_mask ------------------------------------------------------------------------------------
+
+
+def unsharp_reference(image: Array, radius: float, percent: float, threshold: float) -> Array:
+    """Floats: three box blurs of fractional width along each axis, in double precision."""
+    if image.dtype == np.uint8:
+        mask = ImageFilter.UnsharpMask(radius, int(percent), int(threshold))
+        return by_pil_planes(image, lambda p: p.filter(mask))
+    x = image.astype(np.float64)
+    blurred = _boxed(_boxed(x, radius).transpose(0, 2, 1), radius).transpose(0, 2, 1)
+    apart = x - blurred
+    return np.clip(np.where(np.abs(apart) * 255 > threshold, x + apart * percent / 100, x), 0, 1)
+
+
+def _masked(x: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
+    """For a radius whose boxes reach 3 pixels to each side at most."""
+    variance = radius**2 / 3
+    whole = (((12 * variance + 1).sqrt() - 1) / 2).floor()
+    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (6 * (variance - (whole + 1) ** 2))
+    away = torch.arange(-3, 4).abs()
+    taps = torch.where(away <= whole, 1.0, torch.where(away == whole + 1, part, 0.0))
+    taps = taps / taps.sum()
+    blurred = x
+    for dim in (-1, -2):
+        for _ in range(3):
+            moved = F.pad(blurred.movedim(dim, -1), (3, 3), mode="replicate")
+            blurred = (moved.unfold(-1, 7, 1) * taps).sum(-1).movedim(-1, dim)
+    return (x + (x - blurred) * percent / 100).clamp(0, 1)
+
+
+UNSHARP_MASK = OpSpec(
+    "unsharp_mask",
+    samples=(
+        Sample("two", lambda m: (_unit(m, 3, 8, 7), parameter(m, torch.tensor(2.0).double()), 150, 3)),
+        Sample("small", lambda m: (_unit(m, 1, 6, 7), 0.4, parameter(m, torch.tensor(80.0).double()), 0.0)),
+        Sample("wide", lambda m: (_unit(m, 5, 4, 5), 9.3, 250.9, 20.5)),
+        Sample("none", lambda m: (_unit(m, 3, 4, 5), 0, 150, 0)),
+        Sample("each", lambda m: (_unit(m, 3, 6, 7), m.per_sample(1.2, 3.1), m.per_sample(50, 120), 2.0)),
+        Sample("one-pixel", lambda m: (_unit(m, 3, 1, 1), 2.0), edge=True),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "unsharp_mask: radius must not be negative, got -1.0",
+            lambda x: imgops.unsharp_mask(x, -1.0),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "unsharp_mask: percent must be a number, got nan",
+            lambda x: imgops.unsharp_mask(x, 1.0, float("nan")),
+            reads_values=True,
+        ),
+        ErrorInput(
+            TypeError,
+            "unsharp_mask: threshold must be a number, a sequence of numbers or a Tensor, got str",
+            lambda x: imgops.unsharp_mask(x, 1.0, 50, "low"),  # type: ignore[arg-type]
+        ),
+    ),
+    of_number=lambda x, v: imgops.unsharp_mask(x, 1 + v),
+    reference=unsharp_reference,
+    tolerance=REAL,
+    plain=Plain(
+        lambda x, r, p: imgops.unsharp_mask(x, r, p, 0),
+        _masked,
+        (plain.rand(3, 6, 7), number(2.2), number(60.0)),
+    ),
+    reference_name="`PIL.ImageFilter.UnsharpMask`",
+    difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Filters",
+    formula=r"y = x + \tfrac{p}{100}\,(x - g_r * x)\ \text{where}\ |x - g_r * x| > t",
+    border="edge, as in PIL",
+    photo=(
+        lambda x: imgops.unsharp_mask(x, 3.0, 120, 2),
+        lambda x: chw(photo_pil(x).filter(ImageFilter.UnsharpMask(3, 120, 2))),
+    ),
+    benchmarks=(
+        Benchmark("unsharp", "PIL.ImageFilter.UnsharpMask (uint8)", lambda case: _unsharp_calls(case)),
+    ),
+)
+
+
+def _unsharp_calls(case: Any) -> bench.Calls:
+    from kornia import filters
+
+    x, mask = case.image(), ImageFilter.UnsharpMask(2, 150, 3)
+    arrays, scikit = case.arrays(x), bench.scikit("filters.unsharp_mask", 2, 1.5)
+    return (
+        lambda: imgops.unsharp_mask(x),
+        case.by_pil(x, lambda p: p.filter(mask)),
+        None,
+        bench.of_floats(x, lambda y: filters.unsharp_mask(y, (13, 13), (2.0, 2.0))),
+        lambda: [scikit(a) for a in arrays],
+    )
+
+
+def _boxed(x: Array, radius: float) -> Array:
+    variance = radius**2 / 3
+    whole = int((np.sqrt(12 * variance + 1) - 1) / 2)
+    extent = whole + (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (
+        6 * (variance - (whole + 1) ** 2)
+    )
+    taps = np.full(2 * whole + 3, 1.0)
+    taps[[0, -1]] = extent - whole
+    for _ in range(3):
+        wide = np.pad(x, [(0, 0), (0, 0), (whole + 1, whole + 1)], mode="edge")
+        x = np.lib.stride_tricks.sliding_window_view(wide, len(taps), -1) @ (taps / taps.sum())
+    return x
+
+
+SPECS = (FILTER2D, ADJUST_SHARPNESS, UNSHARP_MASK)

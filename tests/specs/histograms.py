@@ -1,4 +1,4 @@
-"""clahe and match_histograms."""
+"""autocontrast, equalize, clahe and match_histograms."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from PIL import ImageOps
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs._libraries import Array, chw, photo_frame
+from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
 from tests.specs._maker import Maker
 from tests.specs._spec import CLOSE, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs.levels import _UNIT, benchmark_calls, spec_of_imageops
 
 # -- clahe -------------------------------------------------------------------------------------------
 
@@ -169,15 +171,15 @@ CLAHE = OpSpec(
 )
 
 
+# -- match_histograms --------------------------------------------------------------------------------
+
+
 def clahe_of_color(frame: Array, limit: float, tiles: tuple[int, int] = (8, 8)) -> Array:
     """CLAHE of a color image as OpenCV's users write it."""
     lab = cv2.cvtColor(frame, cv2.COLOR_RGB2Lab)
     light, a, b = cv2.split(lab)
     light = cv2.createCLAHE(limit, tiles).apply(light)
     return cv2.cvtColor(cv2.merge([light, a, b]), cv2.COLOR_Lab2RGB)
-
-
-# -- match_histograms --------------------------------------------------------------------------------
 
 
 def match_reference(image: Array, reference: Array) -> Array:
@@ -251,4 +253,82 @@ MATCH_HISTOGRAMS = OpSpec(
     benchmarks=(Benchmark("match", "skimage.exposure.match_histograms", _match_calls),),
 )
 
-SPECS = (CLAHE, MATCH_HISTOGRAMS)
+
+# -- autocontrast ------------------------------------------------------------------------------------
+
+
+def _channels(snap: bool) -> tuple[Sample, ...]:
+    """``snap``: values inside their levels, where a step to the next one is far away."""
+
+    def make(id: str, shape: tuple[int, ...], **options: Any) -> Sample:
+        return Sample(id, lambda m: (m.image(*shape, 0.05, 0.95, snap=snap),), **options)
+
+    return (
+        make("rgb", (3, 20, 30)),
+        make("five", (5, 4, 5)),
+        make("one-pixel", (3, 1, 1), edge=True),
+        make("no-rows", (3, 0, 4), edge=True, differentiable=False),
+    )
+
+
+def autocontrast_reference(image: Array) -> Array:
+    if image.dtype == np.uint8:
+        return by_pil_planes(image, ImageOps.autocontrast)
+    x = image.astype(np.float64)
+    if x.size == 0:
+        return x
+    low, high = x.min((1, 2), keepdims=True), x.max((1, 2), keepdims=True)
+    return np.where(high > low, (x - low) / np.where(high > low, high - low, 1), x)
+
+
+def _stretched(x: Tensor) -> Tensor:
+    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
+    return (x - low) / (high - low)
+
+
+AUTOCONTRAST = spec_of_imageops(
+    "autocontrast",
+    section="Histograms",
+    samples=_channels(snap=False),
+    reference=autocontrast_reference,
+    plain=Plain(imgops.autocontrast, _stretched, (_UNIT,)),
+    formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
+    transforms=("RandomAutocontrast",),
+    photo=(imgops.autocontrast, lambda x: chw(ImageOps.autocontrast(photo_pil(x)))),
+    benchmarks=(
+        Benchmark("autocontrast", "PIL.ImageOps.autocontrast (uint8)", benchmark_calls("autocontrast")),
+    ),
+)
+
+
+# -- equalize ----------------------------------------------------------------------------------------
+
+
+def equalize_reference(image: Array) -> Array:
+    if image.dtype == np.uint8:
+        return by_pil_planes(image, ImageOps.equalize)
+    return equalize_reference((image.astype(np.float64) * 255.999).astype(np.uint8)) / 255.0
+
+
+EQUALIZE = spec_of_imageops(
+    "equalize",
+    section="Histograms",
+    samples=_channels(snap=True),
+    reference=equalize_reference,
+    decomposed={},
+    # Too few pixels to do more than a rounding to levels.
+    plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
+    difference="0",
+    decomposed_difference="0",
+    formula=r"y = T[x],\quad T = \text{PIL's whole-number cumulative histogram}",
+    transforms=("RandomEqualize",),
+    photo=(imgops.equalize, lambda x: chw(ImageOps.equalize(photo_pil(x)))),
+    benchmarks=(
+        Benchmark(
+            "equalize", "PIL.ImageOps.equalize (uint8)", benchmark_calls("equalize", kornia="equalize")
+        ),
+    ),
+)
+
+
+SPECS = (AUTOCONTRAST, EQUALIZE, CLAHE, MATCH_HISTOGRAMS)

@@ -1,4 +1,4 @@
-"""Operators that map single values: gamma, posterize, solarize, invert, autocontrast, equalize, lut."""
+"""Operators that map single values: gamma, posterize, solarize, invert, lut."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ NO_BORDER = "no pixel looks at another"
 _UNIT = plain.rand(3, 5, 6)
 
 
-def _unit(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor:
+# -- adjust_gamma ------------------------------------------------------------------------------------
+
+
+def unit_image(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor:
     return m.image(channels, height, width, 0.05, 0.95)
 
 
-def _calls(name: str, *args: Any, floats: tuple[Any, ...] | None = None, kornia: str = "") -> Any:
+def benchmark_calls(name: str, *args: Any, floats: tuple[Any, ...] | None = None, kornia: str = "") -> Any:
     """The calls of the benchmark: ``floats`` are the arguments where the image is float."""
 
     def calls(case: Any) -> bench.Calls:
@@ -50,7 +53,7 @@ def _calls(name: str, *args: Any, floats: tuple[Any, ...] | None = None, kornia:
     return calls
 
 
-def _spec(name: str, **fields: Any) -> OpSpec:
+def spec_of_imageops(name: str, **fields: Any) -> OpSpec:
     """What the operators of ``ImageOps`` have in common."""
     shared: dict[str, Any] = {
         "tolerance": REAL,
@@ -61,9 +64,6 @@ def _spec(name: str, **fields: Any) -> OpSpec:
         "border": NO_BORDER,
     }
     return OpSpec(name, **(shared | fields))
-
-
-# -- gamma -------------------------------------------------------------------------------------------
 
 
 def gamma_reference(image: Array, gamma: float, gain: float) -> Array:
@@ -89,9 +89,9 @@ def _gamma_calls(case: Any) -> bench.Calls:
 ADJUST_GAMMA = OpSpec(
     "adjust_gamma",
     samples=(
-        Sample("dark", lambda m: (_unit(m), 2.2)),
-        Sample("gain", lambda m: (_unit(m), 0.45, 0.8)),
-        Sample("each", lambda m: (_unit(m), m.per_sample(0.7, 1.9, 1.0), m.per_sample(1.0, 0.6))),
+        Sample("dark", lambda m: (unit_image(m), 2.2)),
+        Sample("gain", lambda m: (unit_image(m), 0.45, 0.8)),
+        Sample("each", lambda m: (unit_image(m), m.per_sample(0.7, 1.9, 1.0), m.per_sample(1.0, 0.6))),
     ),
     errors=(
         ErrorInput(
@@ -118,7 +118,7 @@ ADJUST_GAMMA = OpSpec(
 )
 
 
-# -- PIL.ImageOps ------------------------------------------------------------------------------------
+# -- posterize ---------------------------------------------------------------------------------------
 
 
 def posterize_reference(image: Array, bits: float) -> Array:
@@ -130,11 +130,11 @@ def posterize_reference(image: Array, bits: float) -> Array:
     return np.clip(np.floor(image.astype(np.float64) * steps), 0, steps - 1) / steps
 
 
-POSTERIZE = _spec(
+POSTERIZE = spec_of_imageops(
     "posterize",
     samples=(
-        *(Sample(str(bits), lambda m, bits=bits: (_unit(m), bits)) for bits in (0, 1, 4, 8)),
-        Sample("each", lambda m: (_unit(m), m.per_sample(1, 4, 7).long())),
+        *(Sample(str(bits), lambda m, bits=bits: (unit_image(m), bits)) for bits in (0, 1, 4, 8)),
+        Sample("each", lambda m: (unit_image(m), m.per_sample(1, 4, 7).long())),
     ),
     errors=(
         ErrorInput(
@@ -151,9 +151,14 @@ POSTERIZE = _spec(
     transforms=("RandomPosterize",),
     photo=(lambda x: imgops.posterize(x, 3), lambda x: chw(ImageOps.posterize(photo_pil(x), 3))),
     benchmarks=(
-        Benchmark("posterize", "PIL.ImageOps.posterize (uint8)", _calls("posterize", 4, kornia="posterize")),
+        Benchmark(
+            "posterize", "PIL.ImageOps.posterize (uint8)", benchmark_calls("posterize", 4, kornia="posterize")
+        ),
     ),
 )
+
+
+# -- solarize ----------------------------------------------------------------------------------------
 
 
 def solarize_reference(image: Array, threshold: float) -> Array:
@@ -163,12 +168,12 @@ def solarize_reference(image: Array, threshold: float) -> Array:
     return np.where(x >= threshold, 1 - x, x)
 
 
-SOLARIZE = _spec(
+SOLARIZE = spec_of_imageops(
     "solarize",
     samples=(
-        Sample("half", lambda m: (_unit(m), 0.5 if m.dtype.is_floating_point else 128)),
-        Sample("all", lambda m: (_unit(m), 0)),
-        Sample("each", lambda m: (_unit(m), m.per_sample(0.2, 100, 0.7))),
+        Sample("half", lambda m: (unit_image(m), 0.5 if m.dtype.is_floating_point else 128)),
+        Sample("all", lambda m: (unit_image(m), 0)),
+        Sample("each", lambda m: (unit_image(m), m.per_sample(0.2, 100, 0.7))),
     ),
     reference=solarize_reference,
     of_number=imgops.solarize,
@@ -181,10 +186,13 @@ SOLARIZE = _spec(
         Benchmark(
             "solarize",
             "PIL.ImageOps.solarize (uint8)",
-            _calls("solarize", 128, floats=(0.5,), kornia="solarize"),
+            benchmark_calls("solarize", 128, floats=(0.5,), kornia="solarize"),
         ),
     ),
 )
+
+
+# -- invert ------------------------------------------------------------------------------------------
 
 
 def invert_reference(image: Array) -> Array:
@@ -204,9 +212,9 @@ def _invert_calls(case: Any) -> bench.Calls:
     )
 
 
-INVERT = _spec(
+INVERT = spec_of_imageops(
     "invert",
-    samples=(Sample("rgb", lambda m: (_unit(m),)), Sample("five", lambda m: (_unit(m, 5, 4, 3),))),
+    samples=(Sample("rgb", lambda m: (unit_image(m),)), Sample("five", lambda m: (unit_image(m, 5, 4, 3),))),
     errors=(
         ErrorInput(
             TypeError,
@@ -222,72 +230,7 @@ INVERT = _spec(
 )
 
 
-def _channels(snap: bool) -> tuple[Sample, ...]:
-    """``snap``: values inside their levels, where a step to the next one is far away."""
-
-    def make(id: str, shape: tuple[int, ...], **options: Any) -> Sample:
-        return Sample(id, lambda m: (m.image(*shape, 0.05, 0.95, snap=snap),), **options)
-
-    return (
-        make("rgb", (3, 20, 30)),
-        make("five", (5, 4, 5)),
-        make("one-pixel", (3, 1, 1), edge=True),
-        make("no-rows", (3, 0, 4), edge=True, differentiable=False),
-    )
-
-
-def autocontrast_reference(image: Array) -> Array:
-    if image.dtype == np.uint8:
-        return by_pil_planes(image, ImageOps.autocontrast)
-    x = image.astype(np.float64)
-    if x.size == 0:
-        return x
-    low, high = x.min((1, 2), keepdims=True), x.max((1, 2), keepdims=True)
-    return np.where(high > low, (x - low) / np.where(high > low, high - low, 1), x)
-
-
-def _stretched(x: Tensor) -> Tensor:
-    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
-    return (x - low) / (high - low)
-
-
-AUTOCONTRAST = _spec(
-    "autocontrast",
-    samples=_channels(snap=False),
-    reference=autocontrast_reference,
-    plain=Plain(imgops.autocontrast, _stretched, (_UNIT,)),
-    formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
-    transforms=("RandomAutocontrast",),
-    photo=(imgops.autocontrast, lambda x: chw(ImageOps.autocontrast(photo_pil(x)))),
-    benchmarks=(Benchmark("autocontrast", "PIL.ImageOps.autocontrast (uint8)", _calls("autocontrast")),),
-)
-
-
-def equalize_reference(image: Array) -> Array:
-    if image.dtype == np.uint8:
-        return by_pil_planes(image, ImageOps.equalize)
-    return equalize_reference((image.astype(np.float64) * 255.999).astype(np.uint8)) / 255.0
-
-
-EQUALIZE = _spec(
-    "equalize",
-    samples=_channels(snap=True),
-    reference=equalize_reference,
-    decomposed={},
-    # Too few pixels to do more than a rounding to levels.
-    plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
-    difference="0",
-    decomposed_difference="0",
-    formula=r"y = T[x],\quad T = \text{PIL's whole-number cumulative histogram}",
-    transforms=("RandomEqualize",),
-    photo=(imgops.equalize, lambda x: chw(ImageOps.equalize(photo_pil(x)))),
-    benchmarks=(
-        Benchmark("equalize", "PIL.ImageOps.equalize (uint8)", _calls("equalize", kornia="equalize")),
-    ),
-)
-
-
-# -- tables ------------------------------------------------------------------------------------------
+# -- lut ---------------------------------------------------------------------------------------------
 
 
 def _table(m: Maker, *lead: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -340,4 +283,4 @@ LUT = OpSpec(
     ),
 )
 
-SPECS = (ADJUST_GAMMA, POSTERIZE, SOLARIZE, INVERT, AUTOCONTRAST, EQUALIZE, LUT)
+SPECS = (ADJUST_GAMMA, POSTERIZE, SOLARIZE, INVERT, LUT)

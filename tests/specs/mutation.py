@@ -12,7 +12,7 @@ from tests.specs import _plain as plain
 from tests.specs._libraries import chw
 from tests.specs._maker import ANY_DTYPE, FLOATS, Maker
 from tests.specs._spec import ErrorInput, OpSpec, Plain, Sample
-from tests.specs.compose import _PASTED, _pasted_photo
+from tests.specs.movement import _PASTED, _pasted_photo
 
 X = torch.rand(2, 3, 5, 6)
 S = torch.rand(3, 2, 2)

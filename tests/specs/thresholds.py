@@ -104,7 +104,7 @@ THRESHOLD = OpSpec(
     ),
     reference_name="`cv2.threshold`",
     decomposed_difference="0",
-    section="Histograms",
+    section="Thresholds",
     formula=r"y = m\,[x > t]\ \text{(binary)},\quad \min(x, t)\ \text{(trunc)},\quad x\,[x > t]\ \text{(tozero)}",
     border="none",
     photo=(
@@ -188,7 +188,7 @@ ADAPTIVE_THRESHOLD = OpSpec(
     reference_name="`cv2.adaptiveThreshold`",
     dtype_names="uint8",
     decomposed_difference="mean 0; gaussian 1 % of the pixels",
-    section="Histograms",
+    section="Thresholds",
     formula=r"y = m\,[x > \bar{x} - c],\quad \bar{x} = g * x",
     border="edge (BORDER_REPLICATE)",
     photo=(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._common import HALF, array_per_image, in_single, number_per_image
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_single, number_per_image
 
 #: torchvision's names of OpenCV's borders.
 BORDERS = {
@@ -74,10 +74,12 @@ Around = tuple[int, int, int, int]
 
 def with_border(call: Filter, border: str, around: Around) -> Callable[..., None]:
     """``work(source, target, *parameters)`` of a filter with one of our borders."""
-    return lambda source, target, *parameters: filtered(call, source, target, border, around, *parameters)
+    return lambda source, target, *parameters: filter_with_border(
+        call, source, target, border, around, *parameters
+    )
 
 
-def filtered(
+def filter_with_border(
     call: Filter,
     source: np.ndarray,
     target: np.ndarray,

@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from imgops import _slow_path
-from imgops.kernels.cpu._common import number_per_image
+from imgops.kernels.cpu._arguments import number_per_image
 
 Kernel = Callable[..., None]
 
@@ -34,7 +34,7 @@ def view(plane: np.ndarray) -> Image.Image:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _Comparison:
     kernel: Kernel
     #: PIL's call of an image and the operator's parameters
     by_pil: Callable[..., Image.Image]
@@ -42,7 +42,7 @@ class _Compared:
     probes: tuple[tuple[Any, ...], ...]
 
 
-compared: dict[str, _Compared] = {}
+_comparisons: dict[str, _Comparison] = {}
 _agree: dict[str, bool] = {}
 
 
@@ -51,7 +51,7 @@ def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callab
 
     def decorate(kernel: Kernel) -> Kernel:
         name = kernel.__name__
-        compared[name] = _Compared(kernel, by_pil, probes or ((0.37,), (1.6,)))
+        _comparisons[name] = _Comparison(kernel, by_pil, probes or ((0.37,), (1.6,)))
         _slow_path.comparisons[name] = "Pillow", partial(agrees, name)
 
         @wraps(kernel)
@@ -79,11 +79,11 @@ def agrees(name: str) -> bool:
 def _compare(name: str) -> bool:
     noise = np.random.default_rng(0).integers(0, 256, (2, 3, 19, 41), dtype=np.uint8)
     image, other = torch.from_numpy(noise)
-    for probe in compared[name].probes:
+    for probe in _comparisons[name].probes:
         parameters = [other if p is OTHER else torch.tensor(p) if type(p) is float else p for p in probe]
         channels = 1 if probe == (1,) else 3
         ours, theirs = torch.empty((2, channels, *image.shape[1:]), dtype=torch.uint8)
-        compared[name].kernel(ours, image, *parameters)
+        _comparisons[name].kernel(ours, image, *parameters)
         run_pil(name, theirs, image, *parameters)
         if not torch.equal(ours, theirs):
             return False
@@ -91,7 +91,7 @@ def _compare(name: str) -> bool:
 
 
 def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
-    run(compared[name].by_pil, out, image, *parameters)
+    run(_comparisons[name].by_pil, out, image, *parameters)
 
 
 def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameters: Any) -> None:

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from imgops import _layout, _slow_path
-from imgops.kernels.cpu import _pil, _tables, _threads, native
+from imgops.kernels.cpu import _pil, _resampling_tables, _threads, native
 
 FILTERS = {
     "box": Image.Resampling.BOX,
@@ -25,7 +25,9 @@ FILTERS = {
     "lanczos": Image.Resampling.LANCZOS,
 }
 
-Tables = tuple[_tables.Table | None, _tables.Table | None]  # rows, columns; None is the identity
+Tables = tuple[
+    _resampling_tables.Table | None, _resampling_tables.Table | None
+]  # rows, columns; None is the identity
 #: (height, width, out_height, out_width) -> whether the vertical pass comes first
 Order = Callable[[int, int, int, int], bool]
 
@@ -120,15 +122,12 @@ def pil_order() -> Order | None:
     """The order of PIL's two passes, found by comparing with PIL; None: PIL computes in another way."""
     if not native.is_built():
         return None
-    return next((o for o in (_most_shrunk_first, _columns_first) if _agrees(o)), None)
+    orders = (_most_shrunk_first, _columns_first) if _same_weights() else ()
+    return next((order for order in orders if _same_pixels(order)), None)
 
 
 #: Sizes on both sides of the rule above, with enough rows and columns for the vector code.
 _PROBES = ((40, 40, 19, 30), (40, 40, 20, 30), (33, 50, 70, 20), (60, 21, 31, 36), (35, 40, 17, 12))
-
-
-def _agrees(order: Order) -> bool:
-    return _same_weights() and _same_pixels(order)
 
 
 def _same_weights() -> bool:
@@ -163,5 +162,5 @@ def _same_pixels(order: Order) -> bool:
 
 def pil_tables(name: str, source: Any, region: Any, size: Any, *, single: bool = True) -> Tables:
     left, top, right, bottom = region
-    rows = _tables.pil(name, source[0], top, bottom, size[0], single=single)
-    return rows, _tables.pil(name, source[1], left, right, size[1], single=single)
+    rows = _resampling_tables.pil(name, source[0], top, bottom, size[0], single=single)
+    return rows, _resampling_tables.pil(name, source[1], left, right, size[1], single=single)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import NoReturn
 
 import cv2
 import numpy as np
@@ -16,12 +15,12 @@ from torch import Tensor
 
 from imgops import _check, _layout, _slow_path
 from imgops.kernels.cpu import _jpeg, _png, _threads
-from imgops.kernels.cpu._common import number_per_image
+from imgops.kernels.cpu._arguments import number_per_image
 
 #: Pillow's modes for 16 bits of gray; "I" before Pillow 11.
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
 
-_TRANSPOSED = {
+_TRANSPOSITIONS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -53,37 +52,33 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
         _check.fail(ValueError, "decode_image", must, True)
     raw = data.detach().numpy().tobytes()
     try:
-        image = _opened(raw)
+        image = _open(raw)
         if image.width * image.height > max_pixels:
             must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
-            raise _Refused(must, f"{image.height} x {image.width}")
+            raise _DataError(must, f"{image.height} x {image.width}")
         image.load()
         if _ends_early(raw, image):
-            raise _Refused("data must be a complete image", f"a {image.format} whose data end early")
+            raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
         pixels = _pixels(image, mode, apply_exif_orientation)
-    except _Refused as refused:
+    except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
     except Exception as error:  # of a dozen types: that is how hostile data show in Pillow
-        _reject(raw, error)
+        got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
+        must = "decode_image: data must be a complete JPEG, PNG or WebP image"
+        raise ValueError(f"{must}, got {got}") from error
     return torch.from_numpy(pixels)
 
 
 def size_of(raw: bytes) -> tuple[int, int]:
     """Width and height of a file, of its header alone."""
-    return _opened(raw).size
+    return _open(raw).size
 
 
-class _Refused(Exception):
+class _DataError(Exception):
     """What must be, and what was found."""
 
 
-def _reject(raw: bytes, error: Exception) -> NoReturn:
-    got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
-    must = "decode_image: data must be a complete JPEG, PNG or WebP image"
-    raise ValueError(f"{must}, got {got}") from error
-
-
-def _opened(raw: bytes) -> Image.Image:
+def _open(raw: bytes) -> Image.Image:
     """The file's header read. Not by ``Image.open``: it has a limit of pixels of its own, for the process."""
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
@@ -91,13 +86,15 @@ def _opened(raw: bytes) -> Image.Image:
     if raw.startswith(_png.MAGIC):
         wrong = _png.wrong_chunk(raw)
         if wrong == b"IEND":
-            raise _Refused("data must be a complete image", "a PNG whose data end early")
+            raise _DataError("data must be a complete image", "a PNG whose data end early")
         if wrong is not None:
-            raise _Refused("data must have the checksums of a PNG", f"a wrong one in its chunk {wrong!r}")
+            raise _DataError("data must have the checksums of a PNG", f"a wrong one in its chunk {wrong!r}")
         return PngImageFile(file)
     if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
         return WebPImageFile(file)
-    raise _Refused("data must be a JPEG, PNG or WebP file", f"{len(raw)} bytes that begin with {raw[:12]!r}")
+    raise _DataError(
+        "data must be a JPEG, PNG or WebP file", f"{len(raw)} bytes that begin with {raw[:12]!r}"
+    )
 
 
 def _ends_early(raw: bytes, image: Image.Image) -> bool:
@@ -112,8 +109,8 @@ def _pixels(image: Image.Image, mode: str, apply_exif_orientation: bool) -> np.n
         image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
     if image.mode != mode:
         image = image.convert(mode)
-    if orientation in _TRANSPOSED:
-        image = image.transpose(_TRANSPOSED[orientation])
+    if orientation in _TRANSPOSITIONS:
+        image = image.transpose(_TRANSPOSITIONS[orientation])
     pixels = np.asarray(image)
     if pixels.ndim == 2:
         return pixels[None].copy()
@@ -140,7 +137,7 @@ def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None
         return
     image = image.detach()
     if image.ndim == 3 and values[0]:
-        _compressed(op, out, image, int(values[0]))
+        _compress(op, out, image, int(values[0]))
         return
     sources, targets = (x.flatten(0, -4) if x.ndim > 3 else x[None] for x in (image, out))
     qualities = [int(q) for q in number_per_image(quality, image)]
@@ -152,7 +149,7 @@ def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None
             if value == 0:
                 target.copy_(source)
             else:
-                _compressed(op, target, source, value)
+                _compress(op, target, source, value)
 
     _threads.split(len(sources), image.numel(), work)
 
@@ -161,7 +158,7 @@ def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None
 _READERS = {"jpeg": JpegImageFile, "webp": WebPImageFile}
 
 
-def _compressed(format: str, target: Tensor, image: Tensor, quality: int) -> None:
+def _compress(format: str, target: Tensor, image: Tensor, quality: int) -> None:
     levels = image
     if image.dtype != torch.uint8:
         real = image if image.dtype == torch.float64 else image.float()

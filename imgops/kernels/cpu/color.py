@@ -14,20 +14,14 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from PIL import ImageEnhance
+from PIL import Image, ImageEnhance
 from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import color as formula
-from imgops.kernels.cpu import _pil, _threads, filter, levels, native
-from imgops.kernels.cpu._common import (
-    HALF,
-    array_per_image,
-    in_format_of,
-    in_single,
-    number_per_image,
-    run_decomposition,
-)
+from imgops.kernels.cpu import _pil, _threads, filter, histograms, levels, native
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, in_single, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 _RGB = 3
 
@@ -86,7 +80,12 @@ def _has_rgb_passes(image: Tensor) -> bool:
     return native.has_passes(image) and image.shape[-3] == _RGB and image.numel() > 0
 
 
-@_pil.like(lambda image, channels: image.convert("L").convert("L" if channels == 1 else "RGB"), (1,), (3,))
+def _by_pil(image: Image.Image, channels: int) -> Image.Image:
+    gray = image.convert("L")
+    return gray if channels == 1 or image.mode == "L" else gray.convert("RGB")
+
+
+@_pil.like(_by_pil, (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
     if channels == _RGB and image.dtype == torch.uint8 and image.numel() < _threads.SHARED:
         if native.gray_rgb(out, image):
@@ -127,32 +126,27 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         if _layout.is_interleaved(image):
             sources = list(_layout.frames(image))
         else:
-            sources = [cv2.merge(list(planes)) for planes in _grouped(image)]
+            sources = [cv2.merge(list(planes)) for planes in _group(image)]
         if _layout.writes_interleaved(out):
             for source, m, target in zip(sources, each, _layout.frames(out), strict=True):
                 cv2.transform(source, m, dst=target)
         else:
-            for source, m, targets in zip(sources, each, _grouped(out), strict=True):
+            for source, m, targets in zip(sources, each, _group(out), strict=True):
                 cv2.split(cv2.transform(source, m), list(targets))
 
 
-def _grouped(image: Tensor) -> Any:
+def _group(image: Tensor) -> Any:
     """A planar batch as (images, C, H, W)."""
     return _layout.planes(image).reshape(-1, *image.shape[-3:])
 
 
 def _step(name: str) -> tuple[Callable[..., None], bool]:
     """The kernel of a sequence's step, and whether it takes an amount."""
-    for family in (levels, filter, sys.modules[__name__]):
+    for family in (levels, histograms, filter, sys.modules[__name__]):
         kernel = getattr(family, name, None) or getattr(family, f"adjust_{name}", None)
         if kernel is not None:
             return kernel, len(inspect.signature(kernel).parameters) > 2
-    return _by_formula(name), False
-
-
-def _by_formula(name: str) -> Callable[..., None]:
-    """A step that has no kernel of its own."""
-    return lambda out, image: run_decomposition(out, formula.STEPS[name], image, None)
+    return lambda out, image: run_decomposition(out, formula.STEPS[name], image, None), False
 
 
 _STEPS = {name: _step(name) for name in formula.STEPS}

@@ -10,7 +10,7 @@ from torch import Tensor
 from imgops.decomposition import color_space as formula
 from imgops.fake.color_space import CODES
 from imgops.kernels.cpu import _opencv
-from imgops.kernels.cpu._common import run_decomposition
+from imgops.kernels.decompositions import run_decomposition
 
 
 def cvt_color(out: Tensor, image: Tensor, code: str) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from imgops.kernels.cpu import _opencv
-from imgops.kernels.cpu._common import number_per_image
+from imgops.kernels.cpu._arguments import number_per_image
 
 #: What a derivative is computed to.
 _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from imgops import _layout, _slow_path
 from imgops.decomposition import geometry as formula
-from imgops.decomposition._saturate import saturated
-from imgops.kernels.cpu import _far, _opencv, native
-from imgops.kernels.cpu._common import HALF, array_per_image, run_decomposition
+from imgops.decomposition._saturate import saturate
+from imgops.kernels.cpu import _far_positions, _opencv, native
+from imgops.kernels.cpu._arguments import HALF, array_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 _LONGEST = 32766
 #: Single precision has each whole number below.
@@ -73,10 +74,12 @@ def _warp(
     fill: Tensor | None,
     *how: Any,
 ) -> None:
-    if _copied(out, image, matrix) or (op == "warp_affine" and _directly(out, image, matrix, fill, *how)):
+    if _copy_if_identity(out, image, matrix) or (
+        op == "warp_affine" and _directly(out, image, matrix, fill, *how)
+    ):
         return
     height, width, interpolation, border = how
-    reaches_far = _far.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
+    reaches_far = _far_positions.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
     if any(reaches_far):
         if len(reaches_far) == 1 or out.numel() == 0:
             run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
@@ -104,8 +107,8 @@ def _directly(
     if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
         return False
     target, source = out.numpy(), image.detach().numpy()
-    colors = [0.0 if fill is None else float(saturated(fill.detach(), torch.uint8).item())] * 3
-    return native.warp(target, source, _far.inverse_of(matrix.detach().double().numpy()), colors)
+    colors = [0.0 if fill is None else float(saturate(fill.detach(), torch.uint8).item())] * 3
+    return native.warp(target, source, _far_positions.inverse_of(matrix.detach().double().numpy()), colors)
 
 
 def _each_sample(
@@ -120,7 +123,7 @@ def _each_sample(
         kernel(out[i], image[i], matrix[i], own, *how)
 
 
-def _copied(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
+def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
     """Whether one matrix for all moves nothing; then it is done, in every dtype."""
     if matrix.shape[:-2].numel() != 1:
         return False
@@ -139,9 +142,9 @@ def remap(
     out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
 ) -> None:
     # A double-precision map would lose its last bits.
-    if map.dtype == torch.float32 and not _far.hangs(image.shape[-2:], interpolation, border):
-        folded = _far.folded_map(map.detach(), image.shape[-2:], interpolation, border)
-        if _by_opencv("remap", out, image, folded, fill, interpolation, border, _mapped):
+    if map.dtype == torch.float32 and not _far_positions.hangs(image.shape[-2:], interpolation, border):
+        folded = _far_positions.fold_map(map.detach(), image.shape[-2:], interpolation, border)
+        if _by_opencv("remap", out, image, folded, fill, interpolation, border, _remap):
             return
     run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
 
@@ -154,7 +157,7 @@ def _perspective(source: np.ndarray, matrix: np.ndarray, size: Any, **how: Any) 
     cv2.warpPerspective(source, matrix, size, **how)
 
 
-def _mapped(source: np.ndarray, map: np.ndarray, size: Any, **how: Any) -> None:
+def _remap(source: np.ndarray, map: np.ndarray, size: Any, **how: Any) -> None:
     how["interpolation"] = how.pop("flags")
     cv2.remap(source, map[0], map[1], **how)
 
@@ -198,7 +201,7 @@ def _by_opencv(
             if still[i % len(still)]:  # a sample that was not chosen
                 np.copyto(targets[planes], sources[planes])
             elif by_native and native.warp(
-                targets[planes], sources[planes], _far.inverse_of(sample), [f[0] for f in fills]
+                targets[planes], sources[planes], _far_positions.inverse_of(sample), [f[0] for f in fills]
             ):
                 pass
             elif together:
@@ -228,7 +231,7 @@ def _native_agrees() -> bool:
     for matrix in probes:  # enough for a sum that is rounded in another way
         exact = np.array(matrix, np.float64)
         ours = np.empty((3, 224, 250), np.uint8)
-        if not native.warp(ours, planes, _far.inverse_of(exact), (3.0, 5.0, 7.0)):
+        if not native.warp(ours, planes, _far_positions.inverse_of(exact), (3.0, 5.0, 7.0)):
             return False
         for plane, found, fill in zip(planes, ours, (3.0, 5.0, 7.0), strict=True):
             wanted = cv2.warpAffine(plane, exact, (250, 224), flags=cv2.INTER_NEAREST, borderValue=fill)
@@ -267,7 +270,7 @@ def _by_index(
 
 def _fill_of_planes(fill: Tensor, image: Tensor) -> np.ndarray:
     """The fill in the image's type, for each channel; for each image too where they differ."""
-    values = saturated(fill.detach(), image.dtype)
+    values = saturate(fill.detach(), image.dtype)
     lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
     return _layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
@@ -276,7 +279,7 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
     """The fill of each plane or frame; fewer where they repeat."""
     if fill is None:
         return [(0.0,) * 4]
-    values = saturated(fill.detach(), image.dtype).double()
+    values = saturate(fill.detach(), image.dtype).double()
     if values.ndim == 0:
         return [(values.item(),) * 4]
     channels = image.shape[-3]

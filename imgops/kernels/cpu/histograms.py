@@ -1,17 +1,20 @@
-"""CPU kernels of clahe (OpenCV's) and match_histograms (NumPy, as scikit-image does it)."""
+"""CPU kernels: PIL's autocontrast and equalize, OpenCV's clahe, and match_histograms as in scikit-image."""
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
 import torch
+from PIL import ImageOps
 from torch import Tensor
 
 from imgops import _layout
 from imgops.decomposition import histograms as formula
-from imgops.kernels.cpu import _opencv, _threads
-from imgops.kernels.cpu._common import HALF, in_single, number_per_image, run_decomposition
+from imgops.kernels.cpu import _opencv, _pil, _threads, native
+from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
 from imgops.kernels.cpu.color_space import cvt_color
+from imgops.kernels.cpu.levels import GRAY_LEVELS, is_small, lut
+from imgops.kernels.decompositions import run_decomposition
 
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
@@ -80,3 +83,66 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     values, other = np.unique(wanted, return_counts=True)
     matched = np.interp(np.cumsum(counts) / source.size, np.cumsum(other) / wanted.size, values)
     return matched[place].reshape(source.shape)
+
+
+@_pil.like(ImageOps.autocontrast, ())
+def autocontrast(out: Tensor, image: Tensor) -> None:
+    """``ImageOps.autocontrast`` of each plane."""
+    if image.dtype == torch.uint8 and is_small(image) and native.stretch_levels(out, image, False):
+        return
+    if not native.has_passes(image) or image.numel() == 0:
+        run_decomposition(out, formula.autocontrast, image)
+        return
+    image = in_format_of(image, out)
+    if image.dtype == torch.uint8:
+        low, high = native.statistics("extremes", image).astype(np.float64).T[..., None]
+        flat = high <= low
+        scale = 255.0 / np.where(flat, 1, high - low)
+        tables = np.where(flat, GRAY_LEVELS, (GRAY_LEVELS * scale + -low * scale).clip(0, 255))
+        lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
+        return
+    low, high = native.statistics("extremes", image).T
+    flat = high <= low  # stays as it is
+    low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
+    shape = (*image.shape[:-2], 1, 1)
+    torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
+    out.mul_(torch.from_numpy(scale).reshape(shape))
+    if flat.any():  # values beyond [0, 1] too
+        stretched = out.clamp(0, 1)
+        torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
+    else:
+        out.clamp_(0, 1)
+
+
+@_pil.like(ImageOps.equalize, ())
+def equalize(out: Tensor, image: Tensor) -> None:
+    """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
+    if image.dtype == torch.uint8 and is_small(image) and native.stretch_levels(out, image, True):
+        return
+    if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
+        run_decomposition(out, formula.equalize, image)
+        return
+    image = in_format_of(image, out)
+    if image.dtype == torch.float32:
+        image = (image * 255.999).nan_to_num_().clamp_(0, 255).to(torch.uint8)
+    tables = torch.from_numpy(np.stack([_equalization_table(counts) for counts in _histograms(image)]))
+    tables = tables.reshape(*image.shape[:-2], 256)
+    lut(out, image, tables if out.dtype == torch.uint8 else tables.float() / 255)
+
+
+def _histograms(image: Tensor) -> np.ndarray:
+    """How often each level occurs in each plane."""
+    if native.has_passes(image):
+        return native.statistics("histogram", image)
+    planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
+    return np.stack([np.bincount(plane, minlength=256) for plane in planes])
+
+
+def _equalization_table(counts: np.ndarray) -> np.ndarray:
+    """``ImageOps.equalize`` of one channel."""
+    (found,) = np.nonzero(counts)
+    step = (int(counts.sum()) - int(counts[found[-1]])) // 255
+    if step == 0:
+        return np.arange(256, dtype=np.uint8)
+    before = np.cumsum(counts) - counts
+    return ((before + step // 2) // step).clip(0, 255).astype(np.uint8)

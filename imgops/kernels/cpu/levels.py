@@ -18,7 +18,8 @@ from torch import Tensor
 from imgops import _layout, _torch_private
 from imgops.decomposition import levels as formula
 from imgops.kernels.cpu import _pil, _threads, native
-from imgops.kernels.cpu._common import in_format_of, number_per_image, run_decomposition
+from imgops.kernels.cpu._arguments import in_format_of, number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 GRAY_LEVELS = np.arange(256, dtype=np.float64)
 _UNIT_LEVELS = GRAY_LEVELS / 255
@@ -38,23 +39,19 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         _by_table(out, formula.adjust_gamma, image, gamma, gain)
 
 
-def _posterized(image: Image.Image, bits: float) -> Image.Image:
+def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
     """PIL knows no bits at all."""
     kept = min(max(int(bits), 0), 8)
     return ImageOps.posterize(image, kept) if kept else image.point(lambda _: 0)
 
 
-@_pil.like(_posterized, (3.0,), (7.0,))
+@_pil.like(_posterize_by_pil, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return
     levels = 1 << min(max(int(bits.item()), 0), 8)
-    if (
-        image.dtype == torch.uint8
-        and _is_small(image)
-        and native.levels(out, image, _posterize_table(levels))
-    ):
+    if image.dtype == torch.uint8 and is_small(image) and native.levels(out, image, _posterize_table(levels)):
         return
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
@@ -67,7 +64,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
 @_pil.like(ImageOps.solarize, (77.0,))
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
-        if _is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):
+        if is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):
             return
         table = np.where(threshold.item() <= GRAY_LEVELS, 255 - GRAY_LEVELS, GRAY_LEVELS).astype(np.uint8)
         lut(out, image, torch.from_numpy(table)[None])
@@ -88,7 +85,7 @@ def _solarize_table(threshold: float) -> bytes:
     return bytes(255 - level if threshold <= level else level for level in range(256))
 
 
-def _is_small(image: Tensor) -> bool:
+def is_small(image: Tensor) -> bool:
     """Whether one thread does the work."""
     return image.numel() < _threads.SHARED or torch.get_num_threads() == 1
 
@@ -102,69 +99,6 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
     levels = torch.arange(256, dtype=torch.uint8).expand(*batch, 1, 1, 256)
     with _torch_private.default_dispatch_state(), torch.no_grad():
         lut(out, image, function(levels, *parameters).squeeze(-2))
-
-
-@_pil.like(ImageOps.autocontrast, ())
-def autocontrast(out: Tensor, image: Tensor) -> None:
-    """``ImageOps.autocontrast`` of each plane."""
-    if image.dtype == torch.uint8 and _is_small(image) and native.stretch_levels(out, image, False):
-        return
-    if not native.has_passes(image) or image.numel() == 0:
-        run_decomposition(out, formula.autocontrast, image)
-        return
-    image = in_format_of(image, out)
-    if image.dtype == torch.uint8:
-        low, high = native.statistics("extremes", image).astype(np.float64).T[..., None]
-        flat = high <= low
-        scale = 255.0 / np.where(flat, 1, high - low)
-        tables = np.where(flat, GRAY_LEVELS, (GRAY_LEVELS * scale + -low * scale).clip(0, 255))
-        lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
-        return
-    low, high = native.statistics("extremes", image).T
-    flat = high <= low  # stays as it is
-    low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
-    shape = (*image.shape[:-2], 1, 1)
-    torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
-    out.mul_(torch.from_numpy(scale).reshape(shape))
-    if flat.any():  # values beyond [0, 1] too
-        stretched = out.clamp(0, 1)
-        torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
-    else:
-        out.clamp_(0, 1)
-
-
-@_pil.like(ImageOps.equalize, ())
-def equalize(out: Tensor, image: Tensor) -> None:
-    """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
-    if image.dtype == torch.uint8 and _is_small(image) and native.stretch_levels(out, image, True):
-        return
-    if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
-        run_decomposition(out, formula.equalize, image)
-        return
-    image = in_format_of(image, out)
-    if image.dtype == torch.float32:
-        image = (image * 255.999).nan_to_num_().clamp_(0, 255).to(torch.uint8)
-    tables = torch.from_numpy(np.stack([_equalized(counts) for counts in _histograms(image)]))
-    tables = tables.reshape(*image.shape[:-2], 256)
-    lut(out, image, tables if out.dtype == torch.uint8 else tables.float() / 255)
-
-
-def _histograms(image: Tensor) -> np.ndarray:
-    """How often each level occurs in each plane."""
-    if native.has_passes(image):
-        return native.statistics("histogram", image)
-    planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
-    return np.stack([np.bincount(plane, minlength=256) for plane in planes])
-
-
-def _equalized(counts: np.ndarray) -> np.ndarray:
-    """``ImageOps.equalize`` of one channel."""
-    (found,) = np.nonzero(counts)
-    step = (int(counts.sum()) - int(counts[found[-1]])) // 255
-    if step == 0:
-        return np.arange(256, dtype=np.uint8)
-    before = np.cumsum(counts) - counts
-    return ((before + step // 2) // step).clip(0, 255).astype(np.uint8)
 
 
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:

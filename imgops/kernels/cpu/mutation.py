@@ -8,7 +8,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu.compose import clip, paste, paste_onto, window
+from imgops.kernels.cpu.movement import clip, paste, paste_onto, window
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:

@@ -25,7 +25,7 @@ except ImportError:  # built without a C compiler
 #: The SIMD level to use at most: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. The machine may have less.
 SIMD_LEVEL = 2
 
-RESAMPLED = (torch.uint8, torch.float32, torch.float64)
+RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
 #: The steps that ``sequence`` knows, in its order.
 STEPS = ("brightness", "contrast", "saturation", "hue")
 
@@ -68,7 +68,7 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
 
     ``image`` has the memory format of ``out``; rows of uint8 may lie apart, as those of a crop do.
     """
-    if image.dtype not in RESAMPLED or not is_built():
+    if image.dtype not in RESAMPLING_TYPES or not is_built():
         return False
     if _layout.writes_interleaved(out):
         target, source = _layout.frames(out), _layout.frames(image)

@@ -13,7 +13,8 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import noise as formula
 from imgops.kernels.cpu import _opencv, _threads
-from imgops.kernels.cpu._common import HALF, array_per_image, in_format_of, run_decomposition
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of
+from imgops.kernels.decompositions import run_decomposition
 
 
 def salt_and_pepper(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> None:
@@ -39,7 +40,7 @@ def shot_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> Non
         made *= numbers
         made += x
 
-    if not _computed(out, image, noise, amount, work):
+    if not _compute(out, image, noise, amount, work):
         run_decomposition(out, formula.shot_noise, image, noise, amount)
 
 
@@ -49,11 +50,11 @@ def multiplicative_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tens
         made += 1
         made *= x
 
-    if not _computed(out, image, noise, amount, work):
+    if not _compute(out, image, noise, amount, work):
         run_decomposition(out, formula.multiplicative_noise, image, noise, amount)
 
 
-def _computed(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
+def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
     """``work(image, noise, made, amount, white)`` of each image in its precision, then clamped."""
     if image.dtype in HALF or noise.dtype in HALF:
         return False

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops.decomposition import pyramid as formula
 from imgops.kernels.cpu import _opencv
-from imgops.kernels.cpu._common import run_decomposition
+from imgops.kernels.decompositions import run_decomposition
 
 
 def pyr_down(out: Tensor, image: Tensor) -> None:

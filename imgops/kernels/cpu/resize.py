@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cpu import _resample, _tables, _threads
-from imgops.kernels.cpu._common import HALF, in_single
+from imgops.kernels.cpu import _resample, _resampling_tables, _threads
+from imgops.kernels.cpu._arguments import HALF, in_single
 from imgops.kernels.cpu._opencv import INTERPOLATIONS
 
 Region = tuple[float, float, float, float]
@@ -48,7 +48,7 @@ def resize(
     elif image.dtype in HALF:
         in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
-        work = partial(_antialiased, interpolation=interpolation)
+        work = partial(_resize_antialiased, interpolation=interpolation)
         _each_region(out, image, box, image, work)
     elif image.dtype == torch.float64:
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
@@ -187,10 +187,10 @@ def _positions(
     """The row and the column that the nearest filter takes for each output."""
     if antialias:
         left, top, right, bottom = region
-        rows = _tables.pil_nearest(source[0], top, bottom, size[0])
-        return rows, _tables.pil_nearest(source[1], left, right, size[1])
-    rows = _tables.opencv_nearest(source[0], size[0])
-    return rows, _tables.opencv_nearest(source[1], size[1])
+        rows = _resampling_tables.pil_nearest(source[0], top, bottom, size[0])
+        return rows, _resampling_tables.pil_nearest(source[1], left, right, size[1])
+    rows = _resampling_tables.opencv_nearest(source[0], size[0])
+    return rows, _resampling_tables.opencv_nearest(source[1], size[1])
 
 
 def _nearest(out: Tensor, image: Tensor, region: Region, antialias: bool) -> None:
@@ -218,7 +218,7 @@ def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -
     out.copy_(grad)
 
 
-def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
+def _resize_antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
     double = image.dtype == torch.float64
     if double or _resample.pil_order() is not None:
         if _resample.by_native(out, image, region, interpolation):
@@ -232,8 +232,8 @@ def _antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str)
 
 def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
     shrinks = source[0] >= size[0] and source[1] >= size[1]
-    rows = _tables.opencv(name, source[0], size[0], shrinks)
-    return rows, _tables.opencv(name, source[1], size[1], shrinks)
+    rows = _resampling_tables.opencv(name, source[0], size[0], shrinks)
+    return rows, _resampling_tables.opencv(name, source[1], size[1], shrinks)
 
 
 def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:

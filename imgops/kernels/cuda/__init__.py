@@ -6,38 +6,42 @@ decomposition computes the same on the device. A kernel returns ``NotImplemented
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
 import torch
 
 from imgops import _slow_path
-from imgops._rows import Function
-from imgops.kernels.cuda import _parameters
+from imgops._operators import Function
+from imgops.kernels import transfer
 
 
-def kernel(path: str) -> Function:
+class Kernel:
     """The kernel ``"family.name"``, of ``(out, *args)`` or, where the operator mutates, of ``(*args)``.
 
     Parameters on the CPU are on the device when the kernel gets them.
     """
-    family, _, name = path.partition(".")
 
-    def run(*args: Any) -> Any:
+    def __init__(self, path: str) -> None:
+        family, _, self.__name__ = path.partition(".")
+        self.__module__ = f"{__name__}.{family}"
+
+    @cached_property
+    def function(self) -> Function:
+        """The function of the family's module, which the first call imports, and Triton with it."""
+        function: Function = getattr(import_module(self.__module__), self.__name__)
+        return function
+
+    def __call__(self, *args: Any) -> Any:
         device = args[0].device
         if not runs_on(device):
             return NotImplemented
-        work = getattr(import_module(f"imgops.kernels.cuda.{family}"), name)
-        args = _parameters.on_device(device, args)
+        args = transfer.move_arguments(device, args)
         if device.type != "cuda":  # the interpreter, on the CPU
-            return work(*args)
+            return self.function(*args)
         with torch.cuda.device(device):
-            return work(*args)
-
-    run.__name__ = run.__qualname__ = name
-    run.__module__ = f"{__name__}.{family}"
-    return run
+            return self.function(*args)
 
 
 @cache

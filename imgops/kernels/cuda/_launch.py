@@ -22,7 +22,7 @@ def _one(out):
 INTERPRETED = isinstance(_one, InterpretedFunction)
 
 
-def inlined(function: Any) -> Any:
+def inline(function: Any) -> Any:
     """Decorates a function that kernels call. (The interpreter takes longer to enter a jitted one than to run it.)"""
     return function if INTERPRETED else triton.jit(function)
 

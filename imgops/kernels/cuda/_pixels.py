@@ -12,8 +12,8 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cuda._common import batch
-from imgops.kernels.cuda._launch import inlined
+from imgops.kernels.cuda._launch import inline
+from imgops.kernels.cuda._tiles import batch
 
 #: Pixels of a program.
 BLOCK = 1024
@@ -48,7 +48,7 @@ def cover(image: Tensor) -> tuple[int, dict[str, Any]]:
     return image.shape[0] * -(-pixels // block), {"BLOCK": block}
 
 
-@inlined
+@inline
 def pixels_of(program, pixels, BLOCK: tl.constexpr):
     """The image of a program, its pixels, and which of them exist."""
     across = (pixels + BLOCK - 1) // BLOCK

@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import level
-from imgops.kernels.cuda._launch import inlined, launch
+from imgops.kernels.cuda._arithmetic import level
+from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._pixels import steps
 
 #: Pixels that a program counts.
@@ -43,7 +43,7 @@ def part_of(pixels: int) -> int:
     return size
 
 
-def equalized(image: Tensor, gate: Gate | None = None) -> Tensor:
+def equalization_tables(image: Tensor, gate: Gate | None = None) -> Tensor:
     """``ImageOps.equalize`` of each plane, as tables of levels ``(N, C, 256)``."""
     images, channels, height, width = image.shape
     part = part_of(height * width)
@@ -67,7 +67,7 @@ def equalized(image: Tensor, gate: Gate | None = None) -> Tensor:
     return tables
 
 
-def stretched(image: Tensor, gate: Gate | None = None) -> tuple[Tensor, Tensor]:
+def stretch_tables(image: Tensor, gate: Gate | None = None) -> tuple[Tensor, Tensor]:
     """``ImageOps.autocontrast`` of each plane: of uint8 tables of levels, of floats where it begins and its scale."""
     images, channels, height, width = image.shape
     part = part_of(height * width)
@@ -90,8 +90,8 @@ def stretched(image: Tensor, gate: Gate | None = None) -> tuple[Tensor, Tensor]:
     return tables, scales
 
 
-@inlined
-def chosen(order, order_n, n, turn, which, GATED: tl.constexpr):
+@inline
+def is_chosen(order, order_n, n, turn, which, GATED: tl.constexpr):
     """Whether this image has the step; each image where there is no gate."""
     if GATED:
         found = tl.load(order + n * order_n + turn) == which
@@ -106,7 +106,7 @@ def _histogram_kernel(
     GATED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
-    if chosen(order, order_n, n, turn, which, GATED):
+    if is_chosen(order, order_n, n, turn, which, GATED):
         p = part * BLOCK + tl.arange(0, BLOCK)
         inside = p < pixels
         for c in range(channels):
@@ -124,7 +124,7 @@ def _equalize_kernel(
     tables, counts, order, order_n, turn, which, channels, parts, GATED: tl.constexpr
 ):  # fmt: skip
     plane = tl.program_id(0).to(tl.int64)
-    if chosen(order, order_n, plane // channels, turn, which, GATED):
+    if is_chosen(order, order_n, plane // channels, turn, which, GATED):
         value = tl.arange(0, 256)
         count = tl.full((256,), 0, tl.int32)
         for part in range(parts):
@@ -144,7 +144,7 @@ def _extremes_kernel(
     GATED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
-    if chosen(order, order_n, n, turn, which, GATED):
+    if is_chosen(order, order_n, n, turn, which, GATED):
         p = part * BLOCK + tl.arange(0, BLOCK)
         for c in range(channels):
             at = image + n * image_n + c * image_c + p.to(tl.int64) * image_p
@@ -164,7 +164,7 @@ def _stretch_kernel(
     GATED: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     plane = tl.program_id(0).to(tl.int64)
-    if chosen(order, order_n, plane // channels, turn, which, GATED):
+    if is_chosen(order, order_n, plane // channels, turn, which, GATED):
         low = tl.load(extremes + plane * parts * 2)
         high = tl.load(extremes + plane * parts * 2 + 1)
         for part in range(1, parts):

@@ -14,22 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition.color import STEPS
-from imgops.kernels.cuda import _statistics, _steps
-from imgops.kernels.cuda._common import (
-    PIXELS,
-    batch,
-    converted,
-    grid_of,
-    level,
-    offset,
-    per_image,
-    rounded,
-    tile_of,
-    unit,
-    written,
-)
-from imgops.kernels.cuda._launch import inlined, launch
+from imgops.kernels.cuda import _color_steps, _statistics
+from imgops.kernels.cuda._arithmetic import convert, level, round_half_even, unit
+from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._pixels import cover, dense, pixels_of, steps
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 from imgops.kernels.cuda.filter import sharpen
 
 _MIXES_CHANNELS = ("contrast", "saturation", "hue")
@@ -67,7 +56,7 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, n
     turns, turn_n = per_image(order, image, 1, torch.int64)
     numbers, number_n = per_image(amounts, image, 1, torch.float64)
     job = _Job(each, turns, turn_n, numbers, number_n)
-    source, target, count = dense(image, out), written(out), order.shape[-1]
+    source, target, count = dense(image, out), output_batch(out), order.shape[-1]
     if count == 0:
         target.copy_(source)
     elif not any(name in _NEEDS_A_PASS for name in each):
@@ -115,9 +104,9 @@ class _Job:
                 where = sums, image, *common, turn, *layout, end - begin, parts, pixels
                 launch(_luma_kernel, images * parts, *where, **options, BLOCK=part)
         if self.index["equalize"] >= 0:
-            tables = _statistics.equalized(image, self.gate(begin, "equalize"))
+            tables = _statistics.equalization_tables(image, self.gate(begin, "equalize"))
         if self.index["autocontrast"] >= 0:
-            stretches, scales = _statistics.stretched(image, self.gate(begin, "autocontrast"))
+            stretches, scales = _statistics.stretch_tables(image, self.gate(begin, "autocontrast"))
         programs, block = cover(image)
         launch(
             _steps_kernel,
@@ -131,7 +120,7 @@ class _Job:
             sharpen(out, image, self.amounts, self.amount_n, self.gate(begin, "sharpness"))
 
 
-@inlined
+@inline
 def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr, BRIGHTNESS: tl.constexpr,
           CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr, POSTERIZE: tl.constexpr,
           SOLARIZE: tl.constexpr, INVERT: tl.constexpr):  # fmt: skip
@@ -139,34 +128,40 @@ def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr,
     factor = amount.to(tl.float32)
     if BRIGHTNESS >= 0:
         if which == BRIGHTNESS:
-            r = _steps.mixed(0.0, r, factor, LEVELS)
+            r = _color_steps.mix(0.0, r, factor, LEVELS)
             if RGB:
-                g, b = _steps.mixed(0.0, g, factor, LEVELS), _steps.mixed(0.0, b, factor, LEVELS)
+                g, b = _color_steps.mix(0.0, g, factor, LEVELS), _color_steps.mix(0.0, b, factor, LEVELS)
     if CONTRAST >= 0:
         if which == CONTRAST:
-            r = _steps.mixed(mean, r, factor, LEVELS)
+            r = _color_steps.mix(mean, r, factor, LEVELS)
             if RGB:
-                g, b = _steps.mixed(mean, g, factor, LEVELS), _steps.mixed(mean, b, factor, LEVELS)
+                g, b = (
+                    _color_steps.mix(mean, g, factor, LEVELS),
+                    _color_steps.mix(mean, b, factor, LEVELS),
+                )
     if SATURATION >= 0:
         if which == SATURATION:
-            gray = _steps.luma(r, g, b, RGB, LEVELS)
-            r = _steps.mixed(gray, r, factor, LEVELS)
+            gray = _color_steps.luma(r, g, b, RGB, LEVELS)
+            r = _color_steps.mix(gray, r, factor, LEVELS)
             if RGB:
-                g, b = _steps.mixed(gray, g, factor, LEVELS), _steps.mixed(gray, b, factor, LEVELS)
+                g, b = (
+                    _color_steps.mix(gray, g, factor, LEVELS),
+                    _color_steps.mix(gray, b, factor, LEVELS),
+                )
     if HUE >= 0:
         if RGB:
             if which == HUE:
-                r, g, b = _steps.turned(r, g, b, factor, LEVELS)
+                r, g, b = _color_steps.turn_hue(r, g, b, factor, LEVELS)
     if POSTERIZE >= 0:
         if which == POSTERIZE:
-            r = _steps.posterized(r, amount, LEVELS)
+            r = _color_steps.posterize(r, amount, LEVELS)
             if RGB:
-                g, b = _steps.posterized(g, amount, LEVELS), _steps.posterized(b, amount, LEVELS)
+                g, b = _color_steps.posterize(g, amount, LEVELS), _color_steps.posterize(b, amount, LEVELS)
     if SOLARIZE >= 0:
         if which == SOLARIZE:
-            r = _steps.solarized(r, amount, LEVELS)
+            r = _color_steps.solarize(r, amount, LEVELS)
             if RGB:
-                g, b = _steps.solarized(g, amount, LEVELS), _steps.solarized(b, amount, LEVELS)
+                g, b = _color_steps.solarize(g, amount, LEVELS), _color_steps.solarize(b, amount, LEVELS)
     if INVERT >= 0:
         if which == INVERT:
             r = 255 - r if LEVELS else 1 - r
@@ -175,7 +170,7 @@ def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr,
     return r, g, b
 
 
-@inlined
+@inline
 def _mean(sums, n, slot, turns, parts, pixels, LEVELS: tl.constexpr):
     """Of the luma of an image, from the sums of its parts; PIL rounds that of levels to one."""
     total = n.to(tl.float64) * 0
@@ -218,7 +213,7 @@ def _luma_kernel(
                     mean = _mean(sums, n, earlier - begin, turns, parts, pixels, LEVELS)
                 r, g, b = _step(r, g, b, which, amount, mean, LEVELS, RGB, BRIGHTNESS, CONTRAST, SATURATION, HUE,
                                 POSTERIZE, SOLARIZE, INVERT)  # fmt: skip
-        gray = tl.where(inside, _steps.luma(r, g, b, RGB, LEVELS), 0.0)
+        gray = tl.where(inside, _color_steps.luma(r, g, b, RGB, LEVELS), 0.0)
         tl.store(sums + (n * turns + turn - begin) * parts + part, tl.sum(gray, 0))
 
 
@@ -251,33 +246,33 @@ def _steps_kernel(
                             POSTERIZE, SOLARIZE, INVERT)  # fmt: skip
             if EQUALIZE >= 0:
                 if which == EQUALIZE:
-                    r = _equalized(tables, r, plane, inside, LEVELS, RGB, 0)
+                    r = _equalize(tables, r, plane, inside, LEVELS, RGB, 0)
                     if RGB:
-                        g = _equalized(tables, g, plane, inside, LEVELS, RGB, 1)
-                        b = _equalized(tables, b, plane, inside, LEVELS, RGB, 2)
+                        g = _equalize(tables, g, plane, inside, LEVELS, RGB, 1)
+                        b = _equalize(tables, b, plane, inside, LEVELS, RGB, 2)
             if AUTOCONTRAST >= 0:
                 if which == AUTOCONTRAST:
-                    r = _stretched(stretches, scales, r, plane, inside, LEVELS, RGB, 0)
+                    r = _stretch(stretches, scales, r, plane, inside, LEVELS, RGB, 0)
                     if RGB:
-                        g = _stretched(stretches, scales, g, plane, inside, LEVELS, RGB, 1)
-                        b = _stretched(stretches, scales, b, plane, inside, LEVELS, RGB, 2)
+                        g = _stretch(stretches, scales, g, plane, inside, LEVELS, RGB, 1)
+                        b = _stretch(stretches, scales, b, plane, inside, LEVELS, RGB, 2)
     tl.store(out + at, _pixel(r, out.dtype.element_ty), mask=inside)
     if RGB:
         tl.store(out + at + image_c, _pixel(g, out.dtype.element_ty), mask=inside)
         tl.store(out + at + 2 * image_c, _pixel(b, out.dtype.element_ty), mask=inside)
 
 
-@inlined
+@inline
 def _pixel(value, to: tl.constexpr):
     if to == tl.uint8:
         found = value.to(tl.uint8)
     else:
-        found = converted(value, to)
+        found = convert(value, to)
     return found
 
 
-@inlined
-def _equalized(tables, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr, C: tl.constexpr):
+@inline
+def _equalize(tables, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr, C: tl.constexpr):
     table = tables + (plane * 3 + C if RGB else plane) * 256
     if LEVELS:
         value = tl.load(table + x.to(tl.int32), mask=inside, other=0).to(tl.float32)
@@ -287,8 +282,8 @@ def _equalized(tables, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr
     return value
 
 
-@inlined
-def _stretched(tables, scales, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr, C: tl.constexpr):
+@inline
+def _stretch(tables, scales, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr, C: tl.constexpr):
     plane = plane * 3 + C if RGB else plane
     if LEVELS:
         value = tl.load(tables + plane * 256 + x.to(tl.int32), mask=inside, other=0).to(tl.float32)
@@ -303,9 +298,9 @@ def grayscale(out: Tensor, image: Tensor, channels: int) -> Any:
     if image.dtype not in PIXELS or out.numel() == 0:
         return NotImplemented
     source = batch(image)
-    constants, programs = grid_of(written(out)[:, :1], 2048)
+    constants, programs = grid_of(output_batch(out)[:, :1], 2048)
     constants["INTERLEAVED"] = False
-    target = written(out)
+    target = output_batch(out)
     sizes = target.shape[0], *target.shape[-2:], *target.stride(), *source.stride()
     launch(
         _gray_kernel,
@@ -333,7 +328,7 @@ def _gray_kernel(
     if RGB:
         g = tl.load(at + image_c, mask=inside, other=0).to(tl.float32)
         b = tl.load(at + 2 * image_c, mask=inside, other=0).to(tl.float32)
-    value = _pixel(_steps.luma(r, g, b, RGB, LEVELS), out.dtype.element_ty)
+    value = _pixel(_color_steps.luma(r, g, b, RGB, LEVELS), out.dtype.element_ty)
     to = out + offset(n, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
     for channel in tl.static_range(CHANNELS):
         tl.store(to + channel * out_c, value, mask=inside)
@@ -343,7 +338,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> Any:
     if image.dtype not in PIXELS or out.numel() == 0 or max(out.shape[-3], image.shape[-3]) > 4:
         return NotImplemented
     rows, step = per_image(matrix, image, 2, torch.float32)
-    source, target = batch(image), written(out)
+    source, target = batch(image), output_batch(out)
     constants, programs = grid_of(target[:, :1], 2048)
     constants["INTERLEAVED"] = False
     sizes = target.shape[0], *target.shape[-2:], *target.stride(), *source.stride()
@@ -379,5 +374,5 @@ def _matrix_kernel(
         if WIDTH > IN:
             total += tl.load(row + o * WIDTH + IN, mask=real, other=0)
         if out.dtype.element_ty == tl.uint8:
-            total = tl.minimum(tl.maximum(rounded(total), 0.0), 255.0)
+            total = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0)
         tl.store(to + o * out_c, _pixel(total, out.dtype.element_ty), mask=inside)

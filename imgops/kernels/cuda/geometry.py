@@ -9,8 +9,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.decomposition._saturate import saturated
-from imgops.kernels.cuda._common import (
+from imgops.decomposition._saturate import saturate
+from imgops.kernels.cuda._interpolation import (
+    around_position,
+    bound_positions,
+    offsets,
+    pick,
+    pixel,
+    slopes,
+    weights,
+)
+from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._tiles import (
     FLOATS,
     PIXELS,
     batch,
@@ -18,13 +28,11 @@ from imgops.kernels.cuda._common import (
     grid_of,
     has_carrier,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    written,
 )
-from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._sampled import sample_kernel
-from imgops.kernels.cuda._sampling import around_position, bounded, offsets, picked, pixel, slopes, weights
+from imgops.kernels.cuda._warp import warp_kernel
 
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
@@ -77,14 +85,14 @@ def _sample(
     moves = interpolation == "nearest"
     if (not has_carrier(image) or image.dtype.is_complex) if moves else image.dtype not in PIXELS:
         return NotImplemented
-    target, source = written(out), batch(image)
+    target, source = output_batch(out), batch(image)
     color, color_steps = _color(fill, image, border)
     if moves:
         target, source, color = carrier(target), carrier(source), carrier(color)
     constants, programs = grid_of(target[:, :1], 1024, 256)
     constants["INTERLEAVED"] = False
     launch(
-        sample_kernel,
+        warp_kernel,
         programs,
         target,
         source,
@@ -109,7 +117,7 @@ def _color(fill: Tensor | None, image: Tensor, border: str) -> tuple[Tensor, tup
     """What lies outside, for each image and channel, in the image's type; and the steps between."""
     if fill is None or border != "constant":
         return image.new_empty((1,)), (0, 0)
-    values = saturated(fill.detach(), image.dtype).expand(*image.shape[:-2])
+    values = saturate(fill.detach(), image.dtype).expand(*image.shape[:-2])
     values = values.reshape(batch(image).shape[:2]).contiguous()
     return values, values.stride()
 
@@ -120,7 +128,7 @@ def remap_adjoint(
     """Sums in the order of chance; where PyTorch is told to be deterministic, ATen adds."""
     if grad.dtype not in FLOATS or torch.are_deterministic_algorithms_enabled():
         return NotImplemented
-    target = written(out)
+    target = output_batch(out)
     total = target if out.dtype == torch.float32 else torch.empty_like(target, dtype=torch.float32)
     total.zero_()
     values, where = batch(grad), batch(map)
@@ -155,7 +163,7 @@ def _adjoint_kernel(
     n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
     at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
     u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
-    u, v = bounded(u, out_width, BORDER), bounded(v, out_height, BORDER)
+    u, v = bound_positions(u, out_width, BORDER), bound_positions(v, out_height, BORDER)
     left, top, fx, fy = around_position(u, v, TAPS)
     x0, x1, x2, x3 = weights(fx, TAPS)
     y0, y1, y2, y3 = weights(fy, TAPS)
@@ -163,12 +171,12 @@ def _adjoint_kernel(
     row0, row1, row2, row3, in_y0, in_y1, in_y2, in_y3 = offsets(top, out_height, out_y, BORDER)
     col0, col1, col2, col3, in_x0, in_x1, in_x2, in_x3 = offsets(left, out_width, out_x, BORDER)
     for j in tl.static_range(TAPS):
-        line = out + (n * out_n + picked(j, row0, row1, row2, row3))
-        has_row = inside & picked(j, in_y0, in_y1, in_y2, in_y3)
+        line = out + (n * out_n + pick(j, row0, row1, row2, row3))
+        has_row = inside & pick(j, in_y0, in_y1, in_y2, in_y3)
         for i in tl.static_range(TAPS):
-            has = has_row & picked(i, in_x0, in_x1, in_x2, in_x3)
-            share = picked(j, y0, y1, y2, y3) * picked(i, x0, x1, x2, x3)
-            to = line + picked(i, col0, col1, col2, col3)
+            has = has_row & pick(i, in_x0, in_x1, in_x2, in_x3)
+            share = pick(j, y0, y1, y2, y3) * pick(i, x0, x1, x2, x3)
+            to = line + pick(i, col0, col1, col2, col3)
             for c in range(channels):
                 value = tl.load(values + c * grad_c, mask=has, other=0).to(tl.float32)
                 tl.atomic_add(to + c * out_c, value * share, mask=has, sem="relaxed")
@@ -188,7 +196,7 @@ def remap_grad_map(
     if interpolation == "nearest":
         out.zero_()
         return None
-    target, values, source, where = written(out), batch(grad), batch(image), batch(map)
+    target, values, source, where = output_batch(out), batch(grad), batch(image), batch(map)
     color, color_steps = _color(fill, image, border)
     constants, programs = grid_of(target[:, :1], 1024, 256)
     launch(
@@ -222,7 +230,7 @@ def _slope_kernel(
     n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
     at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
     u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
-    u, v = bounded(u, image_width, BORDER), bounded(v, image_height, BORDER)
+    u, v = bound_positions(u, image_width, BORDER), bound_positions(v, image_height, BORDER)
     left, top, fx, fy = around_position(u, v, TAPS)
     x0, x1, x2, x3 = weights(fx, TAPS)
     y0, y1, y2, y3 = weights(fy, TAPS)
@@ -239,14 +247,14 @@ def _slope_kernel(
             around = tl.load(color + n * color_n + c * color_c, mask=n < images, other=0).to(tl.float32)
         along_x, along_y = fx * 0, fx * 0
         for j in tl.static_range(TAPS):
-            wy, sy = picked(j, y0, y1, y2, y3), picked(j, dy0, dy1, dy2, dy3)
-            line = image + (n * image_n + c * image_c + picked(j, row0, row1, row2, row3))
-            has_row = inside & picked(j, in_y0, in_y1, in_y2, in_y3)
+            wy, sy = pick(j, y0, y1, y2, y3), pick(j, dy0, dy1, dy2, dy3)
+            line = image + (n * image_n + c * image_c + pick(j, row0, row1, row2, row3))
+            has_row = inside & pick(j, in_y0, in_y1, in_y2, in_y3)
             for i in tl.static_range(TAPS):
-                has = has_row & picked(i, in_x0, in_x1, in_x2, in_x3)
-                value = pixel(line + picked(i, col0, col1, col2, col3), has, around, BORDER)
-                along_x += value * (picked(i, dx0, dx1, dx2, dx3) * wy)
-                along_y += value * (picked(i, x0, x1, x2, x3) * sy)
+                has = has_row & pick(i, in_x0, in_x1, in_x2, in_x3)
+                value = pixel(line + pick(i, col0, col1, col2, col3), has, around, BORDER)
+                along_x += value * (pick(i, dx0, dx1, dx2, dx3) * wy)
+                along_y += value * (pick(i, x0, x1, x2, x3) * sy)
         towards_x += pulled * along_x
         towards_y += pulled * along_y
     to = out + offset(n, zero, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)

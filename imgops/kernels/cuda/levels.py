@@ -1,4 +1,4 @@
-"""CUDA kernels of the operators that map single values: one pass, and one before it where the image is counted."""
+"""CUDA kernels of the operators that map single values: one pass."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition import levels as formula
-from imgops.kernels.cuda import _statistics, _steps
-from imgops.kernels.cuda._common import (
+from imgops.kernels.cuda import _color_steps
+from imgops.kernels.cuda._arithmetic import convert, level, unit
+from imgops.kernels.cuda._launch import inline, launch
+from imgops.kernels.cuda._tiles import (
     FLOATS,
     PIXELS,
     batch,
     carrier,
-    converted,
     grid_of,
     has_carrier,
-    level,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    unit,
-    written,
 )
-from imgops.kernels.cuda._launch import inlined, launch
-from imgops.kernels.cuda._pixels import dense
 
 _TILE = 4096
 
@@ -35,16 +32,16 @@ _TILE = 4096
 def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
     if not has_carrier(out):
         return NotImplemented
-    target, values = carrier(written(out)), table.detach()
+    target, values = carrier(output_batch(out)), table.detach()
     rows = values.expand(*image.shape[:-3], *values.shape[-2:])  # a table may be one for all channels
     rows = rows.reshape(target.shape[0], *values.shape[-2:]) if values.ndim > 2 else values.reshape(-1, 256)
     rows = carrier(rows.contiguous())
     steps = rows.shape[-2] * 256 if rows.ndim > 2 else 0, 256 if rows.shape[-2] > 1 else 0
-    _look_up(target, batch(image), rows, steps)
+    look_up(target, batch(image), rows, steps)
     return None
 
 
-def _look_up(out: Tensor, image: Tensor, table: Tensor, steps: tuple[int, int], scaled: bool = False) -> None:
+def look_up(out: Tensor, image: Tensor, table: Tensor, steps: tuple[int, int], scaled: bool = False) -> None:
     constants, programs = grid_of(out, _TILE)
     sizes = *out.shape, *out.stride(), *image.stride()
     launch(_lut_kernel, programs, out, image, table, *steps, *sizes, SCALED=scaled, **constants)
@@ -65,36 +62,15 @@ def _lut_kernel(
         value = level(value.to(tl.float32) * 255.999)
     value = tl.load(table + (n * table_n + c * table_c) + value.to(tl.int32), mask=inside, other=0)
     if SCALED:
-        value = converted(tl.div_rn(value.to(tl.float32), 255.0), out.dtype.element_ty)
+        value = convert(tl.div_rn(value.to(tl.float32), 255.0), out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
-
-
-def equalize(out: Tensor, image: Tensor) -> Any:
-    if image.dtype not in PIXELS or image.numel() == 0:
-        return NotImplemented
-    source = dense(image, out)
-    tables = _statistics.equalized(source)
-    _look_up(written(out), source, tables, (tables.shape[1] * 256, 256), image.dtype != torch.uint8)
-    return None
-
-
-def autocontrast(out: Tensor, image: Tensor) -> Any:
-    if image.dtype not in PIXELS or image.numel() == 0:
-        return NotImplemented
-    source, target = dense(image, out), written(out)
-    tables, scales = _statistics.stretched(source)
-    if image.dtype == torch.uint8:
-        _look_up(target, source, tables, (tables.shape[1] * 256, 256))
-    else:
-        _pointwise("stretch", target, source, scales, target.shape[1] * 2, 2)
-    return None
 
 
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     numbers, step = per_image(bits, image, 0, torch.float64)
-    _pointwise("posterize", written(out), batch(image), numbers, step)
+    pointwise("posterize", output_batch(out), batch(image), numbers, step)
     return None
 
 
@@ -102,7 +78,7 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     numbers, step = per_image(threshold, image, 0, torch.float64)
-    _pointwise("solarize", written(out), batch(image), numbers, step)
+    pointwise("solarize", output_batch(out), batch(image), numbers, step)
     return None
 
 
@@ -116,11 +92,11 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any
     lead = torch.broadcast_shapes(gamma.shape, gain.shape)
     pairs = torch.stack([gamma.detach().double().expand(lead), gain.detach().double().expand(lead)], -1)
     numbers, step = per_image(pairs, image, 1, torch.float64)
-    _pointwise("gamma", written(out), batch(image), numbers, step)
+    pointwise("gamma", output_batch(out), batch(image), numbers, step)
     return None
 
 
-def _pointwise(
+def pointwise(
     kind: str, out: Tensor, image: Tensor, numbers: Tensor, number_n: int, number_c: int = 0
 ) -> None:
     constants, programs = grid_of(out, _TILE)
@@ -146,9 +122,9 @@ def _pointwise_kernel(
     real = (n < images) & (c < channels)
     number = tl.load(own, mask=real, other=0)
     if KIND == "posterize":
-        value = _steps.posterized(value, number, LEVELS)
+        value = _color_steps.posterize(value, number, LEVELS)
     elif KIND == "solarize":
-        value = _steps.solarized(value, number, LEVELS)
+        value = _color_steps.solarize(value, number, LEVELS)
     elif KIND == "stretch":
         scale = tl.load(own + 1, mask=real, other=0)
         value = tl.where(scale == 0, value, unit((value - number) * scale))
@@ -158,11 +134,11 @@ def _pointwise_kernel(
     if LEVELS:
         value = value.to(tl.uint8)
     else:
-        value = converted(value, out.dtype.element_ty)
+        value = convert(value, out.dtype.element_ty)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
-@inlined
+@inline
 def _power(x, exponent):
     """As ``pow`` has it for a base of 0 and below."""
     size = tl.exp2(exponent * tl.log2(tl.abs(tl.where(x == 0, 1.0, x))))

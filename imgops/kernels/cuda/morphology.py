@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._common import PIXELS, batch, grid_of, offset, per_image, tile_of, written
+from imgops.kernels.cuda._interpolation import pixel_at
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._sampling import shown
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 
 
 def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
@@ -25,7 +25,7 @@ def dilate(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
 def _extreme(out: Tensor, image: Tensor, kernel: Tensor, border: str, largest: bool) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
-    source, target = batch(image), written(out)
+    source, target = batch(image), output_batch(out)
     members, step = per_image(kernel, image, 2, torch.float32)
     constants, programs = grid_of(target, 2048)
     sizes = *target.shape, *target.stride(), *source.stride()
@@ -56,9 +56,9 @@ def _extreme_kernel(
         )
     own = members + n * member_n
     for i in range(tall):
-        at_y, has_row = shown(y + (i - tall // 2), height, BORDER)
+        at_y, has_row = pixel_at(y + (i - tall // 2), height, BORDER)
         for j in range(wide):
-            at_x, has_column = shown(x + (j - wide // 2), width, BORDER)
+            at_x, has_column = pixel_at(x + (j - wide // 2), width, BORDER)
             there = inside & has_row & has_column
             member = tl.load(own + (i * wide + j), mask=n < images, other=0) != 0
             at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)

@@ -9,21 +9,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda import compose
-from imgops.kernels.cuda._common import batch, grid_of, offset, tile_of, written
+from imgops.kernels.cuda import movement
 from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._tiles import batch, grid_of, offset, output_batch, tile_of
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
-    return compose.paste_onto(image, source, mask, left, top)
+    return movement.paste_onto(image, source, mask, left, top)
 
 
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> Any:
     try:
-        target = written(out)
+        target = output_batch(out)
     except RuntimeError:  # leading dimensions that no stride joins
         return NotImplemented
-    return compose._paste(target, batch(image), source, mask, left, top)
+    return movement._paste(target, batch(image), source, mask, left, top)
 
 
 def accumulate(
@@ -36,7 +36,7 @@ def accumulate(
     if x0 >= x1 or y0 >= y1:
         return None
     try:
-        sums, counts = (written(x)[..., y0:y1, x0:x1] for x in (total, count))
+        sums, counts = (output_batch(x)[..., y0:y1, x0:x1] for x in (total, count))
     except RuntimeError:
         return NotImplemented
     cut = (..., slice(y0 - top, y1 - top), slice(x0 - left, x1 - left))

@@ -26,23 +26,23 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition import _weights
-from imgops.kernels.cpu import _tables as host_tables
-from imgops.kernels.cuda import _area, _opencv, _tables
-from imgops.kernels.cuda._common import (
+from imgops.decomposition import _resampling_weights
+from imgops.kernels.cpu import _resampling_tables as host_tables
+from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_tables
+from imgops.kernels.cuda._arithmetic import convert
+from imgops.kernels.cuda._launch import blocks, inline, launch, tile
+from imgops.kernels.cuda._resampling_tables import Region, Table
+from imgops.kernels.cuda._tiles import (
     FLOATS,
     batch,
     carrier,
-    converted,
     grid_of,
     has_carrier,
     offset,
+    output_batch,
     per_image,
     tile_of,
-    written,
 )
-from imgops.kernels.cuda._launch import blocks, inlined, launch, tile
-from imgops.kernels.cuda._tables import Region, Table
 
 _PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
 #: Rows of a tile: more of them resample fewer rows twice, fewer of them multiply by fewer zeros.
@@ -59,14 +59,14 @@ def resize(
     antialias: bool,
 ) -> Any:
     boxes = None if box is None else per_image(box, image, 1, torch.float64)[0].reshape(-1, 4)
-    return _resized(out, image, boxes, interpolation, antialias)
+    return _resize(out, image, boxes, interpolation, antialias)
 
 
 def resized_crop(
     out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Any:
     every = per_image(boxes, image, 1, torch.int64)[0].reshape(-1, 4)
-    return _resized(out, image, every, interpolation, antialias)
+    return _resize(out, image, every, interpolation, antialias)
 
 
 def resize_out(
@@ -79,7 +79,7 @@ def resize_out(
     out: Tensor,
 ) -> Any:
     try:
-        written(out)
+        output_batch(out)
     except RuntimeError:  # leading dimensions that no stride joins
         return NotImplemented
     return resize(out, image, box, height, width, interpolation, antialias)
@@ -109,32 +109,34 @@ def _regions(size: Any, boxes: Tensor | None) -> tuple[Region, Region]:
     return Region(size[0], boxes, 1), Region(size[1], boxes, 0)
 
 
-def _resized(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
+def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
     regions, size = _regions(image.shape[-2:], boxes), out.shape[-2:]
     if out.numel() == 0:
         return None
     if name == "nearest":
-        return _taken(out, image, regions, antialias)
+        return _take_nearest(out, image, regions, antialias)
     levels = image.dtype == torch.uint8
     if not levels and image.dtype not in FLOATS:
         return NotImplemented
-    target, source, device = written(out), batch(image), image.device
+    target, source, device = output_batch(out), batch(image), image.device
     if antialias:
         rows, columns = (
-            _tables.pil(name, r, n, device, levels=levels) for r, n in zip(regions, size, strict=True)
+            _resampling_tables.pil(name, r, n, device, levels=levels)
+            for r, n in zip(regions, size, strict=True)
         )
         _resample(target, source, rows, columns, boxes)
     elif name == "area" and _shrinks(image.shape[-2:], size):
         if levels:
-            _area.levels(target, source)
+            _area_resize.levels(target, source)
         else:
             _resample(target, source, *_area_tables(image.shape[-2:], size, device))
     elif levels:
         kind = "real" if name == "bicubic" else "levels"
         rows, columns = (
-            _tables.opencv(name, r, n, device, kind=kind) for r, n in zip(regions, size, strict=True)
+            _resampling_tables.opencv(name, r, n, device, kind=kind)
+            for r, n in zip(regions, size, strict=True)
         )
-        _opencv.levels(target, source, rows, columns, boxes, name)
+        _opencv_resize.levels(target, source, rows, columns, boxes, name)
     else:
         _resample(target, source, *_bands(name, regions, size, device))
     return None
@@ -151,14 +153,15 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
         tables = tuple(_of_taken(r, n, device, antialias) for r, n in zip(regions, size, strict=True))
     elif antialias:
         tables = tuple(
-            _tables.pil(name, r, n, device, levels=False) for r, n in zip(regions, size, strict=True)
+            _resampling_tables.pil(name, r, n, device, levels=False)
+            for r, n in zip(regions, size, strict=True)
         )
     elif name == "area" and _shrinks(out.shape[-2:], size):
         tables = _area_tables(out.shape[-2:], size, device)
     else:
         tables = _bands(name, regions, size, device)
     rows, columns = (t.transposed(n) for t, n in zip(tables, out.shape[-2:], strict=True))
-    _resample(written(out), batch(grad), rows, columns)
+    _resample(output_batch(out), batch(grad), rows, columns)
     return None
 
 
@@ -168,7 +171,7 @@ def _shrinks(source: Any, size: Any) -> bool:
 
 def _area_tables(source: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
     rows, columns = (
-        _tables.of_host(host_tables.opencv("area", n, m, True), device)
+        _resampling_tables.of_host(host_tables.opencv("area", n, m, True), device)
         for n, m in zip(source, size, strict=True)
     )
     return rows, columns
@@ -176,14 +179,15 @@ def _area_tables(source: Any, size: Any, device: torch.device) -> tuple[Table, T
 
 def _bands(name: str, regions: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
     rows, columns = (
-        _tables.opencv(name, r, n, device, kind="bands") for r, n in zip(regions, size, strict=True)
+        _resampling_tables.opencv(name, r, n, device, kind="bands")
+        for r, n in zip(regions, size, strict=True)
     )
     return rows, columns
 
 
 def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> Table:
     """The nearest filter as a table with a weight of 1; at its end a box without extent takes nothing."""
-    index, step = _tables.nearest(region, out, device, by_pil=by_pil)
+    index, step = _resampling_tables.nearest(region, out, device, by_pil=by_pil)
     taken = index >= 0
     first = torch.where(taken, index, region.size)
     weight = torch.ones((1, 1, out), dtype=torch.float32, device=device)
@@ -200,7 +204,7 @@ def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Te
     if image.dtype == torch.uint8 and _PIL_MAY_START_WITH_ROWS:
         if boxes is not None and boxes.dtype == torch.int64:
             order = "boxes decide"
-        elif _weights.rows_first(image.shape[-2], image.shape[-1], height, width, image.device):
+        elif _resampling_weights.rows_first(image.shape[-2], image.shape[-1], height, width, image.device):
             order = "rows first"
     launch(
         _resample_kernel,
@@ -222,10 +226,31 @@ def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Te
     )
 
 
-@inlined
+@inline
 def _between(total):
     """PIL's rounding of an integer sum to a level."""
     return tl.minimum(tl.maximum(total >> 22, 0), 255)
+
+
+@inline
+def _sum_rows_first(
+    acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Add to ``acc`` what the horizontal pass makes of columns that were summed and rounded first."""
+    most = tl.max(tall, 0)
+    tile = source[None, :] + top[:, None] * line_step
+    for k in range(taps):
+        use = k < wide
+        middle = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
+        for t in range(most):
+            has = t < tall
+            share = tl.load(y_weight + t * y_width + y, mask=has, other=0).to(tl.int32)
+            at = tile + (t * line_step + k * image_x)
+            middle += share[:, None] * tl.load(at, mask=has[:, None] & use[None, :], other=0).to(tl.int32)
+        share = tl.load(x_weight + k * x_width + x, mask=use, other=0).to(tl.int32)
+        acc += (share[None, :] * _between(middle)).to(acc.dtype)
+    return acc
 
 
 @triton.jit(do_not_specialize=["y_width", "x_width"])
@@ -271,18 +296,10 @@ def _resample_kernel(
         lost_columns = tl.load(box + 2) - tl.load(box) - width
         starts_with_rows = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
     if starts_with_rows:
-        most = tl.max(tall, 0)
-        tile = source[None, :] + top[:, None] * line_step
-        for k in range(taps):
-            use = k < wide
-            middle = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
-            for t in range(most):
-                has = t < tall
-                share = tl.load(y_weight + t * y_width + y, mask=has, other=0).to(tl.int32)
-                at = tile + (t * line_step + k * image_x)
-                middle += share[:, None] * tl.load(at, mask=has[:, None] & use[None, :], other=0).to(tl.int32)
-            share = tl.load(x_weight + k * x_width + x, mask=use, other=0).to(tl.int32)
-            acc += (share[None, :] * _between(middle)).to(acc.dtype)
+        acc = _sum_rows_first(
+            acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
+            ROWS, COLUMNS,
+        )  # fmt: skip
     else:
         begin = tl.min(tl.where(tall > 0, top, 2147483647), 0)
         end = tl.max(top + tall, 0)
@@ -312,7 +329,7 @@ def _resample_kernel(
     if LEVELS:
         value = _between(acc).to(tl.uint8)
     else:
-        value = converted(acc, out.dtype.element_ty)
+        value = convert(acc, out.dtype.element_ty)
     to = out + n * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
     to = to[None, :] + y[:, None].to(tl.int64) * out_y
     tl.store(to, value, mask=has_row[:, None] & has_column[None, :])
@@ -321,12 +338,12 @@ def _resample_kernel(
 # -- nearest ---------------------------------------------------------------------------------------
 
 
-def _taken(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
+def _take_nearest(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    target, source = carrier(written(out)), carrier(batch(image))
+    target, source = carrier(output_batch(out)), carrier(batch(image))
     (rows, rows_step), (columns, columns_step) = (
-        _tables.nearest(r, n, image.device, by_pil=by_pil)
+        _resampling_tables.nearest(r, n, image.device, by_pil=by_pil)
         for r, n in zip(regions, out.shape[-2:], strict=True)
     )
     constants, programs = grid_of(target, 4096)

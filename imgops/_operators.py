@@ -1,0 +1,193 @@
+"""The table of registered operators: their facets, and the errors for facets that are missing."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NoReturn
+
+Function = Callable[..., Any]
+
+
+class Contract(Enum):
+    """What an operator does with memory; each operator keeps one of these and no other."""
+
+    FUNCTIONAL = "returns new memory: fake(*args) allocates, kernel(out, *args) fills"
+    DYNAMIC = "returns new memory whose size the data decide: kernel(*args) makes it"
+    INPLACE = "writes to its first argument and returns it: kernel(*args)"
+    OUT = "writes to its keyword argument out and returns it: kernel(*args, out)"
+    BUFFERS = "writes to the arguments it names and returns nothing: kernel(*args)"
+
+    @property
+    def mutates(self) -> bool:
+        return self in (Contract.INPLACE, Contract.OUT, Contract.BUFFERS)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The autograd facet of an operator that returns new memory.
+
+    Attributes
+    ----------
+    setup_context
+        ``setup_context(ctx, inputs, output)`` keeps what the backward needs.
+    backward
+        ``backward(ctx, grad)`` returns one gradient, or None, for each argument.
+    jvp
+        ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition;
+        without one forward mode raises.
+    """
+
+    setup_context: Callable[..., None]
+    backward: Callable[..., tuple[Any, ...]]
+    jvp: Function | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A registered operator: its signature and its facets; None where it has none."""
+
+    name: str
+    namespace: str
+    contract: Contract
+    signature: inspect.Signature
+    kernel: Function
+    fake: Function
+    mutates: tuple[str, ...] = ()
+    random: bool = False
+    cuda: Function | None = None
+    autograd: Gradient | Function | None = None
+    vmap: Function | None = None
+    sharding: Function | None = None
+    autocast: Function | None = None
+    decomposition: Function | None = None
+    adjoint: str | None = None
+    #: Reads the parameters that are on the CPU, and refuses wrong values.
+    values: Function | None = None
+    #: Why it goes through the host, where it has neither a CUDA kernel nor a decomposition.
+    host: str = ""
+    #: Why it has no useful gradient; asking for one is refused.
+    no_gradient: str = ""
+    #: Tells what of the arguments behind one image decides the output, where that is less than all.
+    decisive: Function | None = None
+    overload: Any = None
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.namespace}::{self.name}"
+
+    @property
+    def tensors(self) -> int:
+        """How many of the arguments, all of them first, are tensors."""
+        parameters = self.signature.parameters.values()
+        return sum("Tensor" in str(p.annotation) for p in parameters if p.kind is not p.KEYWORD_ONLY)
+
+    @property
+    def mutated_indices(self) -> list[int]:
+        """The positions of the arguments that the operator writes to."""
+        names = list(self.signature.parameters)
+        return [names.index(name) for name in self.mutates]
+
+
+table: dict[str, Operator] = {}
+
+#: How a user adds each facet.
+_HOW = {
+    "kernel": "kernel=f, where f(out, *args) fills out",
+    "fake": "fake=f, where f(*args) validates and returns an empty output",
+    "autograd": "autograd=imgops.Gradient(...), or decomposition=f to derive it from",
+    "vmap": "vmap=f; imgops.vmap.leading serves operators over (..., C, H, W)",
+    "sharding": "sharding=f; imgops.sharding.leading serves operators over (..., C, H, W)",
+    "adjoint": "adjoint=name, for a linear operator",
+}
+
+
+def require(name: str, facet: str, value: object) -> None:
+    if value is None:
+        raise TypeError(f"operator: {name} must have a {facet}, got None: pass {_HOW[facet]}")
+
+
+def require_gradient(name: str, mutates: bool, given: object) -> None:
+    """A mutating operator takes a function as its gradient, any other a ``Gradient``."""
+    if given is not None and isinstance(given, Gradient) is mutates:
+        wanted = "a function, for an operator that mutates" if mutates else "an imgops.Gradient"
+        raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(given).__name__}")
+
+
+def raise_missing(operator: Operator, facet: str) -> NoReturn:
+    must = f"{operator.name}: {facet} must be a facet of {operator.qualified}, got none"
+    raise NotImplementedError(f"{must}: register the operator with {_HOW[facet]}")
+
+
+def missing_facet(operator: Operator, facet: str) -> Function:
+    """Stands in for a missing facet: a function that raises."""
+
+    def refuse(*args: Any, **keywords: Any) -> NoReturn:
+        raise_missing(operator, facet)
+
+    return refuse
+
+
+def missing_gradient(operator: Operator) -> Gradient:
+    def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    return Gradient(save_nothing, missing_facet(operator, "autograd"))
+
+
+def refused_gradient(op: str, why: str) -> Gradient:
+    """The gradient of an operator that has no useful one."""
+
+    def refuse(*args: Any, **keywords: Any) -> NoReturn:
+        must = f"{op}: no argument must require a gradient, for there is none ({why})"
+        raise NotImplementedError(f"{must}, got one that does")
+
+    return Gradient(refuse, refuse, refuse)
+
+
+def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
+    """Every registered operator of a namespace by its name, in order of registration."""
+    return {o.name: o for o in table.values() if o.namespace == namespace}
+
+
+def operator_of(op: Any) -> Operator | None:
+    """Return the operator behind a function that ``operator`` made, a public one, or one of ``torch.ops``."""
+    found = getattr(op, "operator", None)
+    if isinstance(found, Operator):
+        return found
+    overload = getattr(op, "default", op)
+    if hasattr(overload, "_schema"):
+        return table.get(overload.name())
+    if getattr(op, "__module__", "").startswith("imgops.ops."):
+        return table.get(f"imgops::{op.__name__}")
+    return None
+
+
+def decompositions() -> dict[Any, Function]:
+    """Every operator that has a decomposition into core ATen, with it.
+
+    For :meth:`torch.export.ExportedProgram.run_decompositions`: what that makes of an exported program runs
+    where imgops is not installed. The codecs have none in ATen.
+    In-place and out= functions of imgops need none: from torch 2.13 on an exported program holds functional
+    operators where one was called.
+
+    Returns
+    -------
+    dict
+        From operator overloads to functions. Add :func:`torch.export.default_decompositions` to it to
+        reach core ATen for the rest of a model too.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> class Left(torch.nn.Module):
+    ...     def forward(self, image):
+    ...         return imgops.crop(image, (0, 0, 2, 4))
+    >>> program = torch.export.export(Left(), (torch.zeros(3, 4, 4),))
+    >>> table = torch.export.default_decompositions() | imgops.decompositions()
+    >>> any("imgops" in str(n.target) for n in program.run_decompositions(table).graph.nodes)
+    False
+    """
+    return {o.overload: o.decomposition for o in table.values() if o.decomposition is not None}

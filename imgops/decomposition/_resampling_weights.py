@@ -1,0 +1,162 @@
+"""Resampling weights as dense matrices, computed in the graph: sizes may be symbolic, a box is a tensor.
+
+Each row has a weight for every pixel; ``kernels/cpu/_resampling_tables.py`` keeps only those that are not 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import PIL
+import torch
+from torch import Tensor
+
+from imgops.decomposition._resampling_filters import (
+    FILTERS,
+    OPENCV_TAPS,
+    area_cells,
+    count,
+    opencv_position,
+    scalar,
+)
+
+#: The fraction bits of PIL's integer weights.
+BITS = 22
+
+
+def pil(
+    name: str, size: int, low: Any, high: Any, out: int, device: torch.device, cut: bool = False
+) -> Tensor:
+    """PIL's weights ``(..., out, size)`` for ``out`` samples of ``[low, high)``; None is the whole extent.
+
+    ``cut``: the filter sees nothing outside of ``[low, high)``.
+    """
+    column = count(size, device)
+    last = scalar(size, device)
+    if cut:
+        column = column - low
+        low, high = torch.zeros_like(low), high - low
+        last = high
+    if low is None and type(size) is int and size == out:
+        return (column[:, None] == column).double()
+    function, support = FILTERS[name]
+    if low is None:
+        low, extent = torch.zeros((), dtype=torch.float64, device=device), scalar(size, device)
+    else:
+        low, extent = low.double(), (high - low).double()
+    scale = extent / out
+    stretch = scale.clamp(min=1.0)
+    reach = support * stretch
+    center = low + (count(out, device)[:, None] + 0.5) * scale
+    start = torch.trunc(center - reach + 0.5).clamp(min=0)
+    end = torch.minimum(torch.trunc(center + reach + 0.5), last)
+    weight = function((column - center + 0.5) * (1 / stretch))
+    weight = torch.where((column >= start) & (column < end), weight, torch.zeros_like(weight))
+    total = weight.sum(-1, keepdim=True)
+    return weight / torch.where(total != 0, total, torch.ones_like(total))
+
+
+def to_fixed_point(weight: Tensor) -> Tensor:
+    """PIL's integer weights, in doubles: rounded half away from zero."""
+    scaled = weight * 2.0**BITS
+    return torch.trunc(torch.where(scaled < 0, scaled - 0.5, scaled + 0.5))
+
+
+def rows_first(height: int, width: int, out_height: int, out_width: int, device: torch.device) -> Any:
+    """Whether PIL's vertical pass comes first: from version 13 on it does where it shrinks much more.
+
+    A bool; a boolean tensor where the sizes are symbolic.
+    """
+    if int(PIL.__version__.partition(".")[0]) < 13:
+        return False
+    sizes: tuple[Any, ...] = height, width, out_height, out_width
+    h, w, oh, ow = sizes
+    if not all(type(size) is int for size in sizes):
+        h, w, oh, ow = (scalar(size, device) for size in sizes)
+    return (oh < h) & (h - oh > 2 * (w - ow))
+
+
+def pil_nearest(size: int, low: Any, high: Any, out: int, device: torch.device) -> Tensor:
+    """The pixel that PIL's nearest filter takes for each of ``out``: it adds step to step, with rounding."""
+    if low is None:
+        low, extent = torch.zeros((), dtype=torch.float64, device=device), scalar(size, device)
+    else:
+        low, extent = low[..., 0, 0].double(), (high - low)[..., 0, 0].double()
+    step = extent / out
+    first = low + step * 0.5
+    shape = (*step.shape[:-1], out) if step.ndim else (out,)
+    steps = torch.where(count(out, device) == 0, first, step).expand(shape)
+    position = torch.trunc(steps.cumsum(-1))
+    outside = (position < 0) | (position >= size)
+    return torch.where(outside, torch.full_like(position, -1), position).long()
+
+
+def opencv_nearest(size: int, out: int, device: torch.device) -> Tensor:
+    scale = 1 / (scalar(out, device) / scalar(size, device))
+    return torch.floor(count(out, device) * scale).clamp(max=size - 1).long()
+
+
+def opencv(name: str, size: int, out: int, shrinks: bool, device: torch.device) -> Tensor:
+    """OpenCV's weights ``(out, size)``; ``shrinks``: both axes do, which decides what "area" means."""
+    if name == "area" and shrinks:
+        return opencv_area(size, scalar(size, device) / scalar(out, device), count(out, device))
+    left, fraction = opencv_position(name, size, out, device)
+    return dense(left, OPENCV_TAPS[name](fraction), size)
+
+
+def opencv_levels(name: str, size: int, out: int, device: torch.device) -> tuple[Tensor, list[Tensor]]:
+    """For uint8: the pixel left of each output, and OpenCV's integer weights of 11 bits, in doubles."""
+    left, fraction = opencv_position(name, size, out, device)
+    single = (left + fraction).float()
+    if name != "area":
+        left = torch.floor(single).double()
+        fraction = single - left.float()
+    taps = OPENCV_TAPS[name](fraction.float().double())
+    return left, [torch.round(tap.float() * 2048).double() for tap in taps]
+
+
+def dense(left: Tensor, taps: list[Tensor], size: int) -> Tensor:
+    column = count(size, left.device)
+    weight = torch.zeros((), dtype=torch.float64, device=left.device)
+    for k, tap in enumerate(taps):
+        at = neighbor(left, k, len(taps), size)
+        weight = weight + torch.where(at[:, None] == column, tap[:, None], 0.0)
+    return weight
+
+
+def neighbor(left: Tensor, k: int, taps: int, size: int) -> Tensor:
+    """The pixel of the ``k``-th tap: pixels beyond the border repeat the outermost one."""
+    return (left + (k + 1 - taps // 2)).clamp(min=0).clamp(max=size - 1)
+
+
+def opencv_cut(
+    name: str, size: int, low: Tensor, high: Tensor, out: int, outputs: Tensor | None = None
+) -> Tensor:
+    """OpenCV's weights ``(..., out, size)`` of a crop ``[low, high)``; nothing outside of it is seen.
+
+    ``outputs``: how many of the rows are used, where a tensor says so.
+    """
+    device = low.device
+    column, extent = count(size, device) - low, high - low
+    scale = 1 / ((scalar(out, device) if outputs is None else outputs) / extent)
+    x = count(out, device)[:, None]
+    if name == "nearest":
+        return (torch.minimum(torch.floor(x * scale), extent - 1) == column).double()
+    position = (x + 0.5) * scale - 0.5
+    left = torch.floor(position)
+    taps = OPENCV_TAPS[name](position - left)
+    weight = torch.zeros((), dtype=torch.float64, device=device)
+    for k, tap in enumerate(taps):
+        at = torch.minimum((left + (k + 1 - len(taps) // 2)).clamp(min=0), extent - 1)
+        weight = weight + torch.where(at == column, tap, 0.0)
+    return weight
+
+
+def opencv_area(size: int, scale: Tensor, x: Tensor) -> Tensor:
+    first, last, head, tail, cell = (v[..., None] for v in area_cells(size, scale, x))
+    column = count(size, x.device)
+    inside = (column >= first) & (column < last)
+    weight = inside.double()
+    weight = weight + torch.where(column == first - 1, head, 0.0)
+    weight = weight + torch.where(column == last, tail, 0.0)
+    return weight / cell

@@ -1,0 +1,50 @@
+"""Decompositions of alpha_composite, with PIL's whole numbers, add_weighted and blend."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops.decomposition._precision import finish, finish_rounded, parameter, working_dtype
+
+#: The bits that PIL has behind the point.
+_BITS = 7
+
+
+def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+    if image.dtype == torch.uint8:
+        return finish(_of_levels(image.int(), over.int()), image)
+    below, above = image.to(working_dtype(image)), over.to(working_dtype(image))
+    (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
+    rest = a * (1 - b)
+    alpha = b + rest
+    there = alpha > 0
+    color = torch.where(there, (upper * b + under * rest) / torch.where(there, alpha, 1), under)
+    return finish(torch.cat([color, alpha], -3), image)
+
+
+def _of_levels(below: Tensor, above: Tensor) -> Tensor:
+    (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
+    alpha = b * 255 + a * (255 - b)
+    share = torch.div(b * (255 * 255 << _BITS), alpha.clamp(min=1), rounding_mode="floor")
+    color = upper * share + under * ((255 << _BITS) - share)
+    color = _by_255(color + (128 << _BITS)) >> _BITS
+    return torch.where(b == 0, below, torch.cat([color, _by_255(alpha + 128)], -3))
+
+
+def _by_255(value: Tensor) -> Tensor:
+    return ((value >> 8) + value) >> 8
+
+
+def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor:
+    x, y = image.to(working_dtype(image)), other.to(working_dtype(image))
+    a, b, c = (parameter(v, image) for v in (alpha, beta, gamma))
+    return finish_rounded(x * a + y * b + c, image)
+
+
+def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+    start, end = image.to(working_dtype(image)), other.to(working_dtype(image))
+    factor = parameter(weight, image)
+    if image.dtype == torch.uint8:
+        return finish((start + factor * (end - start)).clamp(0, 255).trunc(), image)
+    return finish(end * factor + start * (1 - factor), image)

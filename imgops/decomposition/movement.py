@@ -1,0 +1,120 @@
+"""Decompositions of crop, pad, paste and erase: movement, bit-exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad as constant_pad
+
+from imgops import _layout
+from imgops.decomposition._borders import fold_positions
+from imgops.decomposition._precision import finish
+from imgops.decomposition._saturate import saturate
+
+
+def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
+    height, width = image.shape[-2:]
+    x0, x1 = _clip(left, right, width)
+    y0, y1 = _clip(top, bottom, height)
+    before_x, before_y = _clamp(x0 - left, right - left), _clamp(y0 - top, bottom - top)
+    after_x, after_y = right - left - before_x - (x1 - x0), bottom - top - before_y - (y1 - y0)
+    part = image[..., y0:y1, x0:x1]
+    return _like(constant_pad(part, (before_x, after_x, before_y, after_y)), image)
+
+
+def _clamp(value: Any, high: Any) -> Any:
+    return torch.sym_min(torch.sym_max(value, 0), high)
+
+
+def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
+    """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
+    a = _clamp(low, size)
+    return a, torch.sym_max(a, torch.sym_min(high, size))
+
+
+def _like(out: Tensor, image: Tensor) -> Tensor:
+    """In the memory format of ``image``, and never a view of it."""
+    out = _layout.in_format(out, _layout.is_interleaved(image))
+    return out.clone() if out is image else out
+
+
+def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
+    height, width = image.shape[-2:]
+    x0, x1 = _clip(left, left + source.shape[-1], width)
+    y0, y1 = _clip(top, top + source.shape[-2], height)
+    below = image[..., y0:y1, x0:x1]
+    window = (..., slice(y0 - top, y1 - top), slice(x0 - left, x1 - left))
+    part = source[window] if mask is None else _blend(below, source[window], mask[window])
+    rows = torch.slice_scatter(image[..., y0:y1, :], part, -1, x0, x1)
+    return _like(torch.slice_scatter(image, rows, -2, y0, y1), image)
+
+
+def _blend(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
+    if mask.dtype == torch.bool:
+        return torch.where(mask, above, below)
+    if below.dtype == torch.uint8:
+        return _blend_levels(below, above, mask)
+    working = torch.float64 if below.dtype == torch.float64 else torch.float32
+    weight = mask.to(working)
+    if mask.dtype == torch.uint8:
+        weight = weight / 255
+    return (below.to(working) * (1 - weight) + above.to(working) * weight).to(below.dtype)
+
+
+def _blend_levels(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
+    """PIL's blend: the exact quotient by 255, in integers."""
+    if mask.dtype != torch.uint8:
+        mask = mask.float().nan_to_num(0.0).clamp(0, 1).mul(255).round()
+    level = mask.to(torch.int32)
+    total = below.to(torch.int32) * (255 - level) + above.to(torch.int32) * level + 128
+    quotient = torch.div(total, 256, rounding_mode="floor") + total
+    return torch.div(quotient, 256, rounding_mode="floor").to(torch.uint8)
+
+
+def pad(
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+) -> Tensor:
+    if mode != "constant":
+        rows = _border(mode, image.shape[-2], top, bottom, image.device)
+        columns = _border(mode, image.shape[-1], left, right, image.device)
+        return _like(image.index_select(-2, rows).index_select(-1, columns), image)
+    border = (left, right, top, bottom)
+    out = constant_pad(image, border)
+    if fill is not None:
+        outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), border, value=True)
+        value = saturate(fill.to(image.device), image.dtype)
+        out = torch.where(outside, value[..., None, None], out)
+    return _like(out, image)
+
+
+def _border(mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
+    """Which pixel each pixel of the padded image repeats."""
+    return fold_positions(mode, torch.arange(-before, size + after, device=device), size)
+
+
+def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
+    height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
+    if mode == "constant":
+        return crop(grad, left, top, left + width, top + height)
+    working = torch.float64 if grad.dtype == torch.float64 else torch.float32
+    rows = _border(mode, height, top, bottom, grad.device)
+    columns = _border(mode, width, left, right, grad.device)
+    sums = fold(fold(grad.to(working), -2, rows, height), -1, columns, width)
+    return _like(sums.to(grad.dtype), grad)
+
+
+def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
+    """The transpose of ``index_select``: every value is added to where it was taken from."""
+    shape = list(values.shape)
+    shape[dim] = size
+    return values.new_zeros(shape).index_add(dim, index, values)
+
+
+def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
+    left, top, right, bottom = (side[..., None, None, None] for side in boxes.to(image.device).unbind(-1))
+    x = torch.arange(image.shape[-1], device=image.device)
+    y = torch.arange(image.shape[-2], device=image.device)[:, None]
+    inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+    return finish(torch.where(inside, value, image), image)

@@ -1,0 +1,34 @@
+"""Fakes of alpha_composite, add_weighted and blend."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check
+from imgops._check import fail, violates
+from imgops.fake._images import check_twin, image_like
+
+
+def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+    op = "alpha_composite"
+    out = image_like(op, image)
+    if violates(image.shape[-3] == 4):
+        fail(ValueError, op, "image must have 4 channels (RGBA)", _check.number(image.shape[-3]))
+    check_twin(op, "over", over, image)
+    return out
+
+
+def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor:
+    op = "add_weighted"
+    out = image_like(op, image)
+    check_twin(op, "other", other, image)
+    for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma)):
+        _check.per_sample_parameter(op, name, value, image)
+    return out
+
+
+def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+    out = image_like("blend", image)
+    check_twin("blend", "other", other, image)
+    _check.per_sample_parameter("blend", "weight", weight, image)
+    return out

@@ -1,0 +1,53 @@
+"""Fakes of the blurs."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check
+from imgops._check import fail, violates
+from imgops.fake._images import BORDERS, image_like
+
+
+def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor:
+    out = image_like("box_blur", image)
+    _check.choice("box_blur", "border", border, BORDERS)
+    if violates(kernel_width >= 1) or violates(kernel_height >= 1):
+        got = _check.numbers(kernel_width, kernel_height)
+        fail(ValueError, "box_blur", "kernel_size must be positive", got)
+    _check.side("box_blur", "kernel_size", kernel_width, kernel_height)
+    return out
+
+
+def bilateral_filter(
+    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+) -> Tensor:
+    op = "bilateral_filter"
+    out = image_like(op, image, gray_or_rgb=True)
+    _check.choice(op, "border", border, BORDERS)
+    _check.per_sample_parameter(op, "sigma_color", sigma_color, image)
+    _check.per_sample_parameter(op, "sigma_space", sigma_space, image)
+    if violates(diameter >= 1):
+        fail(ValueError, op, "diameter must be positive", _check.number(diameter))
+    _check.side(op, "diameter", diameter, most=511)  # OpenCV lists all pixels of the square
+    return out
+
+
+def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
+    out = image_like("gaussian_blur", image)
+    _check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
+    for size in (kernel_width, kernel_height):
+        if violates(size >= 1) or violates(size % 2 == 1):
+            got = _check.numbers(kernel_width, kernel_height)
+            fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", got)
+    _check.side("gaussian_blur", "kernel_size", kernel_width, kernel_height)
+    return out
+
+
+def median_blur(image: Tensor, kernel_size: int) -> Tensor:
+    out = image_like("median_blur", image)
+    if violates(kernel_size >= 1) or violates(kernel_size % 2 == 1):
+        got = _check.number(kernel_size)
+        fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)
+    _check.side("median_blur", "kernel_size", kernel_size)
+    return out

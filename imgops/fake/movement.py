@@ -1,0 +1,144 @@
+"""Fakes of crop, pad, paste and erase."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _layout
+from imgops._check import fail, violates
+from imgops.fake._images import BORDERS, check_fill, same_channels
+
+
+def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
+    _check.image("crop", "image", image)
+    height, width = bottom - top, right - left
+    if not (type(height) is type(width) is int and _is_box(left, top, right, bottom)):
+        _crop_box(left, top, right, bottom)
+    return _layout.empty(image, height, width)
+
+
+def size_of_crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> tuple[int, ...]:
+    """Return the size of a box that is valid, which is all that decides; else the whole box."""
+    if type(left) is type(top) is type(right) is type(bottom) is int and _is_box(left, top, right, bottom):
+        return right - left, bottom - top
+    return left, top, right, bottom
+
+
+def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
+    low, high = _check.INT32_MIN, _check.INT32_MAX
+    ordered = low <= left <= right <= high and low <= top <= bottom <= high
+    return ordered and (bottom - top) * (right - left) <= _check.MAX_PIXELS
+
+
+def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
+    """Symbolic boxes get their guards here, wrong ones their message."""
+    box = left, top, right, bottom
+    if violates(right >= left):
+        fail(ValueError, "crop", "box must have right >= left", _check.numbers(*box))
+    if violates(bottom >= top):
+        fail(ValueError, "crop", "box must have bottom >= top", _check.numbers(*box))
+    if not all(map(_check.is_int32, box)):
+        fail(ValueError, "crop", "box must have 32-bit coordinates", _check.numbers(*box))
+    _check.pixels("crop", "box", bottom - top, right - left)
+
+
+def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
+    check_paste("paste", image, source, mask, left, top)
+    height, width = image.shape[-2:]
+    if image.is_contiguous():
+        return _layout.empty(image, height, width, interleaved=False)
+    # Strides that name no format (zeros made by expanding one number) leave the choice to source.
+    interleaved = _layout.is_interleaved(image) or _layout.is_interleaved(source)
+    return _layout.empty(image, height, width, interleaved=interleaved)
+
+
+def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    _check.image(op, "image", image)
+    _check.image(op, "source", source)
+    _check.like(op, "source", source, "image", image)
+    same_channels(op, "source", source, "image", image)
+    _check.batch(op, "source", source, "image", image)
+    check_position(op, left, top)
+    if mask is not None:
+        _paste_mask(op, image, source, mask)
+
+
+def check_position(op: str, left: int, top: int) -> None:
+    if not (_check.is_int32(left) and _check.is_int32(top)):
+        fail(ValueError, op, "position must have 32-bit coordinates", _check.numbers(left, top))
+
+
+def _paste_mask(op: str, image: Tensor, source: Tensor, mask: Tensor) -> None:
+    _check.image(op, "mask", mask)
+    _check.same_device(op, "mask", mask, "image", image)
+    if image.dtype == torch.uint8 or image.dtype.is_floating_point:
+        known = mask.dtype in (torch.uint8, torch.bool) or mask.dtype.is_floating_point
+        must = "mask must be floating point, uint8 or bool"
+    else:
+        known = mask.dtype == torch.bool
+        must = f"mask must be bool for an image of {image.dtype}"
+    if not known:
+        fail(TypeError, op, must, mask.dtype)
+    check_plane(op, "mask", mask, source)
+    _check.batch(op, "mask", mask, "image", image)
+
+
+def check_plane(op: str, name: str, value: Tensor, source: Tensor) -> None:
+    """One number for each pixel of ``source``."""
+    if value.shape[-3] != 1 or value.shape[-2:] != source.shape[-2:]:
+        height, width = _check.numbers(*source.shape[-2:])
+        fail(ValueError, op, f"{name} must be (..., 1, {height}, {width}) as source is", _check.shape(value))
+
+
+def pad(
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+) -> Tensor:
+    _check.image("pad", "image", image)
+    _check_padding("pad", left, top, right, bottom, mode)
+    height, width = image.shape[-2:]
+    if mode != "constant" and violates(height * width > 0):
+        must = f"image must have at least one pixel for mode {mode!r}"
+        fail(ValueError, "pad", must, f"shape {_check.shape(image)}")
+    if fill is not None:
+        check_fill("pad", image, fill)
+    height, width = height + top + bottom, width + left + right
+    _check.pixels("pad", "the padded image", height, width)
+    return _layout.empty(image, height, width)
+
+
+def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
+    _check.image("pad_adjoint", "grad", grad)
+    _check.floating("pad_adjoint", "grad", grad)
+    _check_padding("pad_adjoint", left, top, right, bottom, mode)
+    height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
+    smallest = 0 if mode == "constant" else 1
+    if violates(height >= smallest) or violates(width >= smallest):
+        got = f"{_check.numbers(left, top, right, bottom)} for shape {_check.shape(grad)}"
+        fail(ValueError, "pad_adjoint", "padding must leave a part of grad", got)
+    return _layout.empty(grad, height, width)
+
+
+def _check_padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -> None:
+    _check.choice(op, "mode", mode, BORDERS)
+    padding = left, top, right, bottom
+    if any(violates(v >= 0) for v in padding):
+        fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
+    if not all(map(_check.is_int32, padding)):
+        fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
+
+
+def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
+    _check.image("erase", "image", image)
+    _check.image("erase", "value", value)
+    _check.like("erase", "value", value, "image", image)
+    _check.batch("erase", "value", value, "image", image)
+    same_channels("erase", "value", value, "image", image)
+    if tuple(value.shape[-2:]) != (1, 1) and value.shape[-2:] != image.shape[-2:]:
+        height, width = _check.numbers(*image.shape[-2:])
+        must = f"value must be one color, or an image of {height} x {width}"
+        fail(ValueError, "erase", must, f"shape {_check.shape(value)}")
+    if boxes.dtype != torch.int64:
+        fail(TypeError, "erase", "boxes must be int64", boxes.dtype)
+    _check.per_sample_parameter("erase", "boxes", boxes, image, 4)
+    return _layout.empty(image, *image.shape[-2:])

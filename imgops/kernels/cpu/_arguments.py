@@ -1,0 +1,50 @@
+"""What CPU kernels make of their arguments: images in one format, and the parameters of each image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout
+
+#: Computed in float32 and rounded once.
+HALF = (torch.float16, torch.bfloat16)
+
+
+def in_format_of(image: Tensor, out: Tensor | None = None) -> Tensor:
+    """``image`` planar or interleaved, as ``out`` is where it is given."""
+    interleaved = _layout.is_interleaved(image) if out is None else _layout.writes_interleaved(out)
+    return _layout.in_format(image.detach(), interleaved)
+
+
+def number_per_image(value: Tensor, image: Tensor) -> list[float]:
+    """A parameter of one number, for each image of the batch."""
+    value = value.detach()
+    if value.ndim == 0:
+        number = value.item()
+        return [number] * (image.shape[:-3].numel() if image.ndim > 3 else 1)
+    return value.expand(image.shape[:-3]).reshape(-1).tolist()
+
+
+def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
+    """A parameter of ``core`` dimensions for each image of the batch; one where all share it."""
+    value = value.detach()
+    if value.dtype in HALF:  # NumPy has no bfloat16, and would go on in float16
+        value = value.float()
+    if value.ndim == core:
+        return value.contiguous().numpy()[None]
+    own = value.shape[value.ndim - core :]
+    if value.shape[: value.ndim - core].numel() != 1:
+        value = value.expand(*image.shape[:-3], *own)
+    return value.reshape(-1, *own).contiguous().numpy()
+
+
+def in_single(kernel: Callable[..., Any], out: Tensor, *args: Any) -> None:
+    """Half precision: what ``kernel(out, *args)`` gives in float32, rounded once."""
+    single = torch.empty_like(out, dtype=torch.float32)
+    kernel(single, *(a.detach().float() if isinstance(a, Tensor) and a.dtype in HALF else a for a in args))
+    out.copy_(single)

@@ -1,0 +1,104 @@
+"""Positions far outside of an image, which OpenCV folds back one period at a time.
+
+With "reflect" and "symmetric" its time grows with the distance, without a bound: a warp that diverges would
+freeze a training run. Positions of a map are folded beforehand, exactly, so its pixels stay to the bit. The
+positions of a matrix OpenCV computes by itself: a sample that reaches too far is left to ATen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.decomposition.geometry import FAR
+
+Size = Sequence[int]
+
+#: How many periods OpenCV may fold: at most some microseconds a pixel.
+_MOST_PERIODS = 256
+#: Beyond this single precision has no fractions, and soon OpenCV's integers end.
+_FARTHEST = 2.0**24
+
+
+def hangs(size: Size, interpolation: str, border: str) -> bool:
+    """OpenCV never returns from a bicubic "reflect" along a side of one pixel."""
+    return border == "reflect" and interpolation == "bicubic" and min(size) == 1
+
+
+def _period(size: int, border: str) -> int:
+    return {"wrap": size, "symmetric": 2 * size, "reflect": max(2 * size - 2, 1)}[border]
+
+
+def _limit(size: int, interpolation: str, border: str) -> float:
+    """How far outside OpenCV may sample along an axis; its bicubic filter folds no more than twice."""
+    if border in ("edge", "wrap") or interpolation == "bicubic":
+        return _FARTHEST
+    return min(float(_MOST_PERIODS * _period(size, border)), _FARTHEST)
+
+
+def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, border: str) -> list[bool]:
+    """Whether each matrix, or the one for all, samples farther outside than OpenCV should go."""
+    matrices = matrix.detach().double().reshape(-1, *matrix.shape[-2:]).numpy()
+    if hangs(size, interpolation, border):
+        return [True] * len(matrices)
+    if border == "constant":
+        return [False] * len(matrices)
+    limits = _limit(size[1], interpolation, border), _limit(size[0], interpolation, border)
+    with np.errstate(all="ignore"):
+        return [not _stays_within(m, out_size, limits) for m in matrices]
+
+
+def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float]) -> bool:
+    """False for a NaN too."""
+    inverse = inverse_of(matrix)
+    height, width = out_size
+    right, bottom = width - 1.0, height - 1.0
+    corners = np.array([[0, right, 0, right], [0, 0, bottom, bottom], [1, 1, 1, 1]])
+    u, v, *w = inverse @ corners
+    if w:
+        if not ((w[0] > 0).all() or (w[0] < 0).all()):  # the horizon may cross the image: ask each pixel
+            y, x = np.mgrid[0:height, 0:width]
+            u, v, w[0] = inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
+        u, v = u / w[0], v / w[0]
+    return bool(np.abs(u).max() <= limits[0] and np.abs(v).max() <= limits[1])
+
+
+def inverse_of(matrix: np.ndarray) -> np.ndarray:
+    """As OpenCV inverts it: a matrix without an inverse becomes 0."""
+    if len(matrix) == 2:
+        (a, b, x), (c, d, y) = matrix.tolist()
+        determinant = a * d - b * c
+        scale = 1 / determinant if determinant else 0.0
+        a, b, c, d = d * scale, -b * scale, -c * scale, a * scale
+        return np.array([[a, b, -a * x - b * y], [c, d, -c * x - d * y]])
+    cross = np.stack([np.cross(matrix[i], matrix[j]) for i, j in ((1, 2), (2, 0), (0, 1))], 1)
+    determinant = float(matrix[0] @ cross[:, 0])
+    return cross * (1 / determinant if determinant else 0.0)
+
+
+def fold_map(map: Tensor, size: Size, interpolation: str, border: str) -> Tensor:
+    """A float32 map that shows the same pixels, with positions that OpenCV folds at once.
+
+    Remainders of floats are exact, and what lay outside stays outside, where OpenCV samples by other code.
+    """
+    if border == "constant":
+        return map  # outside is outside
+    folded = None
+    for axis, length in ((0, size[1]), (1, size[0])):
+        position = map.select(-3, axis)
+        limit = _limit(length, interpolation, border)
+        if position.numel() == 0 or bool((position.abs() <= limit).all()):
+            continue
+        near = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
+        if border == "edge":
+            near = near.clamp(-FAR, FAR)
+        else:
+            period = float(_period(length, border))
+            turns = torch.fmod(near, period) + torch.sign(near) * period
+            near = torch.where(near.abs() > limit, turns, near)
+        folded = map.clone() if folded is None else folded
+        folded.select(-3, axis).copy_(near)
+    return map if folded is None else folded

@@ -1,0 +1,197 @@
+"""CPU kernels of the blurs: OpenCV's, plane by plane or frame by frame; ATen in double precision."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import exp
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _slow_path
+from imgops.decomposition import blur as formula
+from imgops.decomposition._borders import margins
+from imgops.kernels.cpu import _opencv, native
+from imgops.kernels.cpu._arguments import HALF, number_per_image
+from imgops.kernels.decompositions import run_decomposition
+
+
+def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, border: str) -> None:
+    def blur(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
+        if a.dtype == np.uint8 and kernel_width * kernel_height == 2:
+            return _mean_of_two(a, b, flag, kernel_height == 2)
+        return cv2.blur(a, (kernel_width, kernel_height), b, borderType=flag)
+
+    work = _opencv.with_border(blur, border, margins(kernel_height, kernel_width))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, work)
+
+
+def _mean_of_two(source: np.ndarray, target: np.ndarray | None, border: int, is_vertical: bool) -> np.ndarray:
+    """Return the mean of each level and the one above or left of it, with halves rounded up.
+
+    OpenCV 5 adds 2 to the sum of two levels before it halves it: 255 becomes 256, which is stored as 0.
+    """
+    wide = cv2.copyMakeBorder(source, int(is_vertical), 0, int(not is_vertical), 0, border)
+    one, other = (wide[:-1], wide[1:]) if is_vertical else (wide[:, :-1], wide[:, 1:])
+    half_apart = np.bitwise_xor(one, other)
+    half_apart >>= 1
+    mean = np.bitwise_or(one, other, out=target)
+    mean -= half_apart
+    return mean
+
+
+#: OpenCV reads a table of weights by the differences of pixels. Where one is NaN or infinite it reads far
+#: outside of the table: a process that filters such an image ends.
+_MOST = 1e37
+
+
+def _is_beyond_the_table(frame: np.ndarray) -> bool:
+    """Whether a border of 0 differs more from a pixel than two pixels do; Intel's own filter has no table."""
+    return frame.dtype == np.float32 and not cv2.ipp.useIPP() and not frame.min() <= 0 <= frame.max()
+
+
+def bilateral_filter(
+    out: Tensor, image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+) -> None:
+    colors, spaces = number_per_image(sigma_color, image), number_per_image(sigma_space, image)
+    reach = formula.reach(diameter)
+
+    def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+        made = np.empty_like(frame) if target is None else target
+        if frame.dtype == np.float32 and not cv2.checkRange(frame, True, -_MOST, _MOST)[0]:
+            sigmas = torch.tensor(colors[i]), torch.tensor(spaces[i])
+            planes, smooth = (torch.from_numpy(np.atleast_3d(a)).permute(2, 0, 1) for a in (frame, made))
+            run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, diameter, border)
+            return made
+        _opencv.filter_with_border(
+            lambda a, b, flag: cv2.bilateralFilter(a, diameter, colors[i], spaces[i], b, flag),
+            frame,
+            made,
+            border,
+            (reach, reach, reach, reach),
+            written=border == "constant" and _is_beyond_the_table(frame),
+        )
+        return made
+
+    if not _opencv.on_frames(out, image, (torch.uint8, torch.float32), work):
+        run_decomposition(out, formula.bilateral_filter, image, sigma_color, sigma_space, diameter, border)
+
+
+def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
+    levels = image.dtype == torch.uint8
+
+    def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
+        across, down = (float(v) for v in number)
+        size = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
+        if size == (1, 1):
+            np.copyto(target, source)
+        elif levels and _native_agrees() and _native_blur(target, source, size, (across, down)):
+            pass
+        else:  # a kernel of one pixel takes any sigma
+            cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
+
+    _opencv.on_planes_with(out, image, _opencv.TYPES, blur, (sigma, 1))
+
+
+def _window(size: int, sigma: float, levels: bool) -> int:
+    """A small deviation looks at one pixel only; on uint8 most of a wide window has weights of 0."""
+    if sigma <= formula.NO_BLUR:
+        return 1
+    return _short_window(size, sigma) if levels and size > 3 and _cuts_windows() else size
+
+
+@lru_cache(maxsize=1024)
+def _short_window(size: int, sigma: float) -> int:
+    """The smallest window with the same weights in OpenCV's 8 bits."""
+    weights = _weights_of_levels(size, sigma)
+    for short in range(2 * len(weights) - 1, size, 2):
+        if _weights_of_levels(short, sigma) == weights:
+            return short
+    return size
+
+
+@lru_cache(maxsize=1024)
+def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
+    """OpenCV's weights for uint8, in 256ths, from the middle outwards; what is 0 at the end is left out.
+
+    Each is rounded with the error of those before it, from the outside in; the middle takes what is missing.
+    """
+    scale = -0.5 / (sigma * sigma)
+    values = [exp(scale * x * x) for x in range(size // 2, 0, -1)]
+    total = 2 * sum(values) + 1
+    found, error = [], 0.0
+    for value in values:
+        exact = value / total * 256 + error
+        found.append(round(exact))
+        error = exact - found[-1]
+    outwards = [256 - 2 * sum(found), *reversed(found)]
+    while len(outwards) > 1 and outwards[-1] == 0:
+        outwards.pop()
+    return tuple(outwards)
+
+
+def _native_blur(
+    target: np.ndarray, source: np.ndarray, size: tuple[int, int], sigma: tuple[float, float]
+) -> bool:
+    weights = [_weights_of_levels(n, s) if n > 1 else (256,) for n, s in zip(size, sigma, strict=True)]
+    return native.blur(target, source, *weights)
+
+
+#: Noise, and the windows and deviations that our weights are compared with OpenCV for.
+_NOISE = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
+
+
+_PROBES = ((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3))
+
+
+@_slow_path.comparison("gaussian_blur", "OpenCV")
+def _native_agrees() -> bool:
+    """Whether the native module has it, with the bits of the installed OpenCV; asked once."""
+    for size, sigma in _PROBES:
+        found = np.empty_like(_NOISE)
+        if not _native_blur(found, _NOISE, (size, size), (sigma, sigma)):
+            return False
+        if not np.array_equal(found, cv2.GaussianBlur(_NOISE, (size, size), sigma, None, sigma, 4)):
+            return False
+    return True
+
+
+@_slow_path.comparison("gaussian_blur in a shorter window", "OpenCV")
+def _cuts_windows() -> bool:
+    """Whether the installed OpenCV gives the same bits with a shorter window; asked once."""
+    for size, sigma in _PROBES:
+        short = _short_window(size, sigma)
+        whole, cut = (cv2.GaussianBlur(_NOISE, (n, n), sigma, None, sigma, 4) for n in (size, short))
+        if not np.array_equal(whole, cut):
+            return False
+    return True
+
+
+def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
+    types = (torch.uint8, torch.float32) if kernel_size <= 5 else (torch.uint8,)
+
+    def blur(source: np.ndarray, target: np.ndarray) -> None:
+        cv2.medianBlur(source, kernel_size, target)
+
+    # OpenCV takes 1, 3 or 4 channels.
+    work = _opencv.each_channel(blur) if image.shape[-3] == 2 else blur
+    if _opencv.on_planes_with(out, image, types, work):
+        return
+    single = image.detach().float() if image.dtype in HALF else image.detach()
+    found = torch.empty(image.shape, dtype=single.dtype)
+    for plane, target in zip(single.flatten(0, -3).numpy(), found.flatten(0, -3).numpy(), strict=True):
+        _median_of_windows(plane, target, kernel_size)
+    out.copy_(found)
+
+
+def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None:
+    """Row by row: all windows of an image would need much memory."""
+    middle = size * size // 2
+    wide = np.pad(plane, size // 2, mode="edge")
+    for row, windows in zip(
+        target, np.lib.stride_tricks.sliding_window_view(wide, (size, size)), strict=True
+    ):
+        row[:] = np.partition(windows.reshape(len(row), -1), middle)[:, middle]

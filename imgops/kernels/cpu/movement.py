@@ -1,0 +1,265 @@
+"""CPU kernels of crop, pad, paste and erase."""
+
+from __future__ import annotations
+
+import math
+from itertools import cycle
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops import _layout
+from imgops.decomposition._borders import fold_positions
+from imgops.decomposition._saturate import saturate
+from imgops.kernels.cpu import _pil, native
+from imgops.kernels.cpu._opencv import BORDERS
+
+#: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
+_LARGE = 1 << 20
+
+#: Below this many values an image costs OpenCV more by the call than by the pixel: NumPy fills all at once.
+_SMALL = 1 << 14
+
+#: OpenCV copies values of any type that has the right width; 8-byte values travel as doubles, unread.
+_CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
+
+_WHOLE = (...,)
+
+
+def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
+    if (out.numel() < _LARGE or torch.get_num_threads() == 1) and native.crop(out, image, left, top):
+        return
+    height, width = image.shape[-2:]
+    if left >= 0 and top >= 0 and right <= width and bottom <= height:
+        _copy(out, _WHOLE, image, (..., slice(top, bottom), slice(left, right)))
+        return
+    x0, x1 = clip(left, right, width)
+    y0, y1 = clip(top, bottom, height)
+    out.zero_()
+    _copy(out, window(x0 - left, x1 - left, y0 - top, y1 - top), image, window(x0, x1, y0, y1))
+
+
+def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    _copy(out, _WHOLE, image, _WHOLE)
+    paste_onto(out, source, mask, left, top)
+
+
+def paste_onto(out: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    x0, x1 = clip(left, left + source.shape[-1], out.shape[-1])
+    y0, y1 = clip(top, top + source.shape[-2], out.shape[-2])
+    target = window(x0, x1, y0, y1)
+    cut = window(x0 - left, x1 - left, y0 - top, y1 - top)
+    if mask is None:
+        _copy(out, target, source, cut)
+    elif x0 == x1 or y0 == y1 or out.numel() == 0:
+        return
+    elif mask.dtype == torch.bool:
+        chosen = _layout.array(mask)[cut]
+        np.copyto(_layout.array(out)[target], _layout.array(source)[cut], where=chosen)
+    elif out.dtype == torch.uint8:
+        _paste_levels(out, source, _levels(mask), left, top)
+    else:
+        _blend(out.detach()[target], source.detach()[cut], mask.detach()[cut])
+
+
+def clip(low: int, high: int, size: int) -> tuple[int, int]:
+    """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
+    a = min(max(low, 0), size)
+    return a, max(a, min(high, size))
+
+
+def window(x0: int, x1: int, y0: int, y1: int) -> tuple[Any, ...]:
+    return (..., slice(y0, y1), slice(x0, x1))
+
+
+def _copy(out: Tensor, to: tuple[Any, ...], image: Tensor, at: tuple[Any, ...]) -> None:
+    if out.numel() >= _LARGE or out.element_size() > 8:
+        out[to].copy_(image.detach()[at])
+    else:
+        source, target = _layout.array(image), _layout.array(out)
+        np.copyto(target if to is _WHOLE else target[to], source if at is _WHOLE else source[at])
+
+
+def _levels(mask: Tensor) -> Tensor:
+    """A mask as PIL has it: 0 to 255. A float is rounded to the nearest level; NaN keeps the image."""
+    if mask.dtype == torch.uint8:
+        return mask
+    return mask.detach().float().nan_to_num(0.0).clamp(0, 1).mul(255).round().to(torch.uint8)
+
+
+def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int) -> None:
+    """PIL's blend, written by PIL into the planes of ``out``.
+
+    An interleaved image is one wide plane to PIL, whose blend treats each byte for itself.
+    """
+    masks = _layout.planes(mask.contiguous())
+    if _layout.writes_interleaved(out):
+        channels = out.shape[-3]
+        canvas, patches = _wide(out), _wide(_layout.in_format(source, True))
+        masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _repeat_channels(masks, channels)
+        left = left * channels
+    else:
+        canvas, patches = _layout.planes(out), _layout.planes(source.contiguous())
+    repeat = len(canvas) // len(masks)
+    for i, plane in enumerate(canvas):
+        if i % repeat == 0:
+            level = _pil.view(masks[i // repeat])
+        image = _pil.view(plane)
+        image.readonly = 0  # PIL maps memory as read-only; this memory is ours to write
+        image.paste(_pil.view(patches[i]), (left, top), level)
+
+
+def _wide(image: Tensor) -> np.ndarray:
+    """An interleaved image as planes of width W * C."""
+    frames = _layout.frames(image)
+    return frames.reshape(*frames.shape[:2], -1) if frames.size else frames[..., 0]
+
+
+def _repeat_channels(masks: np.ndarray, channels: int) -> np.ndarray:
+    """Each value ``channels`` times in a row; OpenCV does it many times faster than NumPy."""
+    return np.stack([cv2.merge([mask] * channels).reshape(len(mask), -1) for mask in masks])
+
+
+def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
+    """``part = part * (1 - mask) + source * mask``, computed in float32 at least, rounded once."""
+    working = torch.float64 if part.dtype == torch.float64 else torch.float32
+    weight = mask.to(working)
+    if mask.dtype == torch.uint8:
+        weight = weight / 255
+    above = source.to(working) * weight
+    if part.dtype == working:
+        part.mul_(1 - weight).add_(above)
+    else:
+        part.copy_(part.to(working).mul_(1 - weight).add_(above))
+
+
+def pad(
+    out: Tensor,
+    image: Tensor,
+    fill: Tensor | None,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    mode: str,
+) -> None:
+    interleaved = _layout.writes_interleaved(out)
+    channels = out.shape[-3]
+    values = None if fill is None or mode != "constant" else saturate(fill.detach(), image.dtype)
+    scalars: list[Scalar] | None = [_ZERO]
+    if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
+        scalars = None
+    elif mode == "constant":
+        calls = out.numel() // math.prod(out.shape[-3:] if interleaved else out.shape[-2:])
+        many_small = calls > 4 and out.numel() < calls * _SMALL
+        scalars = None if many_small else _scalars(values, channels, interleaved)
+    if scalars is not None:
+        _pad_by_opencv(out, image, (top, bottom, left, right), mode, scalars)
+    elif mode == "constant":
+        _pad_constant(out, image, values, left, top)
+    elif out.numel():
+        rows = _repeated_pixels(mode, image.shape[-2], top, bottom)
+        columns = _repeated_pixels(mode, image.shape[-1], left, right)
+        out.copy_(image.detach()[..., rows[:, None], columns])
+
+
+def _repeated_pixels(mode: str, size: int, before: int, after: int) -> Tensor:
+    """The pixel that each pixel of a padded axis repeats."""
+    return fold_positions(mode, torch.arange(-before, size + after), size)
+
+
+Scalar = tuple[float, ...]
+_ZERO: Scalar = (0.0, 0.0, 0.0, 0.0)
+
+
+def _scalars(values: Tensor | None, channels: int, interleaved: bool) -> list[Scalar] | None:
+    """The fill in OpenCV's scalars (four doubles), a plane's or a frame's; None where they cannot hold it."""
+    if interleaved and channels > 4:
+        return None
+    if values is None:
+        return [_ZERO]
+    if values.dtype not in (torch.uint8, torch.float32, torch.float64) or values.ndim > 1:
+        return None
+    numbers = values.expand(channels).tolist()
+    if interleaved:
+        return [tuple(numbers)]
+    return [(v, v, v, v) for v in numbers]
+
+
+def _pad_by_opencv(
+    out: Tensor,
+    image: Tensor,
+    border: tuple[int, int, int, int],
+    mode: str,
+    scalars: list[Scalar],
+) -> None:
+    if _layout.writes_interleaved(out):
+        sources, targets = _layout.frames(image), _layout.frames(out)
+    else:
+        sources, targets = _layout.planes(image.contiguous()), _layout.planes(out)
+    if scalars[0] is _ZERO or mode != "constant":  # bits move, and the bits of 0 are 0
+        carrier = _CARRIER[out.element_size()]
+        sources, targets = sources.view(carrier), targets.view(carrier)
+    flag = BORDERS[mode]
+    for source, target, value in zip(sources, targets, cycle(scalars), strict=False):
+        cv2.copyMakeBorder(source, *border, flag, dst=target, value=value)
+
+
+def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, top: int) -> None:
+    """Any dtype, any number of channels, a fill for each sample: NumPy broadcasts it."""
+    height, width = image.shape[-2:]
+    value: Any = 0 if values is None else _layout.array(values)[..., None, None]
+    target = _layout.array(out)
+    target[..., :top, :] = value
+    target[..., top + height :, :] = value
+    target[..., top : top + height, :left] = value
+    target[..., top : top + height, left + width :] = value
+    _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
+
+
+def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
+    """Add every padded pixel to the pixel that it repeats. Neither PIL nor OpenCV has this: ATen does it."""
+    height, width = out.shape[-2:]
+    if mode == "constant" or out.numel() == 0:
+        crop(out, grad, left, top, left + width, top + height)
+        return
+    working = torch.float64 if grad.dtype == torch.float64 else torch.float32
+    rows, columns = _repeated_pixels(mode, height, top, bottom), _repeated_pixels(mode, width, left, right)
+    out.copy_(_fold(_fold(grad.detach().to(working), -2, top, height, rows), -1, left, width, columns))
+
+
+def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tensor:
+    total = grad.narrow(dim, before, size).clone()
+    after = before + size
+    for start, length in ((0, before), (after, len(index) - after)):
+        if length:
+            strip = slice(start, start + length)
+            total.index_add_(dim, index[strip], grad.narrow(dim, start, length))
+    return total
+
+
+def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
+    """By NumPy, whose slices cost a tenth of a tensor's."""
+    target, pixels = _layout.array(out), _layout.array(value)
+    np.copyto(target, _layout.array(image))
+    if boxes.numel() == 4:
+        _write_box(target, pixels, boxes.flatten().tolist())
+        return
+    batch = image.shape[:-3]
+    pixels = np.broadcast_to(pixels, (*batch, *pixels.shape[-3:]))
+    for place, box in zip(np.ndindex(*batch), boxes.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True):
+        _write_box(target[place], pixels[place], box)
+
+
+def _write_box(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
+    """``pixels`` may have one pixel, for all of the box."""
+    x0, x1 = clip(box[0], box[2], target.shape[-1])
+    y0, y1 = clip(box[1], box[3], target.shape[-2])
+    if x0 >= x1 or y0 >= y1:
+        return
+    columns = slice(x0, x1) if pixels.shape[-1] == target.shape[-1] else slice(None)
+    rows = slice(y0, y1) if pixels.shape[-2] == target.shape[-2] else slice(None)
+    target[..., y0:y1, x0:x1] = pixels[..., rows, columns]

@@ -1,0 +1,71 @@
+"""Arithmetic for kernels: borders, roundings and conversions that the device and the interpreter have alike."""
+
+from __future__ import annotations
+
+import triton.language as tl
+
+from imgops.kernels.cuda import _launch
+from imgops.kernels.cuda._launch import inline
+
+
+@inline
+def fold_positions(i, size, MODE: tl.constexpr):
+    """The pixel that a border shows at each of the positions ``i``."""
+    if MODE == "edge":
+        at = tl.minimum(tl.maximum(i, 0), size - 1)
+    elif MODE == "wrap":
+        at = modulo(i, size)
+    elif MODE == "symmetric":
+        at = modulo(i, 2 * size)
+        at = tl.minimum(at, 2 * size - 1 - at)
+    else:
+        period = tl.maximum(2 * size - 2, 1)
+        at = modulo(i, period)
+        at = tl.minimum(at, period - at)
+    return at
+
+
+@inline
+def modulo(i, size):
+    """Never negative; a division of Triton rounds towards 0."""
+    rest = i % size
+    return tl.where(rest < 0, rest + size, rest)
+
+
+@inline
+def round_half_even(x):
+    """Half to even, by operations that the device and the interpreter have alike."""
+    low = tl.floor(x)
+    above = x - low
+    odd = low * 0.5 != tl.floor(low * 0.5)
+    return tl.where((above > 0.5) | ((above == 0.5) & odd), low + 1, low)
+
+
+@inline
+def level(x):
+    """A float as one of 256 levels, truncated; NaN is 0."""
+    held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0)
+    return held.to(tl.int32).to(tl.uint8)
+
+
+@inline
+def unit(x):
+    """Clamped to [0, 1]; NaN stays."""
+    return tl.where(x < 0, 0.0, tl.where(x > 1, 1.0, x))
+
+
+def _convert(value, to: tl.constexpr):
+    """A float as another one, rounded once, half to even."""
+    return value.to(to)
+
+
+def _convert_by_bits(value, to):
+    """For the interpreter, whose bfloat16 is cut off instead of rounded."""
+    if to != tl.bfloat16:
+        return value.to(to)
+    bits = value.to(tl.int32, bitcast=True)
+    bits = tl.where(value == value, bits + 0x7FFF + ((bits >> 16) & 1), bits | 0x400000)
+    return (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
+
+
+convert = _convert_by_bits if _launch.INTERPRETED else inline(_convert)

@@ -1,0 +1,334 @@
+"""Resampling tables made on the device: of each output, the first pixel, how many, and their weights.
+
+Everything is computed in double precision as PIL and OpenCV compute it, so integer weights have their bits. (The sine
+of "lanczos" and "hamming" is the device's, which may differ from the host's in the last of 53 bits; 22 are kept.)
+A box for each image makes a table for each image; a box on the device is clamped to the image, never read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from imgops.decomposition._resampling_filters import FILTERS
+from imgops.kernels import transfer
+from imgops.kernels.cpu import _resampling_tables as host_tables
+from imgops.kernels.cuda._arithmetic import round_half_even
+from imgops.kernels.cuda._launch import inline, launch
+
+_BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Table:
+    """Of one axis. ``weight[b, k, o]`` belongs to pixel ``first[b, o] + k``, of ``count[b, o]``."""
+
+    first: Tensor
+    count: Tensor
+    weight: Tensor
+    #: From image to image; 0 where all share the table.
+    step: int
+    weight_step: int
+    #: Of a transposed table: the first pixels of the table that it transposes.
+    start: Tensor | None = None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        start = self.first if self.start is None else self.start
+        return (
+            *(self.first, self.count, self.weight, start),
+            *(self.step, self.weight_step, self.weight.shape[-1], start.shape[-1] if self.step else 0),
+        )
+
+    def transposed(self, size: int) -> Table:
+        """``size`` is the length of what this one reads. Both ends of the bands only grow, so bands stay bands."""
+        pixels = torch.arange(size, device=self.first.device, dtype=torch.int32).repeat(len(self.first), 1)
+        first = torch.searchsorted(self.first + self.count, pixels, right=True, out_int32=True)
+        last = torch.searchsorted(self.first, pixels, right=True, out_int32=True)
+        step = size if self.step else 0
+        return Table(first, (last - first).clamp(min=0), self.weight, step, self.weight_step, self.first)
+
+
+@dataclass(frozen=True)
+class Region:
+    """What is read along an axis: all of ``size`` pixels, or of each box what lies between two of its numbers."""
+
+    size: int
+    boxes: Tensor | None = None  # (B, 4), float64 or int64
+    axis: int = 0  # 0 for x, 1 for y
+
+    @property
+    def count(self) -> int:
+        return 1 if self.boxes is None else len(self.boxes)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether filters see nothing outside of a box."""
+        return self.boxes is not None and self.boxes.dtype == torch.int64
+
+
+def empty(region: Region, out: int, taps: int, dtype: torch.dtype, device: torch.device) -> Table:
+    count = region.count
+    first, length = (torch.empty((count, out), dtype=torch.int32, device=device) for _ in range(2))
+    weight = torch.empty((count, taps, out), dtype=dtype, device=device)
+    return Table(first, length, weight, out if count > 1 else 0, taps * out if count > 1 else 0)
+
+
+def pil(name: str, region: Region, out: int, device: torch.device, *, levels: bool) -> Table:
+    """PIL's; ``levels``: as integers of 22 fraction bits."""
+    _, support = FILTERS[name]
+    taps = math.ceil(support * max(region.size / out, 1.0)) * 2 + 1
+    made = empty(region, out, taps, torch.int32 if levels else torch.float32, device)
+    launch(_pil_kernel, *_arguments(made, region, out, taps), FILTER=name, SUPPORT=support, **_kind(region))
+    return made
+
+
+def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: str) -> Table:
+    """OpenCV's, but of "area" where it shrinks.
+
+    ``kind``: "bands" for weights whose pixels lie in the image, the border's weights on the outermost pixel;
+    "levels" and "real" for all taps as integers of 11 fraction bits or as floats, whose pixels the reader clamps.
+    """
+    taps = {"bilinear": 2, "area": 2, "bicubic": 4, "lanczos": 8}[name]
+    made = empty(region, out, taps, torch.int32 if kind == "levels" else torch.float32, device)
+    arguments = _arguments(made, region, out, taps)
+    launch(_opencv_kernel, *arguments, NAME=name, KIND=kind, TAPS=taps, **_kind(region))
+    return made
+
+
+def _arguments(made: Table, region: Region, out: int, taps: int) -> tuple[Any, ...]:
+    programs = region.count * -(-out // _BLOCK)
+    boxes = made.first if region.boxes is None else region.boxes
+    return programs, made.first, made.count, made.weight, boxes, region.axis, region.size, out, taps
+
+
+def _kind(region: Region) -> dict[str, Any]:
+    return {"WHOLE": region.boxes is None, "CUT": region.is_cut, "BLOCK": _BLOCK}
+
+
+def of_host(table: host_tables.Table, device: torch.device) -> Table:
+    """A table for all images, made on the host, in float32."""
+    arrays = table.start[None], table.length[None], table.weight.T[None].astype(np.float32)
+    first, count, weight = move_tables([torch.from_numpy(np.ascontiguousarray(a)) for a in arrays], device)
+    return Table(first, count, weight, 0, 0)
+
+
+def move_tables(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
+    return tensors if device.type == "cpu" else transfer.move_together(device, tensors)
+
+
+@inline
+def _edges(boxes, table, axis, size, WHOLE: tl.constexpr, CUT: tl.constexpr):
+    """Where a region begins and its extent, as doubles; the first pixel that is seen, and how many are."""
+    if WHOLE:
+        low = tl.full((1,), 0, tl.float64)
+        extent = low + size
+        origin, limit = 0, size
+    elif CUT:
+        origin = tl.load(boxes + table * 4 + axis).to(tl.int32)
+        origin = tl.minimum(tl.maximum(origin, 0), size - 1)
+        end = tl.load(boxes + table * 4 + axis + 2).to(tl.int32)
+        limit = tl.minimum(tl.maximum(end, origin + 1), size) - origin
+        low = tl.full((1,), 0, tl.float64)
+        extent = low + limit
+    else:  # PIL keeps a box in single precision
+        from_low = tl.load(boxes + table * 4 + axis).to(tl.float32)
+        from_high = tl.load(boxes + table * 4 + axis + 2).to(tl.float32)
+        most = size.to(tl.float32)
+        from_low = tl.where(from_low >= 0, tl.minimum(from_low, most), 0.0)
+        from_high = tl.where(from_high >= from_low, tl.minimum(from_high, most), from_low)
+        low = tl.full((1,), 0, tl.float64) + from_low
+        extent = tl.full((1,), 0, tl.float64) + (from_high - from_low)
+        origin, limit = 0, size
+    return low, extent, origin, limit
+
+
+@inline
+def _sinc(x):
+    x = tl.where(x == 0, 1e-300, x) * 3.141592653589793
+    return tl.sin(x) / x
+
+
+@inline
+def _filter(x, FILTER: tl.constexpr):
+    if FILTER == "box":
+        value = tl.where((x > -0.5) & (x <= 0.5), 1.0, 0.0).to(tl.float64)
+    elif FILTER == "lanczos":
+        value = tl.where((x >= -3) & (x < 3), _sinc(x) * _sinc(x / 3), 0.0)
+    else:
+        x = tl.abs(x)
+        if FILTER == "bilinear":
+            value = tl.where(x < 1, 1 - x, 0.0)
+        elif FILTER == "hamming":  # PIL writes the two numbers in single precision
+            window = 0.540000021457672119140625 + 0.4600000083446502685546875 * tl.cos(x * 3.141592653589793)
+            value = tl.where(x < 1, _sinc(x) * window, 0.0)
+        else:
+            near = (1.5 * x - 2.5) * x * x + 1
+            far = (((x - 5) * x + 8) * x - 4) * -0.5
+            value = tl.where(x < 1, near, tl.where(x < 2, far, 0.0))
+    return value
+
+
+@triton.jit(do_not_specialize=["size", "out_size", "taps"])
+def _pil_kernel(
+    first, count, weight, boxes, axis, size, out_size, taps,
+    FILTER: tl.constexpr, SUPPORT: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    across = (out_size + BLOCK - 1) // BLOCK
+    table = tl.program_id(0) // across
+    o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
+    low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
+    scale = extent / out_size
+    stretch = tl.maximum(scale, 1.0)
+    reach = stretch * SUPPORT
+    center = low + (o + 0.5) * scale
+    start = tl.maximum((center - reach + 0.5).to(tl.int32), 0)
+    length = tl.minimum((center + reach + 0.5).to(tl.int32), limit) - start
+    length = tl.minimum(tl.maximum(length, 0), taps)
+    # What keeps its size PIL does not touch.
+    is_same = (low == 0) & (extent == out_size) & (limit == out_size)
+    start, length = tl.where(is_same, o, start), tl.where(is_same, 1, length)
+    inverse = 1.0 / stretch
+    total = tl.full((BLOCK,), 0, tl.float64)
+    for k in range(taps):
+        value = _filter((start + k - center + 0.5) * inverse, FILTER)
+        total += tl.where(k < length, value, 0.0)
+    inside = o < out_size
+    for k in range(taps):
+        value = _filter((start + k - center + 0.5) * inverse, FILTER)
+        value = tl.where(total != 0, value / tl.where(total != 0, total, 1.0), value)
+        value = tl.where(is_same, 1.0, value)
+        value = tl.where(k < length, value, 0.0)
+        at = weight + (table * taps + k).to(tl.int64) * out_size + o
+        if weight.dtype.element_ty == tl.int32:
+            scaled = value * 4194304.0
+            fixed = tl.where(scaled < 0, scaled - 0.5, scaled + 0.5).to(tl.int32)
+            tl.store(at, fixed, mask=inside)
+        else:
+            tl.store(at, value.to(tl.float32), mask=inside)
+    tl.store(first + table * out_size + o, start + origin, mask=inside)
+    tl.store(count + table * out_size + o, length, mask=inside)
+
+
+@inline
+def _opencv_tap(f, k, NAME: tl.constexpr):
+    """The weight of the ``k``-th pixel around a position that lies ``f`` to the right of one."""
+    if NAME == "bicubic":
+        g = 1 - f
+        w0 = ((-0.75 * (f + 1) + 3.75) * (f + 1) - 6.0) * (f + 1) + 3.0
+        w1 = (1.25 * f - 2.25) * f * f + 1
+        w2 = (1.25 * g - 2.25) * g * g + 1
+        value = tl.where(k == 0, w0, tl.where(k == 1, w1, tl.where(k == 2, w2, 1 - w0 - w1 - w2)))
+    elif NAME == "lanczos":
+        x = f + 3 - k
+        total = f * 0
+        for tap in tl.static_range(8):
+            total += _sinc(f + 3 - tap) * _sinc((f + 3 - tap) / 4)
+        value = _sinc(x) * _sinc(x / 4) / total
+    else:
+        value = tl.where(k == 0, 1 - f, f)
+    return value
+
+
+@triton.jit(do_not_specialize=["size", "out_size", "taps"])
+def _opencv_kernel(
+    first, count, weight, boxes, axis, size, out_size, taps,
+    NAME: tl.constexpr, KIND: tl.constexpr, TAPS: tl.constexpr,
+    WHOLE: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    across = (out_size + BLOCK - 1) // BLOCK
+    table = tl.program_id(0) // across
+    o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
+    low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
+    inverse = (low + out_size) / extent
+    scale = 1.0 / inverse  # as OpenCV has it, down to the rounding
+    if NAME == "area":  # enlarged: bilinear between the cells that a pixel touches
+        left = tl.floor(o * scale)
+        f = (o + 1) - (left + 1) * inverse
+        single = f.to(tl.float32)
+        f = tl.where((single <= 0) | (single == tl.floor(single)), 0.0, f - tl.floor(f))
+    else:
+        position = (o + 0.5) * scale - 0.5
+        left = tl.floor(position)
+        f = position - left
+    if KIND == "levels":  # the position in single precision
+        single = (left + f).to(tl.float32)
+        if NAME != "area":
+            left = tl.floor(single).to(tl.float64)
+        f = (single - left.to(tl.float32)).to(tl.float64)
+    start = left.to(tl.int32) + (1 - TAPS // 2)
+    inside = o < out_size
+    begin = tl.minimum(tl.maximum(start, 0), limit - 1)
+    end = tl.minimum(tl.maximum(start + (TAPS - 1), 0), limit - 1)
+    for k in tl.static_range(TAPS):
+        at = weight + (table * TAPS + k).to(tl.int64) * out_size + o
+        if KIND == "bands":
+            folded = tl.full((BLOCK,), 0, tl.float64)
+            for tap in tl.static_range(TAPS):
+                shown = tl.minimum(tl.maximum(start + tap, 0), limit - 1)
+                folded += tl.where(shown == begin + k, _opencv_tap(f, tap, NAME), 0.0)
+            tl.store(at, folded.to(tl.float32), mask=inside)
+        elif KIND == "levels":
+            value = _opencv_tap(f, k, NAME).to(tl.float32) * 2048
+            tl.store(at, round_half_even(value).to(tl.int32), mask=inside)
+        else:
+            tl.store(at, _opencv_tap(f, k, NAME).to(tl.float32), mask=inside)
+    if KIND == "bands":
+        start = begin + origin
+    tl.store(first + table * out_size + o, start, mask=inside)
+    tl.store(count + table * out_size + o, end - begin + 1, mask=inside)
+
+
+def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> tuple[Tensor, int]:
+    """The pixel that each output takes, -1 for none; and from image to image how far."""
+    if region.boxes is None:
+        if by_pil:
+            index = host_tables.pil_nearest(region.size, 0.0, float(region.size), out)
+        else:
+            index = host_tables.opencv_nearest(region.size, out)
+        (found,) = move_tables([torch.from_numpy(index.astype(np.int32))], device)
+        return found[None], 0
+    found = torch.empty((region.count, out), dtype=torch.int32, device=device)
+    programs = -(-region.count // 32)
+    sizes = region.axis, region.size, out, region.count
+    launch(
+        _nearest_kernel,
+        programs,
+        found,
+        region.boxes,
+        *sizes,
+        PIL=by_pil,
+        CUT=region.is_cut,
+        BLOCK=32,
+        warps=1,
+    )
+    return found, out if region.count > 1 else 0
+
+
+@triton.jit(do_not_specialize=["size", "out_size", "tables"])
+def _nearest_kernel(
+    index, boxes, axis, size, out_size, tables, PIL: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """A box for each lane: PIL adds step to step, with rounding, so the outputs of one follow one another."""
+    table = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    table = tl.minimum(table, tables - 1)
+    low, extent, origin, limit = _edges(boxes, table, axis, size, False, CUT)
+    step = extent / out_size
+    x = low + step * 0.5
+    if not PIL:
+        scale = 1.0 / ((low * 0 + out_size) / extent)
+    for o in range(out_size):
+        if PIL:
+            at = x.to(tl.int32)
+            at = tl.where((x < 0) | (at >= limit), -1, at + origin)
+            x += step
+        else:
+            at = tl.minimum(tl.floor(o * scale).to(tl.int32), limit - 1) + origin
+        tl.store(index + table * out_size + o, at)

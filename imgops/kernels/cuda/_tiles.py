@@ -1,0 +1,110 @@
+"""Images as ``(N, C, H, W)`` with any strides, and the tiles that kernels go over.
+
+A kernel goes over its output in the order of memory. A tile is some rows, of planes or of interleaved frames, by
+some columns; which image, channel and pixel they are is divided out once for a row and once for a column.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from imgops import _layout
+from imgops.kernels.cuda import _launch
+from imgops.kernels.cuda._launch import inline
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+#: What kernels compute with: float64 is left to ATen.
+PIXELS = (torch.uint8, *FLOATS)
+
+
+def batch(image: Tensor) -> Tensor:
+    """``(N, C, H, W)``, a view where the strides allow one."""
+    image = image.detach()
+    if image.ndim == 4:
+        return image
+    return image.reshape(math.prod(image.shape[:-3]), *image.shape[-3:])
+
+
+def output_batch(out: Tensor) -> Tensor:
+    """The same of what is written to, whose leading dimensions are those of an output."""
+    return out.detach().view(math.prod(out.shape[:-3]), *out.shape[-3:])
+
+
+def per_image(value: Tensor, image: Tensor, core: int, dtype: torch.dtype) -> tuple[Tensor, int]:
+    """A parameter of ``core`` dimensions as contiguous rows, and from image to image how far its numbers are."""
+    value = value.detach().to(dtype)
+    own = value.shape[value.ndim - core :]
+    lead = value.shape[: value.ndim - core]
+    if lead.numel() == 1:
+        return value.reshape(own).contiguous(), 0
+    every = value.expand(*image.shape[:-3], *own)
+    return every.reshape(-1, *own).contiguous(), math.prod(own)
+
+
+def has_carrier(image: Tensor) -> bool:
+    """Whether an integer has as many bits as a value of an image."""
+    return image.element_size() <= 8
+
+
+def carrier(image: Tensor) -> Tensor:
+    """The bits of an image as integers."""
+    return _layout.bits(image)
+
+
+def rows_of(out: Tensor) -> tuple[bool, int, int]:
+    """Whether ``(N, C, H, W)`` is interleaved, how many rows it has in memory, and how long they are."""
+    n, c, h, w = out.shape
+    interleaved = _layout.is_interleaved(out)
+    return (True, n * h, w * c) if interleaved else (False, n * c * h, w)
+
+
+def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any], int]:
+    """The constants of a kernel that goes over ``out`` tile by tile, and how many programs it takes."""
+    interleaved, rows, length = rows_of(out)
+    height, width = _launch.tile(length, values, widest)
+    constants = {"INTERLEAVED": interleaved, "ROWS": height, "COLUMNS": width}
+    return constants, _launch.blocks((rows, height), (length, width))
+
+
+@inline
+def tile_of(
+    program,
+    channels,
+    height,
+    width,
+    images,
+    INTERLEAVED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Image, channel, row and column of a tile's pixels, as ``(ROWS, 1)`` or ``(1, COLUMNS)``; what lies inside."""
+    length = width * channels if INTERLEAVED else width
+    across = (length + COLUMNS - 1) // COLUMNS
+    row = (program // across) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = (program % across) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    if INTERLEAVED:
+        y, n = row % height, row // height
+        x, c = column // channels, column % channels
+        rows = images * height
+    else:
+        y, plane = row % height, row // height
+        c, n = plane % channels, plane // channels
+        x = column
+        rows = images * channels * height
+    return n.to(tl.int64), c, y, x, (row < rows) & (column < length)
+
+
+@inline
+def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr):
+    """Where a pixel is: what rows have in common is added once for a row, likewise for columns."""
+    c, y, x = c.to(tl.int64), y.to(tl.int64), x.to(tl.int64)
+    if INTERLEAVED:
+        at = (n * step_n + y * step_y) + (c * step_c + x * step_x)
+    else:
+        at = (n * step_n + c * step_c + y * step_y) + x * step_x
+    return at

@@ -1,0 +1,21 @@
+"""Decompositions as kernels: what ATen computes where there is no other kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _torch_private
+
+
+def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
+    """The decomposition as the kernel."""
+    with _torch_private.default_dispatch_state(), torch.no_grad():
+        out.copy_(function(*detach_all(args)))
+
+
+def detach_all(args: Iterable[Any]) -> list[Any]:
+    return [a.detach() if isinstance(a, Tensor) else a for a in args]

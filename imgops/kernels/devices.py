@@ -1,0 +1,93 @@
+"""Which kernel a tensor that is not on the CPU gets.
+
+On CUDA the Triton kernel, and where it declines the decomposition, on the device; on every other device the
+decomposition, as far as the device has its types; else the host fallback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _torch_private
+from imgops._operators import Contract, Function, Operator
+from imgops.kernels import host, transfer
+from imgops.kernels.decompositions import detach_all, run_decomposition
+
+
+def stays_on_device(operator: Operator) -> bool:
+    """Whether the operator runs where its image is: it has a kernel there, or ATen computes it."""
+    return operator.cuda is not None or _by_aten(operator) is not None
+
+
+#: For comparisons alone: "ATen" or "host" where nothing faster is to be used.
+_only: ContextVar[str] = ContextVar("only", default="")
+
+
+@contextmanager
+def only(kind: str) -> Iterator[None]:
+    """Use no Triton kernel ("ATen"), or nothing on the device ("host"): for benchmarks and tests."""
+    before = _only.set(kind)
+    try:
+        yield
+    finally:
+        _only.reset(before)
+
+
+def kernel_of(operator: Operator) -> Function:
+    """``kernel(out, *args)`` of any device, or ``kernel(*args)``, as the operator's contract has it."""
+    own, aten, through_host = operator.cuda, _by_aten(operator), _through_host(operator)
+    lacking: set[tuple[str, torch.dtype]] = set()  # devices without a type that ATen's way needs
+
+    def run(*args: Any) -> Any:
+        first = args[0]
+        inputs = args[1:] if operator.contract is Contract.FUNCTIONAL else args
+        restricted = _only.get()
+        if own is not None and first.is_cuda and not restricted:
+            made = own(*args)
+            if made is not NotImplemented:
+                return made
+        kind = first.device.type, next(a for a in inputs if isinstance(a, Tensor)).dtype
+        if aten is not None and kind not in lacking and restricted != "host":
+            try:
+                return aten(*transfer.move_arguments(first.device, args))
+            except TypeError:  # how mps refuses float64
+                if has_every_dtype(first.device):
+                    raise
+                lacking.add(kind)
+        return through_host(*args)
+
+    return run
+
+
+def has_every_dtype(device: torch.device) -> bool:
+    return device.type in ("cpu", "cuda")
+
+
+def _by_aten(operator: Operator) -> Function | None:
+    """The operator as ATen computes it; one that mutates, by the functional operators of its gradient."""
+    if operator.contract is Contract.FUNCTIONAL and operator.decomposition is not None:
+        decomposition = operator.decomposition
+        return lambda out, *args: run_decomposition(out, decomposition, *args)
+    if operator.contract.mutates and operator.autograd is not None:
+        recorded: Any = operator.autograd
+
+        def change(*args: Any) -> None:
+            with _torch_private.default_dispatch_state(), torch.no_grad():
+                recorded(*detach_all(args))
+
+        return change
+    return None
+
+
+def _through_host(operator: Operator) -> Function:
+    if operator.contract.mutates:
+        return host.round_trip_writing(operator.kernel, operator.mutated_indices)
+    if operator.contract is Contract.DYNAMIC:
+        return host.round_trip_returning(operator.kernel)
+    return host.round_trip(operator.kernel)

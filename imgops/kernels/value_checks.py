@@ -1,0 +1,175 @@
+"""What the values of a parameter must be: the functions that operators name as ``values``.
+
+A parameter on the CPU is read before any kernel runs, whatever the device of the image; one on the device is
+never read: kernels clamp it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _check
+from imgops._operators import Function
+
+
+def _finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:
+    """OpenCV knows no integer for what is not finite."""
+    if fill.dtype.is_floating_point and not (
+        dtype.is_floating_point or dtype.is_complex or dtype == torch.bool
+    ):
+        for value in fill.detach().flatten().tolist():
+            if not math.isfinite(value):
+                _check.fail(ValueError, op, f"fill must be finite for {dtype}", value)
+
+
+def _finite_bits(bits: Tensor) -> None:
+    if bits.dtype.is_floating_point:
+        for value in _numbers_of(bits):
+            if not math.isfinite(value):
+                _check.fail(ValueError, "posterize", "bits must be finite", value)
+
+
+def _numbers_of(value: Tensor) -> Sequence[float]:
+    return (value.item(),) if value.ndim == 0 else value.detach().flatten().tolist()
+
+
+def no_nan(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if math.isnan(number):
+            _check.fail(ValueError, op, f"{name} must be a number", number)
+
+
+def finite(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not math.isfinite(number):
+            _check.fail(ValueError, op, f"{name} must be finite", number)
+
+
+def not_negative(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not number >= 0:
+            _check.fail(ValueError, op, f"{name} must not be negative", number)
+
+
+def finite_not_negative(op: str, name: str, value: Tensor) -> None:
+    not_negative(op, name, value)
+    finite(op, name, value)
+
+
+def finite_positive(op: str, name: str, value: Tensor) -> None:
+    positive(op, name, value)
+    finite(op, name, value)
+
+
+def radius(op: str, name: str, value: Tensor) -> None:
+    """Of a box: larger than every image is no use, and more than PIL can count."""
+    not_negative(op, name, value)
+    for number in _numbers_of(value):
+        if number > 2**20:
+            _check.fail(ValueError, op, f"{name} must be at most {2**20}", number)
+
+
+def levels(op: str, name: str, value: Tensor) -> None:
+    """Of a size that PIL can count."""
+    no_nan(op, name, value)
+    for number in _numbers_of(value):
+        if not abs(number) <= 2**20:
+            _check.fail(ValueError, op, f"{name} must be at most {2**20} either way", number)
+
+
+def positive(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not number > 0:
+            _check.fail(ValueError, op, f"{name} must be positive", number)
+
+
+def unit(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not 0 <= number <= 1:
+            _check.fail(ValueError, op, f"{name} must be in [0, 1]", number)
+
+
+def share(op: str, name: str, value: Tensor) -> None:
+    for number in _numbers_of(value):
+        if not 0 < number <= 1:
+            _check.fail(ValueError, op, f"{name} must be in (0, 1]", number)
+
+
+def _on_host(value: Tensor | None) -> bool:
+    return value is not None and value.device.type == "cpu"
+
+
+def numbers(op: str, images: int = 1, **checks: Callable[[str, str, Tensor], None]) -> Function:
+    """``checks``: what each parameter must be, in the order in which they stand behind the images."""
+
+    def check(*args: Any) -> None:
+        for (name, one), value in zip(checks.items(), args[images:], strict=False):
+            if _on_host(value):
+                one(op, name, value)
+
+    return check
+
+
+def element(op: str) -> Function:
+    """A structuring element has pixels."""
+
+    def check(image: Tensor, kernel: Tensor, border: str) -> None:
+        if not _on_host(kernel):
+            return
+        array = (kernel.detach() != 0).numpy()
+        empty = not array.any() if array.ndim == 2 else not array.any((-2, -1)).all()
+        if empty:
+            _check.fail(ValueError, op, "kernel must have a value that is not 0", "zeros")
+
+    return check
+
+
+def region(op: str) -> Function:
+    """A box inside of the image that is read; of an adjoint, of the one that is made."""
+
+    def check(image: Tensor, box: Tensor | None, height: int, width: int, *rest: Any) -> None:
+        if _on_host(box):
+            size = (height, width) if op == "resize_adjoint" else image.shape[-2:]
+            for each in box.detach().reshape(-1, 4).tolist():  # type: ignore[union-attr]
+                _check.region(op, each, *size)
+
+    return check
+
+
+def boxes(op: str) -> Function:
+    """Boxes of whole pixels, likewise."""
+
+    def check(image: Tensor, boxes: Tensor, height: int, width: int, *rest: Any) -> None:
+        if _on_host(boxes):
+            size = (height, width) if op == "resized_crop_adjoint" else image.shape[-2:]
+            _check.boxes(op, boxes.reshape(-1, 4).tolist(), *size)
+
+    return check
+
+
+def fill(op: str, at: int) -> Function:
+    """A fill that integers can hold; ``at``: its place behind the image."""
+
+    def check(image: Tensor, *args: Any) -> None:
+        value, mode = args[at], args[-1]
+        if _on_host(value) and (mode == "constant" or op != "pad"):
+            _finite_fill(op, value, image.dtype)
+
+    return check
+
+
+def sigma(image: Tensor, sigma: Tensor, *rest: Any) -> None:
+    if _on_host(sigma):
+        for pair in sigma.detach().reshape(-1, 2).tolist():
+            if not (pair[0] >= 0 and pair[1] >= 0):
+                _check.fail(ValueError, "gaussian_blur", "sigma must not be negative", tuple(pair))
+
+
+def bits(image: Tensor, bits: Tensor) -> None:
+    if _on_host(bits):
+        _finite_bits(bits)

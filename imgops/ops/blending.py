@@ -1,0 +1,234 @@
+"""Two images in one: by alpha, by a mask, by weights."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import blending as decomposition
+from imgops.fake import blending as fake
+from imgops.kernels import cuda, value_checks
+from imgops.kernels.cpu import blending as cpu
+from imgops.ops.movement import paste
+
+__all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
+
+
+@operator(
+    "imgops::alpha_composite",
+    kernel=cpu.alpha_composite,
+    fake=fake.alpha_composite,
+    vmap=vmap.leading(3, 3),
+    sharding=sharding.leading(3, 3),
+    decomposition=decomposition.alpha_composite,
+)
+def _alpha_composite(image: Tensor, over: Tensor) -> Tensor: ...
+
+
+@operator(
+    "imgops::add_weighted",
+    kernel=cpu.add_weighted,
+    fake=fake.add_weighted,
+    vmap=vmap.leading(3, 3, 0, 0, 0),
+    sharding=sharding.leading(3, 3, 0, 0, 0),
+    decomposition=decomposition.add_weighted,
+    values=value_checks.numbers(
+        "add_weighted", 2, alpha=value_checks.no_nan, beta=value_checks.no_nan, gamma=value_checks.no_nan
+    ),
+)
+def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
+
+
+def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+    """Lay one image over another, both with alpha.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., 4, H, W)``, RGBA, uint8, or floating point in [0, 1]: what lies below. Any device.
+    over : Tensor
+        What lies on it, with the shape, dtype and device of ``image``.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or that of ``over`` is another one.
+    ValueError
+        If the channels are not 4, or the shapes differ.
+
+    Notes
+    -----
+    Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. Floats: the same in real numbers, within
+    1e-6; half precision is computed in float32 and rounded once. Alpha is not premultiplied. The gradient,
+    for both images, is derived from the formula. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> red = torch.tensor([1.0, 0.0, 0.0, 1.0]).reshape(4, 1, 1)
+    >>> half_blue = torch.tensor([0.0, 0.0, 1.0, 0.5]).reshape(4, 1, 1)
+    >>> imgops.alpha_composite(red, half_blue).flatten()
+    tensor([0.5000, 0.0000, 0.5000, 1.0000])
+    """
+    _check.tensor("alpha_composite", "image", image)
+    _check.tensor("alpha_composite", "over", over)
+    return _alpha_composite(image, over)
+
+
+def add_weighted(
+    image: Tensor,
+    alpha: float | Tensor,
+    other: Tensor,
+    beta: float | Tensor,
+    gamma: float | Tensor = 0.0,
+) -> Tensor:
+    """The weighted sum of two images, and a constant.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    alpha : float or Tensor
+        The weight of ``image``.
+    other : Tensor
+        The second image, with the shape, dtype and device of ``image``.
+    beta : float or Tensor
+        The weight of ``other``.
+    gamma : float or Tensor
+        What is added to each value. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between
+        calls without a recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+    ValueError
+        If the shapes differ, or a parameter does not fit or is NaN.
+
+    Notes
+    -----
+    Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped) and float32, float64 within 1e-12. Half
+    precision is computed in float32 and rounded once. On a device within 1 level. The gradient, for both
+    images and every weight, is derived from the formula. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.add_weighted(torch.tensor([[[1.0, 2.0]]]), 0.5, torch.tensor([[[10.0, 20.0]]]), 0.1, 1.0)
+    tensor([[[2.5000, 4.0000]]])
+    """
+    _check.tensor("add_weighted", "image", image)
+    _check.tensor("add_weighted", "other", other)
+    weights = (
+        _check.real("add_weighted", name, value)
+        for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
+    )
+    return _add_weighted(image, other, *weights)
+
+
+def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
+    """Show one image where a mask is set, another one elsewhere.
+
+    Parameters
+    ----------
+    image1 : Tensor
+        ``(..., C, H, W)``: shown where the mask is 1 (255 for uint8). Any dtype, any device.
+    image2 : Tensor
+        Shown where the mask is 0, with the shape, dtype and device of ``image1``.
+    mask : Tensor
+        ``(..., 1, H, W)``: bool, uint8, or the floating dtype of the images, between the two.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image2``.
+
+    Raises
+    ------
+    TypeError
+        If the dtypes do not fit.
+    ValueError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    Reference: :func:`PIL.Image.composite`, bit-exact on uint8. It is :func:`paste` of the whole image, and
+    has its gradients, for both images and the mask.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> mask = torch.tensor([[[1.0, 0.5, 0.0]]])
+    >>> imgops.composite(torch.full((1, 1, 3), 8.0), torch.zeros(1, 1, 3), mask)
+    tensor([[[8., 4., 0.]]])
+    """
+    for name, value in (("image1", image1), ("image2", image2), ("mask", mask)):
+        _check.tensor("composite", name, value)
+    if image1.shape != image2.shape:
+        _check.fail(ValueError, "composite", "image1 and image2 must have one shape", "two")
+    return paste(image2, image1, (0, 0), mask)
+
+
+@operator(
+    "imgops::blend",
+    kernel=cpu.blend,
+    cuda=cuda.Kernel("blending.blend"),
+    fake=fake.blend,
+    vmap=vmap.leading(3, 3, 0),
+    sharding=sharding.leading(3, 3, 0),
+    decomposition=decomposition.blend,
+)
+def _blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor: ...
+
+
+def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
+    """Blend two images: what MixUp runs.
+
+    Parameters
+    ----------
+    image, other : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range, of one shape, dtype and device.
+    weight : float or Tensor
+        The weight of ``other``: 0 gives ``image``, 1 gives ``other``. Any real number. A tensor of
+        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
+        require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``weight`` is not made of numbers.
+    ValueError
+        If a shape does not fit.
+
+    Notes
+    -----
+    Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range). Floats:
+    ``image * (1 - weight) + other * weight``, within 1e-6; half precision is computed in float32 and
+    rounded once. The gradient, for all three, is derived from the formula. Under autocast the dtype
+    stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.blend(torch.zeros(1, 1, 2), torch.tensor([[[1.0, 2.0]]]), 0.25)
+    tensor([[[0.2500, 0.5000]]])
+    """
+    _check.tensor("blend", "image", image)
+    _check.tensor("blend", "other", other)
+    return _blend(image, other, _check.real("blend", "weight", weight))

@@ -1,0 +1,345 @@
+"""Blurs: Gaussian, box, median, bilateral and motion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from imgops import _check, sharding, vmap
+from imgops._registry import operator
+from imgops.decomposition import blur as decomposition
+from imgops.fake import blur as fake
+from imgops.kernels import cuda, value_checks
+from imgops.kernels.cpu import blur as cpu
+from imgops.ops.filter import filter2d
+from imgops.ops.geometry import warp_affine
+
+__all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "motion_blur"]
+
+
+@operator(
+    "imgops::box_blur",
+    kernel=cpu.box_blur,
+    fake=fake.box_blur,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.box_blur,
+)
+def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor: ...
+
+
+@operator(
+    "imgops::bilateral_filter",
+    kernel=cpu.bilateral_filter,
+    fake=fake.bilateral_filter,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.bilateral_filter,
+    values=value_checks.numbers(
+        "bilateral_filter", sigma_color=value_checks.positive, sigma_space=value_checks.positive
+    ),
+)
+def _bilateral_filter(
+    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+) -> Tensor: ...
+
+
+def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "reflect") -> Tensor:
+    """Replace each value by the mean of the window around it.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel_size : int, or sequence of 2 int
+        The width, or ``(width, height)``, of the window in pixels, positive. Its anchor is
+        ``(width // 2, height // 2)``.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; "constant" is 0.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not made of integers.
+    ValueError
+        If ``kernel_size`` is not positive, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.blur``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
+    the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes it 1 level too
+    light, and 255 black; here it is the mean, with halves rounded up. On a device a window of even area is
+    within 1 level (OpenCV's rounding of halves depends on the area). Half precision is computed in float32
+    and rounded once. Linear; the gradient is derived from the formula. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.box_blur(torch.tensor([[[0.0, 3.0, 6.0, 0.0]]]), (3, 1))
+    tensor([[[2., 3., 3., 4.]]])
+    """
+    _check.tensor("box_blur", "image", image)
+    width, height = _check.pair("box_blur", "kernel_size", kernel_size, ("width", "height"))
+    return _box_blur(image, width, height, border)
+
+
+def bilateral_filter(
+    image: Tensor,
+    diameter: int,
+    sigma_color: float | Tensor,
+    sigma_space: float | Tensor,
+    border: str = "reflect",
+) -> Tensor:
+    """Smooth an image, but not across edges: near pixels of similar color count.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range, 1 or 3 channels, which are compared
+        together. Any device.
+    diameter : int
+        The diameter of the round window in pixels, positive; the next odd number is used.
+    sigma_color, sigma_space : float or Tensor
+        The standard deviations of the weights: of the sum of absolute differences of the channels, in units
+        of the image (levels for uint8), and of the distance in pixels. Positive.
+        Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
+        recompile, and can require a gradient.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; "constant" is 0.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or a deviation is not made of numbers.
+    ValueError
+        If the channels are not 1 or 3, ``diameter`` is not positive, ``border`` is unknown, or a deviation is
+        NaN or does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.bilateralFilter``, bit-exact on uint8 and float32 (whose weights OpenCV interpolates from
+    a table: within 1e-4 of the formula); for "wrap" the image is padded first. An image with a pixel that is
+    not finite, or from 1e37 on, which can end OpenCV's process, is the formula. float64 is the formula in
+    double precision, half precision is computed in float32 and rounded once. On a device within 1 level. The
+    gradient, for ``image`` and both deviations, is derived from the formula. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> x = torch.tensor([[[0, 10, 0, 200, 210, 200]]], dtype=torch.uint8)
+    >>> imgops.bilateral_filter(x, 3, 30.0, 2.0)
+    tensor([[[  4,   6,   2, 202, 206, 204]]], dtype=torch.uint8)
+    """
+    _check.tensor("bilateral_filter", "image", image)
+    size = _check.integer("bilateral_filter", "diameter must be an integer", diameter)
+    color = _check.real("bilateral_filter", "sigma_color", sigma_color)
+    space = _check.real("bilateral_filter", "sigma_space", sigma_space)
+    return _bilateral_filter(image, color, space, size, border)
+
+
+def motion_blur(
+    image: Tensor,
+    kernel_size: int,
+    angle: float | Tensor = 0.0,
+    direction: float | Tensor = 0.0,
+    border: str = "edge",
+) -> Tensor:
+    """Blur an image along a line.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel_size : int
+        The length of the line in pixels, odd, from 3 on.
+    angle : float or Tensor
+        The direction of the line in degrees, counterclockwise from the x axis.
+    direction : float or Tensor
+        How the weight is distributed along the line, clamped to [-1, 1]: 0 evenly, 1 falling from its start
+        to its end, -1 the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample) can change
+        between calls without a recompile, and can require a gradient.
+    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        The border rule, as for :func:`pad`; "constant" is 0.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+    ValueError
+        If ``kernel_size`` is even or less than 3, a parameter does not fit, or ``border`` is unknown.
+
+    Notes
+    -----
+    Reference: ``cv2.filter2D`` with a kernel whose middle row holds the line, turned by ``cv2.warpAffine``
+    with bilinear interpolation and divided by its sum. Made of :func:`warp_affine` and :func:`filter2d`, so
+    it has the gradients of both, for ``image``, ``angle`` and ``direction``. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.motion_blur(torch.tensor([[[0.0, 3.0, 6.0, 0.0]]]), 3)
+    tensor([[[1., 3., 3., 2.]]])
+    """
+    _check.tensor("motion_blur", "image", image)
+    size = _check.integer("motion_blur", "kernel_size must be an integer", kernel_size)
+    if _check.violates(size >= 3) or _check.violates(size % 2 == 1):
+        got = _check.number(size)
+        _check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
+    _check.side("motion_blur", "kernel_size", size, most=2047)
+    turn, lean = (
+        _check.real("motion_blur", "angle", angle),
+        _check.real("motion_blur", "direction", direction),
+    )
+    for name, value in (("angle", turn), ("direction", lean)):
+        _check.per_sample_parameter("motion_blur", name, value, image)
+    return filter2d(image, _line(size, turn.double(), lean.double()), border)
+
+
+def _line(size: int, angle: Tensor, direction: Tensor) -> Tensor:
+    """The kernel of a line through its middle, one for each angle and direction."""
+    angle, direction = torch.broadcast_tensors(angle, direction)
+    along = torch.linspace(-1, 1, size, dtype=torch.float64, device=angle.device)
+    weights = 0.5 - 0.5 * direction.clamp(-1, 1)[..., None] * along
+    across = torch.arange(size, device=angle.device)[:, None] == size // 2
+    rows = torch.where(across, weights[..., None, :], 0.0)[..., None, :, :]
+    radians, middle = angle * (math.pi / 180), size // 2
+    cos, sin = radians.cos(), radians.sin()
+    shift_x, shift_y = middle * (1 - cos - sin), middle * (1 - cos + sin)
+    matrix = torch.stack([cos, sin, shift_x, -sin, cos, shift_y], -1).unflatten(-1, (2, 3))
+    turned = warp_affine(rows, matrix, (size, size))[..., 0, :, :]
+    return turned / turned.sum((-2, -1), keepdim=True)
+
+
+@operator(
+    "imgops::gaussian_blur",
+    kernel=cpu.gaussian_blur,
+    cuda=cuda.Kernel("blur.gaussian_blur"),
+    fake=fake.gaussian_blur,
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.gaussian_blur,
+    values=value_checks.sigma,
+)
+def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::median_blur",
+    kernel=cpu.median_blur,
+    fake=fake.median_blur,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.median_blur,
+)
+def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...
+
+
+def gaussian_blur(
+    image: Tensor,
+    kernel_size: int | Sequence[int],
+    sigma: float | Sequence[float] | Tensor | None = None,
+) -> Tensor:
+    """Blur an image with a Gaussian.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel_size : int, or sequence of 2 int
+        The width, or ``(width, height)``, of the kernel in pixels, odd.
+    sigma : float, sequence of 2 float, or Tensor, optional
+        The standard deviation in pixels, or those along x and y, not negative; 0 leaves the image as is.
+        By default ``0.15 * kernel_size + 0.35``. A CPU tensor of shape ``()``, ``(2,)`` or ``(..., 2)``
+        (one per sample) can change between calls without a recompile, and can require a gradient.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``sigma`` is not made of numbers.
+    ValueError
+        If ``kernel_size`` is not odd and positive, or ``sigma`` is negative, NaN or does not fit.
+
+    Notes
+    -----
+    Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, bit-exact on uint8 (whose weights have
+    8 bits: within 1 level of the true value) and float32. float64 is computed in double precision, half
+    precision in float32 and rounded once. The gradient, for ``image`` and ``sigma``, is derived from the
+    formula. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.gaussian_blur(torch.tensor([[[0.0, 0.0, 1.0, 0.0, 0.0]]]), (3, 1), 0.8)
+    tensor([[[0.0000, 0.2390, 0.5220, 0.2390, 0.0000]]])
+    """
+    _check.tensor("gaussian_blur", "image", image)
+    width, height = _check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
+    if sigma is None:
+        sigma = (0.15 * width + 0.35, 0.15 * height + 0.35)
+    deviation = _check.real("gaussian_blur", "sigma", sigma)
+    if deviation.ndim == 0 or deviation.shape == (1,):
+        deviation = deviation.reshape(1).expand(2)
+    return _gaussian_blur(image, deviation, width, height)
+
+
+def median_blur(image: Tensor, kernel_size: int) -> Tensor:
+    """Replace each value by the median of the window around it.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+    kernel_size : int
+        The width and height of the window in pixels, odd.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not an integer.
+    ValueError
+        If ``kernel_size`` is not odd and positive.
+
+    Notes
+    -----
+    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5 that it takes.
+    Larger windows of floats, and float64, are the medians of the same windows. The border is replicated. A
+    window that contains a NaN has an unspecified result. The gradient goes to the pixel that is the median.
+    Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.median_blur(torch.tensor([[[1.0, 1.0, 9.0, 2.0, 3.0]]]), 3)
+    tensor([[[1., 1., 2., 3., 3.]]])
+    """
+    _check.tensor("median_blur", "image", image)
+    size = _check.integer("median_blur", "kernel_size must be an integer", kernel_size)
+    return _median_blur(image, size)

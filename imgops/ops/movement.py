@@ -1,0 +1,407 @@
+"""crop, pad, paste and erase: moving pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _subclass, autocast, sharding, vmap
+from imgops._operators import Gradient
+from imgops._registry import operator
+from imgops.autograd import movement as autograd
+from imgops.config import Crop, Pad, Paste
+from imgops.decomposition import movement as decomposition
+from imgops.decomposition._saturate import saturate
+from imgops.fake import movement as fake
+from imgops.kernels import cuda, value_checks
+from imgops.kernels.cpu import movement as cpu
+
+__all__ = ["crop", "erase", "pad", "paste"]
+
+
+@operator(
+    "imgops::crop",
+    kernel=cpu.crop,
+    cuda=cuda.Kernel("movement.crop"),
+    fake=fake.crop,
+    decisive=fake.size_of_crop,
+    autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.crop,
+    adjoint="paste",
+)
+def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::paste",
+    kernel=cpu.paste,
+    cuda=cuda.Kernel("movement.paste"),
+    fake=fake.paste,
+    autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
+    vmap=vmap.leading(3, 3, 3),
+    sharding=sharding.leading(3, 3, 3),
+    autocast=autocast.promote,
+    decomposition=decomposition.paste,
+    adjoint="crop",
+)
+def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::pad",
+    kernel=cpu.pad,
+    cuda=cuda.Kernel("movement.pad"),
+    fake=fake.pad,
+    autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.pad,
+    adjoint="pad_adjoint",
+    values=value_checks.fill("pad", 0),
+)
+def _pad(
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::pad_adjoint",
+    kernel=cpu.pad_adjoint,
+    cuda=cuda.Kernel("movement.pad_adjoint"),
+    fake=fake.pad_adjoint,
+    autograd=Gradient(
+        autograd.pad_adjoint_setup_context,
+        autograd.pad_adjoint_backward,
+        autograd.pad_adjoint_jvp,
+    ),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    autocast=autocast.float32,
+    decomposition=decomposition.pad_adjoint,
+    adjoint="pad",
+)
+def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor: ...
+
+
+def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
+    """Cut a box out of an image; what lies outside the image is 0.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    box : sequence of 4 int, Tensor, or imgops.config.Crop
+        ``(left, top, right, bottom)`` in pixels; ``right`` and ``bottom`` are exclusive. The box may
+        reach or lie outside the image, and may be empty. An integer tensor of shape ``(4,)`` is read
+        on the host.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, bottom - top, right - left)``, a copy in the memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If ``image`` is not a tensor or ``box`` is not made of integers.
+    ValueError
+        If ``box`` has not 4 values, ``right < left``, ``bottom < top``, or 2**31 pixels or more.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.crop`; bit-exact, for every dtype. The gradient is exact
+    for any value: :func:`paste` of the incoming gradient into zeros. Under autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.crop(torch.arange(9).reshape(1, 3, 3), (1, 1, 4, 3))
+    tensor([[[4, 5, 0],
+             [7, 8, 0]]])
+    """
+    _check.tensor("crop", "image", image)
+    if isinstance(box, Crop):
+        box = box.box
+    names = ("left", "top", "right", "bottom")
+    left, top, right, bottom = _check.integers("crop", "box", box, names)
+    return _crop(image, left, top, right, bottom)
+
+
+def paste(
+    image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None = None
+) -> Tensor:
+    """Put one image onto another.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device. It is not written to.
+    source : Tensor
+        ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
+        three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
+    position : sequence of 2 int, Tensor, or imgops.config.Paste
+        ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. What falls outside is
+        clipped. An integer tensor of shape ``(2,)`` is read on the host.
+    mask : Tensor, optional
+        ``(..., 1, h, w)``: the weight of ``source``. Floating point in [0, 1], uint8 in [0, 255], or bool.
+        Images that are neither uint8 nor floating point take a bool mask only.
+
+    Returns
+    -------
+    Tensor
+        The shape of ``image``, broadcast, in its memory format.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ or ``mask`` has a dtype that ``image`` cannot be blended with.
+    ValueError
+        If channels, devices, sizes or leading dimensions do not fit.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.paste`. Without a mask, and with a bool mask, bit-exact for every dtype.
+    With another mask uint8 is PIL's blend to the bit (a float mask is first rounded to the nearest of 256
+    levels and clipped), and a floating point image is ``image * (1 - mask) + source * mask``, computed in
+    float32 at least. Gradients go to ``image``, ``source`` and a float ``mask``; they are made of
+    :func:`paste` and :func:`crop`. Under autocast all floating point arguments take the widest dtype among
+    them.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.paste(torch.zeros(1, 2, 3), torch.ones(1, 2, 2), (-1, 1))
+    tensor([[[0., 0., 0.],
+             [1., 0., 0.]]])
+    """
+    left, top = paste_arguments("paste", image, source, position, mask)
+    image, source, mask = broadcast(image, source, mask)
+    return _paste(image, source, mask, left, top)
+
+
+def paste_arguments(
+    op: str, image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None
+) -> tuple[int, ...]:
+    """Check the types; return left and top."""
+    _check.tensor(op, "image", image)
+    _check.tensor(op, "source", source)
+    if mask is not None:
+        _check.tensor(op, "mask", mask)
+    if isinstance(position, Paste):
+        position = position.position
+    return _check.integers(op, "position", position, ("left", "top"))
+
+
+def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Expand the leading dimensions to common ones; the operator raises for what does not broadcast.
+
+    Sizes are asked by methods: dynamo cannot read the properties of a tv_tensor.
+    """
+    if image.dim() == source.dim() == 3 and (mask is None or mask.dim() == 3):
+        return image, source, mask
+    batch: tuple[int, ...] = image.size()[:-3]
+    given = (image, source) if mask is None else (image, source, mask)
+    if all(t.size()[:-3] == batch for t in given):
+        return image, source, mask
+    for t in given[1:]:
+        batch = _wider(batch, t.size()[:-3])
+
+    def expand(t: Tensor) -> Tensor:
+        fits = t.dim() >= 3 and _check.broadcasts(t.size()[:-3], batch)
+        return _subclass.like(t.expand(*batch, *t.size()[-3:]), t) if fits else t
+
+    return expand(image), expand(source), None if mask is None else expand(mask)
+
+
+def _wider(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The shape that two shapes broadcast to; None if they do not."""
+    if len(a) < len(b):
+        a, b = b, a
+    kept = len(a) - len(b)
+    pairs = zip(a[kept:], b, strict=True)
+    return (*a[:kept], *(y if x == 1 else x for x, y in pairs))
+
+
+def pad(
+    image: Tensor,
+    padding: int | Sequence[int] | Tensor | Pad,
+    mode: str = "constant",
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Add a border to an image.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    padding : int, sequence of 2 or 4 int, or imgops.config.Pad
+        Pixels on each side: one number for all, ``(x, y)`` for left and right, top and bottom, or
+        ``(left, top, right, bottom)``. Not negative.
+    mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        "reflect" leaves out the border pixel (``dcb|abcd|cba``), "symmetric" repeats it
+        (``cba|abcd|dcb``). A border may be wider than the image.
+    fill : number, sequence of numbers or Tensor
+        The value of a constant border: one, or one per channel. A tensor of shape ``()``,
+        ``(C,)`` or ``(..., C)`` (per sample) can change between calls without a recompile.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, H + top + bottom, W + left + right)`` in the memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If ``padding`` is not made of integers.
+    ValueError
+        If ``padding`` is negative or has 3 values, ``mode`` is unknown, ``fill`` does not fit the channels,
+        or a mode that repeats pixels gets an image without any.
+
+    Notes
+    -----
+    Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP); equal to
+    the bit for every dtype. For integer images ``fill`` is rounded half to even and clamped to the range,
+    as OpenCV's ``saturate_cast`` does. The gradient of a constant border is :func:`crop`, of the
+    others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border. Under
+    autocast the dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.pad(torch.tensor([[[1, 2, 3]]]), (2, 0), mode="reflect")
+    tensor([[[3, 2, 1, 2, 3, 2, 1]]])
+    """
+    _check.tensor("pad", "image", image)
+    if isinstance(padding, Pad):
+        config = padding
+        padding, mode, fill = config.padding, config.mode, config.fill
+    left, top, right, bottom = sides(padding)
+    return _pad(image, fill_tensor("pad", fill, image.dtype), left, top, right, bottom, mode)
+
+
+def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+    if isinstance(padding, int):
+        padding = _check.integer("pad", "padding must be an integer", padding)
+        return padding, padding, padding, padding
+    if isinstance(padding, (tuple, list)) and len(padding) == 2:
+        x, y = _check.integers("pad", "padding", padding, ("x", "y"))
+        return x, y, x, y
+    return _check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
+
+
+def fill_tensor(op: str, fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor | None:
+    """None is 0, which needs no tensor."""
+    if isinstance(fill, int) and fill == 0:
+        return None
+    return values_tensor(op, "fill", fill, dtype)
+
+
+def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
+    """Pixel values for an image of a dtype: integers keep all of their bits."""
+    if isinstance(values, Tensor):
+        return values
+    must = f"{name} must be a number or one per channel"
+    single = isinstance(values, _NUMBERS)
+    each: Any = [values] if single else values
+    if isinstance(each, (str, bytes, dict)) or not hasattr(each, "__len__"):
+        _check.fail(TypeError, op, must, type(values).__name__)
+    for value in each:
+        if not isinstance(value, _NUMBERS):
+            _check.fail(TypeError, op, must, type(value).__name__)
+    if all(isinstance(value, (int, torch.SymInt)) for value in each):
+        found = _check.integers_tensor(op, name, each)
+    elif torch.compiler.is_compiling():  # the kernel asks whether they are finite
+        found = _check.graph_tensor(list(each))
+    else:
+        if not (dtype.is_floating_point or dtype.is_complex):
+            for value in each:
+                if not math.isfinite(value):
+                    _check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
+        found = torch.tensor(each, dtype=torch.float64, device="cpu")
+    return found.reshape(()) if single else found
+
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+@operator(
+    "imgops::erase",
+    kernel=cpu.erase,
+    cuda=cuda.Kernel("movement.erase"),
+    fake=fake.erase,
+    vmap=vmap.leading(3, 3, 1),
+    sharding=sharding.leading(3, 3, 1),
+    decomposition=decomposition.erase,
+)
+def _erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor: ...
+
+
+def erase(
+    image: Tensor, boxes: Sequence[int] | Tensor, value: float | Sequence[float] | Tensor = 0
+) -> Tensor:
+    """Overwrite a box with a color or with other pixels: one box for a batch, or one per sample.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, any dtype, any device.
+    boxes : sequence of 4 int, or Tensor
+        ``(left, top, right, bottom)`` in pixels, ``right`` and ``bottom`` exclusive; what lies outside the
+        image is clipped, and an empty box changes nothing. An int64 tensor of shape ``(4,)`` or
+        ``(..., 4)`` (one per sample) can change between calls without a recompile.
+    value : number, sequence of numbers or Tensor
+        One number, one per channel, or the pixels of a whole image ``(..., C, H, W)``, of which the box is
+        taken. A tensor has the dtype and device of ``image``, and can require a gradient; numbers are rounded
+        and clamped to the range of an integer image, as :func:`pad` does it.
+
+    Returns
+    -------
+    Tensor
+        The shape and memory format of ``image``, a copy.
+
+    Raises
+    ------
+    TypeError
+        If ``boxes`` is not made of integers, or ``value`` has another dtype.
+    ValueError
+        If a shape does not fit.
+
+    Notes
+    -----
+    Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype.
+    The gradient goes to ``image`` outside of the box and to ``value`` inside, exact. Under autocast the
+    dtype stays.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> imgops.erase(torch.ones(1, 2, 3), (1, 0, 3, 1), 5)
+    tensor([[[1., 5., 5.],
+             [1., 1., 1.]]])
+    """
+    _check.tensor("erase", "image", image)
+    _check.image("erase", "image", image)
+    if not isinstance(boxes, Tensor):
+        box = _check.integers("erase", "boxes", boxes, ("left", "top", "right", "bottom"))
+        boxes = _check.integers_tensor("erase", "boxes", box)
+    if not isinstance(value, Tensor):
+        values = values_tensor("erase", "value", value, image.dtype)
+        value = saturate(values, image.dtype).to(image.device, non_blocking=True)
+    if value.ndim <= 1:
+        channels = image.shape[-3]
+        if value.ndim == 1 and value.shape[0] != channels:
+            must = f"value must have one number, or one for each of {_check.number(channels)} channels"
+            _check.fail(ValueError, "erase", must, _check.number(value.shape[0]))
+        value = value.reshape(-1, 1, 1).expand(*image.shape[:-2], 1, 1)
+    elif value.ndim >= 3 and value.shape[:-3] != image.shape[:-3]:
+        if not _check.broadcasts(value.shape[:-3], image.shape[:-3]):
+            must = f"value must have leading dimensions that broadcast to {_check.shape(image)[:-3]}"
+            _check.fail(ValueError, "erase", must, _check.shape(value)[:-3])
+        value = value.expand(*image.shape[:-3], *value.shape[-3:])
+    return _erase(image, value, boxes)

@@ -1,0 +1,290 @@
+"""alpha_composite, add_weighted, blend, and composite, which is a paste."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+import imgops
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import Array, chw, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._maker import Maker
+from tests.specs._spec import LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+
+_UNIT, _OTHER = plain.rand(4, 5, 6), plain.rand(4, 5, 6)
+
+
+# -- alpha_composite ---------------------------------------------------------------------------------
+
+
+def alpha_reference(image: Array, over: Array) -> Array:
+    if image.dtype == np.uint8:
+        pair = (Image.fromarray(np.ascontiguousarray(x.transpose(1, 2, 0))) for x in (image, over))
+        return of_pil(Image.alpha_composite(*pair))
+    below, above = image.astype(np.float64), over.astype(np.float64)
+    alpha = above[3] + below[3] * (1 - above[3])
+    color = (above[:3] * above[3] + below[:3] * below[3] * (1 - above[3])) / np.where(alpha > 0, alpha, 1)
+    return np.where(above[3] == 0, below, np.concatenate([color, alpha[None]]))
+
+
+def _rgba(m: Maker) -> Tensor:
+    return m.image(4, 6, 7, 0.05, 0.95)
+
+
+def _over(x: Tensor, y: Tensor) -> Tensor:
+    alpha = y[3:] + x[3:] * (1 - y[3:])
+    return torch.cat([(y[:3] * y[3:] + x[:3] * x[3:] * (1 - y[3:])) / alpha, alpha])
+
+
+def _alpha_calls(case: Any) -> bench.Calls:
+    x = torch.cat([case.image()[..., :3, :, :], case.image(case.size, 1)[..., :1, :, :]], -3)
+    x = x if x.dtype == torch.uint8 else (x * 255).to(torch.uint8)
+    x = x.movedim(-3, -1).contiguous().movedim(-1, -3) if case.layout == "interleaved" else x.contiguous()
+    y = x.flip(-1).clone(memory_format=torch.preserve_format)
+    four = [v.reshape(-1, *v.shape[-3:]) for v in (x, y)]
+    pairs = [[Image.fromarray(i.permute(1, 2, 0).contiguous().numpy()) for i in v] for v in four]
+    return (
+        lambda: imgops.alpha_composite(x, y),
+        lambda: [Image.alpha_composite(a, b) for a, b in zip(*pairs, strict=True)],
+        None,
+        None,
+    )
+
+
+ALPHA_COMPOSITE = OpSpec(
+    "alpha_composite",
+    samples=(
+        Sample("rgba", lambda m: (_rgba(m), _rgba(m))),
+        Sample("clear", lambda m: (_rgba(m), torch.zeros_like(_rgba(m)).detach())),
+        Sample("no-rows", lambda m: (m.image(4, 0, 3), m.image(4, 0, 3)), edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "alpha_composite: image must have 4 channels (RGBA), got 3",
+            lambda x: imgops.alpha_composite(x, x),
+        ),
+        ErrorInput(
+            ValueError,
+            "alpha_composite: over must have the shape of image (2, 4, 5, 6), got (2, 3, 5, 6)",
+            lambda x: imgops.alpha_composite(torch.cat([x, x[:, :1]], 1), x),
+        ),
+    ),
+    reference=alpha_reference,
+    tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)},
+    decomposed={},
+    plain=Plain(imgops.alpha_composite, _over, (_UNIT, _OTHER)),
+    reference_name="`PIL.Image.alpha_composite`",
+    difference="uint8 0; floats 1e-6",
+    decomposed_difference="0",
+    section="Blending",
+    formula=r"\alpha = \alpha_o + \alpha_x (1 - \alpha_o),\quad c = \frac{c_o\alpha_o + c_x\alpha_x(1-\alpha_o)}{\alpha}",
+    border="none",
+    benchmarks=(Benchmark("alpha", "PIL.Image.alpha_composite (uint8)", _alpha_calls),),
+)
+
+
+# -- add_weighted ------------------------------------------------------------------------------------
+
+
+def weighted_reference(image: Array, other: Array, alpha: float, beta: float, gamma: float) -> Array:
+    if image.size == 0:
+        return image
+    pairs = (np.ascontiguousarray(x).reshape(1, -1) for x in (image, other))
+    a, b = pairs
+    return cv2.addWeighted(a, alpha, b, beta, gamma).reshape(image.shape)
+
+
+def _weighted_calls(case: Any) -> bench.Calls:
+    from kornia import enhance
+
+    x, y = case.image(), case.image(case.size, 1)
+    arrays, others = case.arrays(x), case.arrays(y)
+    return (
+        lambda: imgops.add_weighted(x, 0.7, y, 0.2, 3.0),
+        lambda: [cv2.addWeighted(a, 0.7, b, 0.2, 3.0) for a, b in zip(arrays, others, strict=True)],
+        None,
+        bench.of_floats(x, lambda z: enhance.add_weighted(z, 0.7, z, 0.2, 0.01)),
+    )
+
+
+ADD_WEIGHTED = OpSpec(
+    "add_weighted",
+    samples=(
+        Sample("two", lambda m: (m.image(3, 6, 7), 0.3, m.image(3, 6, 7), 0.8)),
+        Sample("more", lambda m: (m.image(5, 6, 7), 1.5, m.image(5, 6, 7), -0.7, 2.5)),
+        Sample(
+            "each",
+            lambda m: (
+                m.image(2, 3, 4),
+                m.per_sample(0.5, 0.1),
+                m.image(2, 3, 4),
+                m.per_sample(0.7, 2),
+                m.per_sample(0, 0.3),
+            ),
+        ),
+        Sample(
+            "no-rows", lambda m: (m.image(3, 0, 3), 1, m.image(3, 0, 3), 1), edge=True, differentiable=False
+        ),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "add_weighted: other must have the shape of image (2, 3, 5, 6), got (2, 3, 5, 5)",
+            lambda x: imgops.add_weighted(x, 1, x[..., 1:], 1),
+        ),
+        ErrorInput(
+            ValueError,
+            "add_weighted: gamma must be a number, got nan",
+            lambda x: imgops.add_weighted(x, 1, x, 1, float("nan")),
+            reads_values=True,
+        ),
+        ErrorInput(
+            TypeError,
+            "add_weighted: beta must be a number, a sequence of numbers or a Tensor, got str",
+            lambda x: imgops.add_weighted(x, 1, x, "x"),  # type: ignore[arg-type]
+        ),
+    ),
+    of_number=lambda x, v: imgops.add_weighted(x, v, x, 0.2, v),
+    reference=weighted_reference,
+    # Before OpenCV 5 its vectors fuse a product with the sum, and where they end depends on the shape.
+    tolerance={torch.float64: Tolerance(1e-12)},
+    decomposed=LEVEL,
+    plain=Plain(
+        lambda x, a, y, b, c: imgops.add_weighted(x, a, y, b, c),
+        lambda x, a, y, b, c: x * a + y * b + c,
+        (_UNIT, number(0.4), _OTHER, number(-0.3), number(0.1)),
+    ),
+    reference_name="`cv2.addWeighted`",
+    difference="0; float64 1e-12",
+    decomposed_difference="1 level; floats 1e-5",
+    section="Blending",
+    formula=r"y = \alpha x_1 + \beta x_2 + \gamma",
+    border="none",
+    photo=(
+        lambda x: imgops.add_weighted(x, 0.7, x.flip(-1), 0.4, -10.0),
+        lambda x: torch.from_numpy(
+            cv2.addWeighted(photo_frame(x), 0.7, photo_frame(x.flip(-1)), 0.4, -10)
+        ).permute(2, 0, 1),
+    ),
+    benchmarks=(Benchmark("add weighted", "cv2.addWeighted", _weighted_calls),),
+)
+
+
+# -- composite ---------------------------------------------------------------------------------------
+
+
+def composite_reference(image1: Array, image2: Array, mask: Array) -> Array:
+    if image1.dtype != np.uint8:
+        mask = mask / 255 if mask.dtype == np.uint8 else mask.astype(np.float64)
+        return image2.astype(np.float64) * (1 - mask) + image1.astype(np.float64) * mask
+    level = to_pil(mask)
+    return np.concatenate(
+        [
+            of_pil(Image.composite(to_pil(a[None]), to_pil(b[None]), level))
+            for a, b in zip(image1, image2, strict=True)
+        ]
+    )
+
+
+COMPOSITE = OpSpec(
+    "composite",
+    samples=(Sample("mask", lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7))),),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "composite: image1 and image2 must have one shape, got two",
+            lambda x: imgops.composite(x, x[0], x[:, :1]),
+        ),
+    ),
+    reference=composite_reference,
+    cores=(3, 3, 3),
+    tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)},
+    plain=Plain(
+        lambda x, y, m: imgops.composite(x, y, m),
+        lambda x, y, m: x * m + y * (1 - m),
+        (_UNIT, _OTHER, _UNIT[:1]),
+    ),
+    reference_name="`PIL.Image.composite`",
+    difference="uint8 0; floats 1e-6",
+    section="Blending",
+    formula=r"y = m\,x_1 + (1 - m)\,x_2",
+    border="none",
+    photo=(
+        lambda x: imgops.composite(x, x.flip(-1), x[:1]),
+        lambda x: torch.from_numpy(
+            np.array(
+                Image.composite(photo_pil(x), photo_pil(x.flip(-1)), Image.fromarray(x[0].numpy().copy()))
+            )
+        ).permute(2, 0, 1),
+    ),
+)
+
+
+# -- blend -------------------------------------------------------------------------------------------
+
+
+def blend_reference(image: Array, other: Array, weight: float) -> Array:
+    if image.dtype == np.uint8:
+        return np.concatenate(
+            [of_pil(Image.blend(to_pil(p[None]), to_pil(q[None]), weight)) for p, q in zip(image, other)]
+        )
+    return image.astype(np.float64) * (1 - weight) + other.astype(np.float64) * weight
+
+
+def _blend_calls(case: Any) -> bench.Calls:
+    x, arrays = case.image(), case.arrays(case.image())
+    other, others = x.flip(-1).clone(), [a[:, ::-1].copy() for a in arrays]
+    return (
+        lambda: imgops.blend(x, other, 0.3),
+        lambda: [cv2.addWeighted(a, 0.7, b, 0.3, 0) for a, b in zip(arrays, others, strict=True)],
+        None,
+        None,
+    )
+
+
+BLEND = OpSpec(
+    "blend",
+    samples=(
+        Sample("part", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 0.3)),
+        Sample("beyond", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), 1.4)),
+        Sample("each", lambda m: (m.image(3, 5, 6), m.image(3, 5, 6), m.per_sample(0.0, 0.6, 1.0))),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "blend: other must have the shape of image (2, 3, 5, 6), got (2, 3, 5, 5)",
+            lambda x: imgops.blend(x, x[..., :5], 0.5),
+        ),
+    ),
+    of_number=lambda x, v: imgops.blend(x, x.flip(-1), v),
+    reference=blend_reference,
+    tolerance={
+        torch.float16: Tolerance(1e-3),
+        torch.bfloat16: Tolerance(8e-3),
+        torch.float32: Tolerance(1e-6),
+        torch.float64: Tolerance(1e-6),
+    },
+    plain=Plain(imgops.blend, lambda a, b, w: a + w * (b - a), (_UNIT, _OTHER, number(0.3))),
+    reference_name="`PIL.Image.blend`",
+    difference="uint8 0; floats 1e-6",
+    decomposed_difference="uint8 0; floats 1e-5",
+    section="Blending",
+    formula=r"y = (1 - w)\, a + w\, b",
+    border="no pixel looks at another",
+    transforms=("MixUp",),
+    photo=(
+        lambda x: imgops.blend(x, imgops.flip(x), 0.3),
+        lambda x: chw(Image.blend(photo_pil(x), ImageOps.mirror(photo_pil(x)), 0.3)),
+    ),
+    benchmarks=(Benchmark("blend", "cv2.addWeighted", _blend_calls),),
+)
+
+
+SPECS = (ALPHA_COMPOSITE, ADD_WEIGHTED, BLEND, COMPOSITE)

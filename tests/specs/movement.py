@@ -1,0 +1,584 @@
+"""crop, paste, pad and its adjoint, and erase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+import imgops
+from imgops import crop, pad, paste
+from tests.specs import _benchmarks as bench
+from tests.specs import _plain as plain
+from tests.specs._libraries import BORDERS, Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, boxes
+from tests.specs._spec import CLOSE, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+
+ops = torch.ops.imgops
+_UNIT, _OTHER = plain.rand(3, 5, 6), plain.rand(3, 5, 6)
+DIMENSIONS = "must have at least 3 dimensions (..., C, H, W)"
+
+
+# -- crop --------------------------------------------------------------------------------------------
+
+
+def _crop(id: str, box: tuple[int, ...], shape: tuple[int, ...] = (3, 7, 9), **options: Any) -> Sample:
+    return Sample(id, lambda m: (m.image(*shape), box), linear=True, **options)
+
+
+def crop_reference(image: Array, left: int, top: int, right: int, bottom: int) -> Array:
+    """PIL for what PIL has, else the pixels one by one."""
+    if image.dtype in (np.uint8, np.float32, np.int32) and image.size and right > left and bottom > top:
+        return by_pil_planes(image, lambda plane: plane.crop((left, top, right, bottom)))
+    out = np.zeros((len(image), bottom - top, right - left), image.dtype)
+    for y in range(max(top, 0), min(bottom, image.shape[1])):
+        for x in range(max(left, 0), min(right, image.shape[2])):
+            out[:, y - top, x - left] = image[:, y, x]
+    return out
+
+
+_BOX = "crop: box must have 4 integers (left, top, right, bottom)"
+
+CROP = OpSpec(
+    "crop",
+    samples=(
+        _crop("inside", (2, 1, 7, 5)),
+        _crop("whole", (0, 0, 9, 7)),
+        _crop("over-left-top", (-3, -2, 4, 4)),
+        _crop("over-right-bottom", (5, 4, 12, 10)),
+        _crop("around", (-2, -3, 12, 10)),
+        _crop("outside", (20, -30, 25, -24)),
+        _crop("empty", (3, 3, 3, 6)),
+        _crop("empty-outside", (-4, 9, -4, 9)),
+        _crop("one-pixel", (0, 0, 1, 1), (1, 1, 1), edge=True),
+        _crop("one-row", (2, 0, 5, 1), (3, 1, 6), edge=True),
+        _crop("one-column", (-1, 2, 3, 5), (3, 6, 1), edge=True),
+        _crop("of-nothing", (-1, 0, 2, 2), (3, 0, 5), edge=True, differentiable=False),
+        _crop("no-channels", (1, 1, 3, 4), (0, 5, 5), edge=True, differentiable=False),
+        _crop("many-channels", (1, 1, 3, 4), (131, 5, 5), edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(TypeError, "crop: image must be a Tensor, got list", lambda x: crop([1], (0, 0, 1, 1))),
+        ErrorInput(
+            ValueError, f"crop: image {DIMENSIONS}, got shape (5, 6)", lambda x: crop(x[0, 0], (0, 0, 1, 1))
+        ),
+        ErrorInput(ValueError, f"{_BOX}, got 3", lambda x: crop(x, (0, 0, 1))),
+        ErrorInput(TypeError, f"{_BOX}, got int", lambda x: crop(x, 3)),
+        ErrorInput(TypeError, f"{_BOX}, got str", lambda x: crop(x, "0123")),
+        ErrorInput(TypeError, f"{_BOX}, got float 1.5", lambda x: crop(x, (0, 0, 1.5, 2))),
+        ErrorInput(TypeError, f"{_BOX}, got NoneType None", lambda x: crop(x, (0, 0, None, 2))),
+        ErrorInput(TypeError, f"{_BOX}, got torch.float64", lambda x: crop(x, torch.zeros(4).double())),
+        ErrorInput(ValueError, f"{_BOX}, got shape (3,)", lambda x: crop(x, torch.tensor([0, 0, 1]))),
+        ErrorInput(
+            ValueError, "crop: box must have right >= left, got (3, 0, 1, 2)", lambda x: crop(x, (3, 0, 1, 2))
+        ),
+        ErrorInput(
+            ValueError, "crop: box must have bottom >= top, got (0, 2, 1, 1)", lambda x: crop(x, (0, 2, 1, 1))
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: box must have 32-bit coordinates, got (0, 0, 4294967296, 1)",
+            lambda x: crop(x, (0, 0, 2**32, 1)),
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: box must span fewer than 2**31 pixels, got 32768 x 65536",
+            lambda x: crop(x, (0, 0, 2**16, 2**15)),
+        ),
+    ),
+    reference=crop_reference,
+    decomposed={},
+    dtypes=ANY_DTYPE,
+    plain=Plain(
+        lambda x: crop(x, (-1, 2, 6, 9)), lambda x: plain.crop(x, (-1, 2, 6, 9)), (plain.rand(3, 7, 9),)
+    ),
+    reference_name="`PIL.Image.crop`",
+    dtype_names="all",
+    decomposed_difference="0",
+    section="Movement",
+    formula=r"y_{c,i,j} = x_{c,\,i+\mathrm{top},\,j+\mathrm{left}}",
+    border="0 outside of the image",
+    transforms=(
+        *("CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "TenCrop"),
+        *("center_crop", "five_crop", "ten_crop"),
+    ),
+    photo=(lambda x: crop(x, (-9, 20, 300, 500)), lambda x: chw(photo_pil(x).crop((-9, 20, 300, 500)))),
+    benchmarks=(
+        Benchmark("crop", "PIL.Image.crop (uint8), NumPy slice (float32)", bench.crop, every_size=True),
+    ),
+)
+
+
+# -- paste -------------------------------------------------------------------------------------------
+
+
+def _paste(
+    id: str,
+    position: tuple[int, int],
+    source: tuple[int, int] = (4, 5),
+    shape: tuple[int, ...] = (3, 7, 9),
+    mask: str | torch.dtype = "",
+    **options: Any,
+) -> Sample:
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        image, patch = m.image(*shape), m.image(shape[0], *source)
+        if not mask:
+            return image, patch, position
+        return image, patch, position, m.mask(*source, None if isinstance(mask, str) else mask)
+
+    if mask and mask != torch.bool:
+        options.setdefault("dtypes", FLOATS)
+        options.setdefault("decomposed", CLOSE)
+    return Sample(id, arguments, linear=not mask, **options)
+
+
+def _mask_levels(mask: Array) -> Array:
+    """As PIL has a mask: 0 to 255."""
+    if mask.dtype == bool:
+        return mask.astype(np.uint8) * 255
+    if mask.dtype == np.uint8:
+        return mask
+    return np.rint(mask.astype(np.float32).clip(0, 1) * 255).astype(np.uint8)
+
+
+def paste_reference(image: Array, source: Array, mask: Array | None, left: int, top: int) -> Array:
+    """PIL on uint8, else the pixels one by one."""
+    if image.dtype == np.uint8 and image.size and source.size:
+        hard = None if mask is None else to_pil(_mask_levels(mask))
+        planes = [to_pil(p[None]) for p in image]
+        for plane, patch in zip(planes, source):
+            plane.paste(to_pil(patch[None]), (left, top), hard)
+        return np.concatenate([of_pil(p) for p in planes])
+    out = image.copy()
+    for y in range(source.shape[1]):
+        for x in range(source.shape[2]):
+            if 0 <= y + top < image.shape[1] and 0 <= x + left < image.shape[2]:
+                share = None if mask is None else mask[0, y, x]
+                out[:, y + top, x + left] = _mixed(out[:, y + top, x + left], source[:, y, x], share)
+    return out
+
+
+def _mixed(below: Array, above: Array, share: Any) -> Array:
+    if share is None or (share.dtype == bool and share):
+        return above
+    if share.dtype == bool:
+        return below
+    working = np.float64 if below.dtype == np.float64 else np.float32
+    weight = working(share) / working(255) if share.dtype == np.uint8 else working(share)
+    return (below.astype(working) * (1 - weight) + above.astype(working) * weight).astype(below.dtype)
+
+
+def _pasted_photo(x: Tensor) -> Image.Image:
+    canvas = photo_pil(x)
+    canvas.paste(photo_pil(x[:, :90, :120]), (-20, 250))
+    return canvas
+
+
+_PASTED = r"(1 - m_p)\, x_p + m_p\, s_{p - (\mathrm{left},\mathrm{top})}"
+
+PASTE = OpSpec(
+    "paste",
+    samples=(
+        _paste("inside", (2, 1)),
+        _paste("clipped-left-top", (-2, -3)),
+        _paste("clipped-right-bottom", (6, 5)),
+        _paste("outside", (30, -20)),
+        _paste("covers", (-1, -1), (10, 12)),
+        _paste("mask", (2, 1), mask="own"),
+        _paste("mask-clipped", (-2, -1), mask="own"),
+        _paste("mask-clipped-right", (7, 4), mask="own"),
+        _paste("mask-outside", (9, 0), mask="own"),
+        _paste("mask-bool", (2, -1), mask=torch.bool),
+        _paste("mask-uint8", (2, -1), mask=torch.uint8),
+        _paste("mask-float", (2, -1), mask=torch.float32, gradcheck=False),
+        _paste("empty-source", (2, 2), (0, 5), edge=True, differentiable=False),
+        _paste("one-pixel", (0, 0), (1, 1), (1, 1, 1), edge=True),
+        _paste("mask-one-row", (2, 0), (1, 3), (3, 1, 6), mask="own", edge=True),
+        _paste("mask-onto-nothing", (0, 0), (2, 2), (3, 0, 5), mask="own", edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(TypeError, "paste: image must be a Tensor, got int", lambda x: paste(1, x, (0, 0))),
+        ErrorInput(
+            TypeError, "paste: source must be a Tensor, got NoneType", lambda x: paste(x, None, (0, 0))
+        ),
+        ErrorInput(TypeError, "paste: mask must be a Tensor, got float", lambda x: paste(x, x, (0, 0), 0.5)),
+        ErrorInput(
+            ValueError,
+            "paste: position must have 2 integers (left, top), got 3",
+            lambda x: paste(x, x, (0, 0, 0)),
+        ),
+        ErrorInput(
+            TypeError,
+            "paste: position must have 2 integers (left, top), got float 0.5",
+            lambda x: paste(x, x, (0, 0.5)),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: position must have 32-bit coordinates, got (0, -8589934592)",
+            lambda x: paste(x, x, (0, -(2**33))),
+        ),
+        ErrorInput(
+            ValueError, f"paste: source {DIMENSIONS}, got shape (5, 6)", lambda x: paste(x, x[0, 0], (0, 0))
+        ),
+        ErrorInput(
+            TypeError,
+            "paste: source must have the dtype of image (torch.float32), got torch.float64",
+            lambda x: paste(x, x.double(), (0, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: source must have the channels of image (3), got 1",
+            lambda x: paste(x, x[:, :1], (0, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: source must have the leading dimensions of image (2,), got (3,)",
+            lambda x: paste(x, x[:1].repeat(3, 1, 1, 1), (0, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: mask must be (..., 1, 5, 6) as source is, got (2, 1, 4, 6)",
+            lambda x: paste(x, x, (0, 0), x[:, :1, :4]),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: mask must be (..., 1, 5, 6) as source is, got (2, 3, 5, 6)",
+            lambda x: paste(x, x, (0, 0), x),
+        ),
+        ErrorInput(
+            TypeError,
+            "paste: mask must be floating point, uint8 or bool, got torch.int64",
+            lambda x: paste(x, x, (0, 0), x[:, :1].long()),
+        ),
+        ErrorInput(
+            TypeError,
+            "paste: mask must be bool for an image of torch.int64, got torch.float32",
+            lambda x: paste(x, x, (0, 0), x[:, :1].float()),
+            torch.int64,
+        ),
+    ),
+    reference=paste_reference,
+    tolerance={torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)},
+    decomposed={},
+    dtypes=ANY_DTYPE,
+    plain=Plain(
+        lambda x, s, m: paste(x, s, (-2, 5), m),
+        lambda x, s, m: plain.paste(x, s, (-2, 5), m),
+        (plain.rand(3, 7, 9), plain.rand(3, 4, 5), plain.rand(1, 4, 5)),
+    ),
+    reference_name="`PIL.Image.paste`",
+    dtype_names="all",
+    decomposed_difference="0; float masks 1e-5",
+    section="Movement",
+    formula=rf"y_p = {_PASTED},\quad m = 1 \text{{ without a mask}}",
+    border="what lies outside of the image is clipped",
+    photo=(lambda x: paste(x, x[:, :90, :120], (-20, 250)), lambda x: chw(_pasted_photo(x))),
+    benchmarks=(
+        Benchmark("paste", "PIL.Image.paste (uint8), NumPy slice (float32)", bench.paste, every_size=True),
+        Benchmark(
+            "paste mask",
+            "PIL.Image.paste (uint8), NumPy formula (float32)",
+            bench.paste_mask,
+            every_size=True,
+        ),
+    ),
+)
+
+
+# -- erase -------------------------------------------------------------------------------------------
+
+_INSIDE = torch.zeros(5, 6, dtype=torch.bool)
+
+
+_INSIDE[1:4, 1:5] = True
+
+
+def erase_reference(image: Array, value: Array, box: Array) -> Array:
+    """PIL's paste of the other image's box, plane by plane; other types by NumPy's slices."""
+    left, top, right, bottom = box.tolist()
+    pixels = np.broadcast_to(value, image.shape)
+    inside = 0 <= left <= right <= image.shape[2] and 0 <= top <= bottom <= image.shape[1]
+    if image.dtype == np.uint8 and inside and right > left and bottom > top:
+        planes = []
+        for plane, other in zip(image, pixels):
+            canvas = to_pil(plane[None])
+            canvas.paste(to_pil(other[None]).crop((left, top, right, bottom)), (left, top))
+            planes.append(of_pil(canvas))
+        return np.concatenate(planes)
+    out = image.copy()
+    rows, columns = slice(max(top, 0), max(bottom, 0)), slice(max(left, 0), max(right, 0))
+    out[:, rows, columns] = pixels[:, rows, columns]
+    return out
+
+
+def _erased_photo(x: Tensor) -> Image.Image:
+    canvas = photo_pil(x)
+    canvas.paste((0, 0, 0), (30, 40, 200, 220))
+    return canvas
+
+
+def _erase_calls(case: Any) -> bench.Calls:
+    x, v2, arrays, half = case.image(), bench.functional(), case.arrays(case.image()), case.size // 2
+    value = torch.zeros(3, 1, 1, dtype=x.dtype)
+
+    def raw() -> Any:
+        out = [a.copy() for a in arrays]
+        for a in out:
+            a[20:half, 20:half] = 0
+        return out
+
+    return (
+        lambda: imgops.erase(x, (20, 20, half, half)),
+        raw,
+        lambda: v2.erase(x, 20, 20, half - 20, half - 20, value),
+        None,
+    )
+
+
+ERASE = OpSpec(
+    "erase",
+    samples=(
+        Sample("zero", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5))),
+        Sample("clipped-color", lambda m: (m.image(3, 5, 6), (-3, 2, 2, 9), (1, 0, 1))),
+        Sample("empty", lambda m: (m.image(3, 5, 6), (3, 3, 3, 3), 1)),
+        Sample("pixels", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5), m.image(3, 5, 6))),
+        Sample("each", lambda m: (m.image(3, 5, 6), boxes(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6))),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "erase: value must have one number, or one for each of 3 channels, got 2",
+            lambda x: imgops.erase(x, (0, 0, 1, 1), (1, 2)),
+        ),
+        ErrorInput(
+            TypeError,
+            "erase: value must be a number or one per channel, got str",
+            lambda x: imgops.erase(x, (0, 0, 1, 1), "red"),
+        ),
+        ErrorInput(
+            TypeError,
+            "erase: boxes must be int64, got torch.float32",
+            lambda x: imgops.erase(x, torch.ones(4)),
+        ),
+    ),
+    of_number=lambda x, v: imgops.erase(x, (3, 3, 9, 9), v),
+    reference=erase_reference,
+    decomposed={},
+    dtypes=ANY_DTYPE,
+    plain=Plain(
+        lambda x, o: imgops.erase(x, torch.tensor([1, 1, 5, 4]), o),
+        lambda x, o: torch.where(_INSIDE, o, x),
+        (_UNIT, _OTHER),
+    ),
+    reference_name="`PIL.Image.paste`",
+    dtype_names="all",
+    decomposed_difference="0",
+    section="Movement",
+    formula=r"y_p = v_p \text{ inside the box},\ x_p \text{ elsewhere}",
+    border="the box is clipped",
+    transforms=("RandomErasing", "CutMix"),
+    photo=(lambda x: imgops.erase(x, (30, 40, 200, 220)), lambda x: chw(_erased_photo(x))),
+    benchmarks=(Benchmark("erase", "NumPy slice", _erase_calls),),
+)
+
+
+# -- pad ---------------------------------------------------------------------------------------------
+
+
+def _pad(
+    id: str,
+    padding: Any,
+    shape: tuple[int, ...] = (3, 5, 6),
+    *,
+    mode: str = "constant",
+    fill: Any = 0,
+    **options: Any,
+) -> Sample:
+    keywords = {"mode": mode, "fill": fill}
+    return Sample(id, lambda m: (m.image(*shape), padding), keywords, linear=fill == 0, **options)
+
+
+def pad_reference(
+    image: Array, fill: Array | None, left: int, top: int, right: int, bottom: int, mode: str
+) -> Array:
+    """OpenCV for what it has; other types as pixels that move, asked of ``cv2.borderInterpolate``."""
+    channels = len(image)
+    values = np.zeros(channels) if fill is None else np.broadcast_to(fill, channels)
+    if image.dtype in (np.uint8, np.float32) and image.size:
+        around = top, bottom, left, right
+        planes = [
+            cv2.copyMakeBorder(p, *around, BORDERS[mode], value=float(v))
+            for p, v in zip(np.ascontiguousarray(image), values)
+        ]
+        return np.stack(planes)
+    height, width = image.shape[1:]
+    if mode == "constant":
+        out = np.empty((channels, height + top + bottom, width + left + right), image.dtype)
+        info = np.iinfo(image.dtype) if image.dtype.kind in "iu" else None
+        low, high = (info.min, info.max) if info else (-np.inf, np.inf)
+        held = [min(max(round(v), low), high) if info else v for v in values.tolist()]
+        out[...] = np.array([bool(v) if image.dtype == bool else v for v in held], image.dtype)[:, None, None]
+        out[:, top : top + height, left : left + width] = image
+        return out
+
+    def taken(before: int, size: int, after: int) -> list[int]:
+        return [cv2.borderInterpolate(i, size, BORDERS[mode]) for i in range(-before, size + after)]
+
+    return image[:, taken(top, height, bottom)][:, :, taken(left, width, right)]
+
+
+_PADDING = "pad: padding must have 4 integers (left, top, right, bottom)"
+
+
+_FILL = "pad: fill must be a number or one per channel"
+
+
+PAD = OpSpec(
+    "pad",
+    samples=(
+        _pad("all", 2),
+        _pad("pair", (3, 1), fill=0.25),
+        _pad("four", (1, 0, 4, 2), fill=(1, 0, 2)),
+        _pad("none", 0),
+        *(_pad(mode, (2, 3, 1, 0), mode=mode) for mode in ("edge", "reflect", "symmetric", "wrap")),
+        *(_pad(f"{mode}-wide", 14, mode=mode) for mode in ("reflect", "symmetric", "wrap")),
+        _pad("one-pixel", 2, (1, 1, 1), mode="reflect", edge=True),
+        _pad("one-row", (1, 3), (3, 1, 4), mode="symmetric", edge=True),
+        _pad("of-nothing", (1, 2), (2, 0, 4), fill=1, edge=True, differentiable=False),
+        _pad("no-channels", 1, (0, 3, 3), mode="wrap", edge=True, differentiable=False),
+        _pad("five-channels", (2, 1), (5, 4, 4), fill=(1, 2, 3, 4, 5), edge=True, differentiable=False),
+        _pad("many-channels", (2, 1), (131, 4, 4), mode="wrap", edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(TypeError, "pad: image must be a Tensor, got NoneType", lambda x: pad(None, 1)),
+        ErrorInput(ValueError, f"pad: image {DIMENSIONS}, got shape (5, 6)", lambda x: pad(x[0, 0], 1)),
+        ErrorInput(
+            ValueError, "pad: padding must not be negative, got (-1, -1, -1, -1)", lambda x: pad(x, -1)
+        ),
+        ErrorInput(ValueError, f"{_PADDING}, got 3", lambda x: pad(x, (1, 2, 3))),
+        ErrorInput(TypeError, f"{_PADDING}, got float", lambda x: pad(x, 1.5)),
+        ErrorInput(
+            ValueError,
+            "pad: mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
+            lambda x: pad(x, 1, "mirror"),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: fill must be one value or one for each of 3 channels, got shape (2,)",
+            lambda x: pad(x, 1, fill=(1, 2)),
+        ),
+        ErrorInput(TypeError, f"{_FILL}, got str", lambda x: pad(x, 1, fill="red")),
+        ErrorInput(TypeError, f"{_FILL}, got NoneType", lambda x: pad(x, 1, fill=(1, None, 2))),
+        ErrorInput(
+            ValueError,
+            "pad: fill must be finite for torch.uint8, got inf",
+            lambda x: pad(x, 1, fill=float("inf")),
+            torch.uint8,
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: fill must be finite for torch.uint8, got nan",
+            lambda x: pad(x, 1, fill=torch.tensor([float("nan")])),
+            torch.uint8,
+            reads_values=True,
+        ),
+        ErrorInput(
+            TypeError,
+            "pad: fill must be real, got torch.complex64",
+            lambda x: pad(x, 1, fill=torch.tensor(1j)),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: image must have at least one pixel for mode 'edge', got shape (2, 3, 0, 6)",
+            lambda x: pad(x[:, :, :0], 1, "edge"),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: padding must be 32-bit, got (4294967296, 0, 4294967296, 0)",
+            lambda x: pad(x, (2**32, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: the padded image must span fewer than 2**31 pixels, got 65541 x 65542",
+            lambda x: pad(x, 2**15),
+        ),
+    ),
+    of_number=lambda x, v: pad(x, 2, fill=v),
+    reference=pad_reference,
+    decomposed={},
+    dtypes=ANY_DTYPE,
+    plain=Plain(lambda x: pad(x, 2, "reflect"), lambda x: plain.pad(x, 2, "reflect"), (plain.rand(3, 7, 9),)),
+    reference_name="`cv2.copyMakeBorder`",
+    dtype_names="all",
+    decomposed_difference="0",
+    section="Movement",
+    formula=r"y_{c,i,j} = x_{c,\,b(i-\mathrm{top}),\,b(j-\mathrm{left})}",
+    border="``mode`` is the function b: constant, edge, reflect, symmetric or wrap",
+    transforms=("Pad", "RandomCrop", "RandomZoomOut"),
+    photo=(
+        lambda x: pad(x, (5, 9, 30, 2), "reflect"),
+        lambda x: chw(cv2.copyMakeBorder(photo_frame(x), 9, 2, 5, 30, cv2.BORDER_REFLECT_101)),
+    ),
+    benchmarks=tuple(
+        Benchmark(f"pad {mode}", "cv2.copyMakeBorder", bench.pad(mode), every_size=True)
+        for mode in ("constant", "reflect")
+    ),
+)
+
+
+# -- pad_adjoint -------------------------------------------------------------------------------------
+
+
+def pad_adjoint_reference(grad: Array, left: int, top: int, right: int, bottom: int, mode: str) -> Array:
+    """Every padded pixel is added to the pixel that ``cv2.borderInterpolate`` names; -1 is none."""
+    height, width = grad.shape[1] - top - bottom, grad.shape[2] - left - right
+    out = np.zeros((len(grad), height, width))
+    for y in range(grad.shape[1]):
+        for x in range(grad.shape[2]):
+            i = cv2.borderInterpolate(y - top, height, BORDERS[mode])
+            j = cv2.borderInterpolate(x - left, width, BORDERS[mode])
+            if i >= 0 and j >= 0:
+                out[:, i, j] += grad[:, y, x]
+    return out.astype(grad.dtype)
+
+
+PAD_ADJOINT = OpSpec(
+    "pad_adjoint",
+    samples=tuple(
+        Sample(mode, lambda m, mode=mode: (m.image(3, 9, 8), 2, 3, 1, 0, mode), linear=True)
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "pad_adjoint: grad must be floating point, got torch.int64",
+            lambda x: ops.pad_adjoint(x, 1, 1, 1, 1, "edge"),
+            torch.int64,
+        ),
+        ErrorInput(
+            ValueError,
+            "pad_adjoint: padding must leave a part of grad, got (3, 0, 3, 0) for shape (2, 3, 5, 6)",
+            lambda x: ops.pad_adjoint(x, 3, 0, 3, 0, "edge"),
+        ),
+    ),
+    reference=pad_adjoint_reference,
+    tolerance=REAL,
+    dtypes=FLOATS[1:],
+    plain=Plain(
+        lambda g: ops.pad_adjoint(g, 1, 2, 1, 0, "edge"),
+        lambda g: plain.pulled(lambda x: F.pad(x, (1, 1, 2, 0), mode="replicate"), plain.zeros(3, 5, 7), g),
+        (plain.rand(3, 7, 9),),
+    ),
+    reference_name="transpose of pad",
+    difference="1e-12",
+    dtype_names="floats",
+    decomposed_difference="1e-5",
+)
+
+
+SPECS = (CROP, PASTE, PAD, PAD_ADJOINT, ERASE)
