@@ -217,7 +217,7 @@ def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytes
     transform = getattr(ours, name)(p=1.0)
     seeded(0, transform, given)
     assert sorted(made, key=str) == [torch.float32, torch.float64] and not _distortions._maps.kept
-    spec, numbers = transform._spec, dict(transform.sample(given["image"])[()].values)
+    spec, numbers = transform._description, dict(transform.sample(given["image"])[()].values)
     key = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in numbers.items())
     monkeypatch.setattr(type(_distortions._maps), "limit_of_graph", 2 * 2 * 40 * 52 * 4)
     for width in (52, 51, 50, 52):  # as a graph asks, which has no end

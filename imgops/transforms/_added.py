@@ -80,7 +80,9 @@ class AddedTransform(RandomTransform, v2.Transform):
     # -- parameters as numbers ---------------------------------------------------------------------
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        return None if torch.rand(1).item() >= self._least else self.pack(self.make_params(inputs), 0, 0)
+        return (
+            None if torch.rand(1).item() >= self._p_in_float32 else self.pack(self.make_params(inputs), 0, 0)
+        )
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return self._named(numbers) if numbers[0] else None

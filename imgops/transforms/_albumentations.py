@@ -185,15 +185,12 @@ class _Pipeline(_container.Compose):
         if targets:
             must = "inputs must be a tensor or one dict of tensors"
             raise TypeError(f"from_albumentations: {must}, got the keywords {', '.join(targets)}")
-        return super().forward(*inputs)
-
-    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         flat, _ = tree_flatten(inputs)
         if any(isinstance(x, np.ndarray) for x in flat):
             must = "images, masks, boxes and labels must be tensors or tv_tensors"
             how = "torch.from_numpy(image).permute(2, 0, 1) makes one"
             raise TypeError(f"from_albumentations: {must} ({how}), got a NumPy array")
-        return super()._run(inputs, sampler)
+        return super().forward(*inputs)
 
 
 class _Reading:

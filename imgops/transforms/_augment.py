@@ -32,7 +32,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     )
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if torch.rand(1).item() >= self._least:
+        if torch.rand(1).item() >= self._p_in_float32:
             return None
         values = self.make_params(inputs)
         return None if values["v"] is None else self.pack(values, 0, 0)

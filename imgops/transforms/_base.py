@@ -29,6 +29,7 @@ import PIL.Image
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
+from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
@@ -62,7 +63,9 @@ class OperatorTransform(_torchvision.Hooks):
         super().__init_subclass__(**keywords)
         cls.has_own_forward = is_own(cls, "forward")
         steps = ("transform", "make_params", "check_inputs", "_call_kernel", "call_kernel")
-        cls._is_pure = cls._image is not OperatorTransform._image and all(is_own(cls, s) for s in steps)
+        checks_nothing = getattr(cls, "check_inputs", None) is v2.Transform.check_inputs
+        own = checks_nothing and all(is_own(cls, step) for step in steps)
+        cls._is_pure = own and cls._image is not OperatorTransform._image
         if cls.__module__.startswith("imgops."):
             if "_description_name" not in vars(cls):
                 cls._description_name = cls.__name__
@@ -163,7 +166,7 @@ class RandomTransform(OperatorTransform):
     random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False
     #: The least number in [0, 1) with which it is not applied.
-    _least = 1.0
+    _p_in_float32 = 1.0
     _site = -1
     _generator_handle = 0
     per_sample = False
@@ -198,7 +201,7 @@ class RandomTransform(OperatorTransform):
         super().__setattr__(name, value)
         if name == "p" and isinstance(value, (int, float)):
             # torchvision compares with a tensor of float32.
-            self._least = float(np.float32(value))
+            self._p_in_float32 = float(np.float32(value))
         elif name == "generator":
             self._generator_handle = _program.handle_of(self, value)
 
@@ -270,7 +273,7 @@ class RandomTransform(OperatorTransform):
             return self._draw(inputs)
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if self._has_probability and torch.rand(1).item() >= self._least:
+        if self._has_probability and torch.rand(1).item() >= self._p_in_float32:
             return None
         _, _, height, width = self.shape_of(inputs)
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]

@@ -238,9 +238,8 @@ class RandomPosterize(_OneStep, v2.RandomPosterize):
     def _step(self, image: Tensor) -> Tensor:
         return imgops.posterize(image, self.bits)
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        functional_color.require_bits(self.bits)
-        return super()._image(image, params, kind)
+    def _computes(self, image: Tensor) -> bool:
+        return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._computes(image)
 
 
 class RandomSolarize(_OneStep, v2.RandomSolarize):
@@ -255,9 +254,8 @@ class RandomSolarize(_OneStep, v2.RandomSolarize):
     def _step(self, image: Tensor) -> Tensor:
         return imgops.solarize(image, self.threshold)
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        functional_color.require_threshold(image, self.threshold)
-        return super()._image(image, params, kind)
+    def _computes(self, image: Tensor) -> bool:
+        return self.threshold <= functional_color.white_of(image) and super()._computes(image)
 
 
 class RandomAdjustSharpness(_OneStep, v2.RandomAdjustSharpness):
@@ -276,9 +274,8 @@ class RandomAdjustSharpness(_OneStep, v2.RandomAdjustSharpness):
     def outweighs_pil(self) -> bool:
         return True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        functional_color.require_not_negative("sharpness_factor", self.sharpness_factor)
-        return super()._image(image, params, kind)
+    def _computes(self, image: Tensor) -> bool:
+        return self.sharpness_factor >= 0 and super()._computes(image)
 
 
 class RandomAutocontrast(_OneStep, v2.RandomAutocontrast):

@@ -29,6 +29,9 @@ class _HolesCounterpart:
         super().__init__(**arguments)
         add_arguments(self, rule=rule)
 
+    def _changes_annotations(self) -> bool:
+        return True
+
     def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if self.rule[0] is None or not len(self.boxes_of(**params)):  # type: ignore[attr-defined]
             return boxes

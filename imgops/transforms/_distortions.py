@@ -240,6 +240,9 @@ class RandomGridDistortion(_Distortion):
         count = one_number(self, "num_steps", num_steps, 1, WIDEST, whole=True)
         self.random_parameters = (IS_APPLIED, *(Parameter(name, count + 1) for name in self._known))
         how = {"num_steps": count, "distort": in_range(self, "distort", distort, -1.0, 1.0)}
+        if how["distort"][1] == -1:
+            must = "RandomGridDistortion: distort must have a highest number above -1, with which nothing is left"
+            raise ValueError(f"{must}, got {distort}")
         rest = (interpolation, padding_mode, fill)
         super().__init__(p, per_sample, generator, *rest, **how, normalize=bool(normalize))
 

@@ -49,9 +49,12 @@ class _Dropout(AddedTransform):
         return mask.masked_fill(gone.to(mask.device, non_blocking=True), self.mask_fill)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self.min_visible:  # of any format: nothing moves
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # of any format: nothing moves
             return inpt
         return super().by_torchvision(inpt, values)
+
+    def _changes_annotations(self) -> bool:
+        return bool(self.min_visible)
 
     def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if not boxes.numel():

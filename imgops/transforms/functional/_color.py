@@ -94,8 +94,12 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     return imgops.solarize(image, threshold)
 
 
+def white_of(image: Tensor) -> int:
+    return 255 if image.dtype == torch.uint8 else 1
+
+
 def require_threshold(image: Tensor, threshold: float | Tensor) -> None:
-    most = 255 if image.dtype == torch.uint8 else 1
+    most = white_of(image)
     if not isinstance(threshold, Tensor) and threshold > most:
         raise TypeError(f"solarize: threshold must be at most {most} for {image.dtype}, got {threshold}")
 
