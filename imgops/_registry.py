@@ -104,8 +104,8 @@ def operator(
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
     decisive : callable, optional
-        ``decisive(*args)`` returns what of the arguments behind the one tensor decides whether a call is valid and
-        what comes out, where that is less than all of them: calls that agree in it run the fake once.
+        ``decisive(*args)`` returns what decides whether a call is valid and what comes out, besides the one
+        tensor, where that is less than all arguments: calls that agree in it run the fake once.
     host : str, optional
         Why it goes through the host on other devices than the CPU, for :func:`imgops.show_config`.
 

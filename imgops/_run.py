@@ -105,7 +105,7 @@ def preparation(row: Operator) -> Prepare:
 
 
 def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
-    """Return what a fake's answer depends on: sizes, strides and dtypes of tensors, and the other arguments."""
+    """Return what a fake depends on: sizes, strides and dtypes of tensors, and the other arguments."""
     x = args[0]
     if tensors == 1:
         return x.shape, x.stride(), x.dtype, args[1:]

@@ -35,6 +35,8 @@ from torch.utils._pytree import tree_map_only as tree_map_only
 from torch.utils._pytree import tree_unflatten as tree_unflatten
 
 _is_compiling = torch.compiler.is_compiling
+# torch.compiler.disable imports dynamo, which takes seconds; this one waits until the function is called.
+disable_dynamo: Any = torch._disable_dynamo  # type: ignore[attr-defined]
 _grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack
 _dispatch_modes = _C._len_torch_dispatch_stack
@@ -242,12 +244,12 @@ def _any_floating(args: Iterable[Any]) -> bool:
 def register_cpu_kernel(opdef: Any, kernel: Callable[..., Any]) -> None:
     """Put a kernel in the place of PyTorch's wrapper of it, which looks for aliases after every call.
 
-    A compiled graph calls the dispatcher, and the wrapper costs more than many kernels. Dynamo stays away from the
-    kernel as it stays away from the wrapper.
+    A compiled graph calls the dispatcher, and the wrapper costs more than many kernels. Dynamo stays away
+    from the kernel as it stays away from the wrapper.
     """
     with warnings.catch_warnings():  # torch 2.11 warns of every override, wanted or not
         warnings.simplefilter("ignore")
-        opdef._lib.impl(opdef._name, torch._disable_dynamo(kernel), "CPU", allow_override=True)
+        opdef._lib.impl(opdef._name, disable_dynamo(kernel), "CPU", allow_override=True)
 
 
 def _override_autograd(opdef: Any, kernel: Callable[..., Any]) -> None:

@@ -21,7 +21,7 @@ from skimage.exposure import match_histograms
 from torchvision.transforms import v2
 
 from imgops import transforms as ours
-from imgops.transforms._added import from_seed
+from imgops.transforms._core.probabilistic import from_seed
 
 Frame = np.ndarray
 Reference = Callable[..., Frame]

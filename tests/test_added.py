@@ -280,11 +280,11 @@ def test_boxes_and_points_follow(row: Row) -> None:
 
 
 def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
-    from imgops.transforms import _follow
+    from imgops.transforms.geometry import inverse_map
 
     x = torch.tensor([0.0, 10, 2, 12, 14]).double().expand(3, 5)
     y = torch.arange(3.0).double()[:, None].expand(3, 5)
-    found = _follow.points(torch.stack([x, y]), torch.tensor([[12.0, 1], [30, 1], [-9, 2]]).double())
+    found = inverse_map.points(torch.stack([x, y]), torch.tensor([[12.0, 1], [30, 1], [-9, 2]]).double())
     assert found[0].tolist() in ([3.0, 1.0], [1.0, 1.0]) and found[1, 0] >= 4 and found[2, 0] <= 0
     angled = tv_tensors.BoundingBoxes([[9.0, 9, 4, 4, 10]], format="CXCYWHR", canvas_size=(20, 20))
     with pytest.raises(NotImplementedError, match="RandomElastic: bounding boxes must have the format XYXY"):

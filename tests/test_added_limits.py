@@ -22,7 +22,8 @@ from imgops import _check
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
 from imgops.kernels.cpu import _splines
-from imgops.transforms import _arguments
+from imgops.transforms._core import arguments
+from imgops.transforms.geometry import distortion
 
 SAMPLING = [row for row in ROWS if row.per_sample]
 BATCHES = [*SAMPLING, *(c for c in CASES if c.draws and not (c.sized or c.boxes))]
@@ -173,7 +174,7 @@ def test_how_often_other_numbers_of_boxes_compile() -> None:
 
 
 def test_windows_are_no_larger_than_operators_take() -> None:
-    assert _arguments.WIDEST == _check.WIDEST
+    assert arguments.WIDEST == _check.WIDEST
 
 
 # -- boxes with an angle -----------------------------------------------------------------------------
@@ -198,8 +199,6 @@ def test_boxes_with_an_angle_stay(name: str) -> None:
 
 @pytest.mark.parametrize("name", BENT)
 def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from imgops.transforms import _distortions
-
     made: list[torch.dtype] = []
     whole = getattr(ours, name).map_of
 
@@ -216,15 +215,15 @@ def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytes
     }
     transform = getattr(ours, name)(p=1.0)
     seeded(0, transform, given)
-    assert sorted(made, key=str) == [torch.float32, torch.float64] and not _distortions._maps.kept
+    assert sorted(made, key=str) == [torch.float32, torch.float64] and not distortion._maps.kept
     spec, numbers = transform._description, dict(transform.sample(given["image"])[()].values)
     key = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in numbers.items())
-    monkeypatch.setattr(type(_distortions._maps), "limit_of_graph", 2 * 2 * 40 * 52 * 4)
+    monkeypatch.setattr(type(distortion._maps), "limit_of_graph", 2 * 2 * 40 * 52 * 4)
     for width in (52, 51, 50, 52):  # as a graph asks, which has no end
-        _distortions._maps.of(spec, 40, width, torch.float32, key)
-        kept = sum(m.nbytes for m in _distortions._maps.kept.values())
+        distortion._maps.of(spec, 40, width, torch.float32, key)
+        kept = sum(m.nbytes for m in distortion._maps.kept.values())
         assert kept <= 2 * 2 * 40 * 52 * 4
-    _distortions._maps.kept.clear()
+    distortion._maps.kept.clear()
 
 
 def test_a_spline_in_parts_is_the_spline(monkeypatch: pytest.MonkeyPatch) -> None:

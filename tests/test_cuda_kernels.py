@@ -413,24 +413,24 @@ def test_kernels_compile_for_a_gpu() -> None:
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float16])
 def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool) -> None:
-    from imgops.transforms import _operators
+    from imgops.transforms._core import operators
 
     images = noise(3, 3, 20, 33, interleaved=interleaved)
     images = images if dtype == torch.uint8 else (images / 255).to(dtype)
     for chosen in (torch.tensor([True, False, True]), torch.tensor(True), torch.tensor(False)):
         for dim in (-1, -2):
             found = cuda_kernel("imgops_transforms::flipped")(images, chosen, dim)
-            assert bits_equal(found, _operators.flipped(images, chosen, dim))
+            assert bits_equal(found, operators.flipped(images, chosen, dim))
             assert found.stride() == images.stride()
         found = cuda_kernel("imgops_transforms::grayed")(images, chosen)
-        torch.testing.assert_close(found, _operators.grayed(images, chosen), rtol=0, atol=1e-3)
+        torch.testing.assert_close(found, operators.grayed(images, chosen), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("inside", ["per_sample", "plain"])
 def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the samples of a batch have of their own goes over together, and is what they have on the CPU."""
     import imgops.transforms as T
-    from imgops.transforms import _sampling
+    from imgops.transforms._core import parameters
 
     steps = [
         T.RandomResizedCrop(24),
@@ -452,12 +452,12 @@ def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.M
     wanted = pipeline(images)
     sent: list[int] = []
 
-    def moved_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
+    def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
         sent.append(len(tensors))
         return [x.clone() for x in tensors]
 
-    monkeypatch.setattr(_sampling, "is_on_host", lambda image: False)
-    monkeypatch.setattr(_sampling, "moved_to", moved_to)
+    monkeypatch.setattr(parameters, "is_on_host", lambda image: False)
+    monkeypatch.setattr(parameters, "copy_to", copy_to)
     torch.manual_seed(3)
     assert bits_equal(pipeline(images), wanted)
     assert sent == [1]

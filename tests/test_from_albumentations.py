@@ -15,8 +15,8 @@ from torchvision import tv_tensors
 from transform_cases import picture, seeded
 
 from imgops import transforms as ours
-from imgops.transforms import _albumentations as table
-from imgops.transforms import _counterparts
+from imgops.transforms.albumentations import convert as table
+from imgops.transforms.albumentations import rules
 
 A = pytest.importorskip("albumentations", "2.0.8")
 
@@ -899,7 +899,7 @@ ONLY_FOR_OTHERS |= {"RandomCrop": ONLY_FOR_A_PADDING, "NoOp": {"p"}, "ToTensorV2
 @pytest.mark.parametrize("name", sorted({**table.SAME, **table.NEAR}))
 def test_no_argument_is_passed_over(name: str) -> None:
     arguments = _Watched({**made(name, p=0.5).get_transform_init_args(), "p": 0.5})
-    arguments["rule"] = _counterparts.Rule()
+    arguments["rule"] = rules.Rule()
     (table.SAME.get(name) or table.NEAR[name][0])(arguments)
     assert arguments.unread <= PASSED_OVER | ONLY_FOR_OTHERS.get(name, set())
 

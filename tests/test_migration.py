@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from imgops import transforms
-from imgops.transforms import _albumentations
+from imgops.transforms.albumentations import convert
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
 
@@ -82,8 +82,8 @@ def test_imgaug() -> None:
 
 def test_what_is_converted_is_what_the_page_maps() -> None:
     mapped = {n for n, row in by_name("albumentations").items() if row.here}
-    converted = {*_albumentations.SAME, *_albumentations.NEAR, *CONTAINERS}
+    converted = {*convert.SAME, *convert.NEAR, *CONTAINERS}
     assert mapped - converted == NOT_CONVERTED and converted <= mapped
     table = by_name("albumentations")
-    for name in (*_albumentations.SAME, *_albumentations.NEAR):
+    for name in (*convert.SAME, *convert.NEAR):
         assert table[name].here, name

@@ -21,7 +21,7 @@ from torchvision.transforms import v2 as reference
 from transform_cases import CASES, Case, picture
 
 from imgops import transforms as v2
-from imgops.transforms._seeded import seed_of
+from imgops.transforms._core.seeding import seed_of
 
 GOLDEN = [
     *(6450899586159507901, 3095411427825261844, 6030964643878359419, 705271316562965202, 4410727507812524023),

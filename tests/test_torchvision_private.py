@@ -14,7 +14,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms as ours
-from imgops.transforms import _torchvision
+from imgops.transforms._core import torchvision_private
 
 FOLDER = Path(ours.__file__).parent
 
@@ -40,7 +40,7 @@ def test_one_module_has_the_private_names() -> None:
     """No import below torchvision's public names, and no private attribute of its classes, anywhere else."""
     private = private_names() - own_names()
     for path in sorted(FOLDER.rglob("*.py")):
-        if path.name == "_torchvision.py":
+        if path.name == "torchvision_private.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("torchvision"):
@@ -53,13 +53,13 @@ def test_one_module_has_the_private_names() -> None:
 def own_names() -> set[str]:
     """Private names that imgops' classes have themselves; PyTorch's hooks of modules are not torchvision's."""
     hooks = {n for n in vars(torch.nn.Module()) if n.startswith("_")}
-    return {"_config", "_size", "_spec", "_apply"} | hooks
+    return {"_config", "_description", "_apply"} | hooks
 
 
 def test_base_class() -> None:
-    assert issubclass(v2.RandomHorizontalFlip, _torchvision.WithProbability)
-    assert not issubclass(v2.RandomCrop, _torchvision.WithProbability)
-    assert torch.Tensor in _torchvision.DEFAULT_TYPES
+    assert issubclass(v2.RandomHorizontalFlip, torchvision_private.WithProbability)
+    assert not issubclass(v2.RandomCrop, torchvision_private.WithProbability)
+    assert torch.Tensor in torchvision_private.DEFAULT_TYPES
     for name in ("_call_kernel", "_extract_params_for_v1_transform", "_needs_transform_list"):
         assert callable(getattr(v2.Transform, name))
     for name in ("_apply_image_or_video_transform", "_flatten_and_extract_image_or_video"):
@@ -68,37 +68,40 @@ def test_base_class() -> None:
 
 
 def test_functions() -> None:
-    assert _torchvision.interpolation_mode("bilinear") is InterpolationMode.BILINEAR
-    assert _torchvision.interpolation_mode(2) is InterpolationMode.BILINEAR
-    assert _torchvision.resized_size((10, 20), 5, None) == [5, 10]
-    assert _torchvision.rotated_size(90.0, None, 10, 20) == (20, 10)
-    assert _torchvision.rotated_size(30.0, None, 10, 20) == tuple(
+    assert torchvision_private.interpolation_mode("bilinear") is InterpolationMode.BILINEAR
+    assert torchvision_private.interpolation_mode(2) is InterpolationMode.BILINEAR
+    assert torchvision_private.resized_size((10, 20), 5, None) == [5, 10]
+    assert torchvision_private.rotated_size(90.0, None, 10, 20) == (20, 10)
+    assert torchvision_private.rotated_size(30.0, None, 10, 20) == tuple(
         v2.functional.rotate(torch.zeros(1, 10, 20), 30.0, expand=True).shape[-2:]
     )
-    assert list(_torchvision.pad_sides([1, 2])) == [1, 1, 2, 2]
-    assert list(_torchvision.crop_size(3)) == [3, 3]
+    assert list(torchvision_private.pad_sides([1, 2])) == [1, 1, 2, 2]
+    assert list(torchvision_private.crop_size(3)) == [3, 3]
     with pytest.raises(ValueError, match="scale"):
-        _torchvision.affine_arguments(0.0, [0, 0], 0.0, [0.0, 0.0], None)
+        torchvision_private.affine_arguments(0.0, [0, 0], 0.0, [0.0, 0.0], None)
     fills = v2.Pad(1, fill={tv_tensors.Mask: 3, "others": 5})
-    assert _torchvision.fill_of(fills, tv_tensors.Mask) == 3 and _torchvision.fill_of(fills, int) == 5
-    _torchvision.set_fill(fills, {int: 7})
-    assert _torchvision.fill_of(fills, int) == 7
-    assert _torchvision.needs_transform(fills, [torch.zeros(1), "text"]) == [True, False]
+    assert (
+        torchvision_private.fill_of(fills, tv_tensors.Mask) == 3
+        and torchvision_private.fill_of(fills, int) == 5
+    )
+    torchvision_private.set_fill(fills, {int: 7})
+    assert torchvision_private.fill_of(fills, int) == 7
+    assert torchvision_private.needs_transform(fills, [torch.zeros(1), "text"]) == [True, False]
     sanitize = v2.SanitizeBoundingBoxes(labels_getter=lambda x: x[1])
-    assert _torchvision.labels_of(sanitize, (1, 2)) == 2
+    assert torchvision_private.labels_of(sanitize, (1, 2)) == 2
     boxes = torch.tensor([[0.0, 0, 3, 3], [1, 1, 1, 1]])
-    kept = _torchvision.valid_boxes(boxes, tv_tensors.BoundingBoxFormat.XYXY, (4, 4), 1.0, 1.0)
+    kept = torchvision_private.valid_boxes(boxes, tv_tensors.BoundingBoxFormat.XYXY, (4, 4), 1.0, 1.0)
     assert kept.tolist() == [True, False]
-    assert _torchvision.valid_keypoints(boxes[:, :2], (4, 4)).tolist() == [True, True]
+    assert torchvision_private.valid_keypoints(boxes[:, :2], (4, 4)).tolist() == [True, True]
 
 
 def test_dispatch() -> None:
-    kernel = _torchvision.kernel_of(v2.functional.horizontal_flip, torch.Tensor)
+    kernel = torchvision_private.kernel_of(v2.functional.horizontal_flip, torch.Tensor)
     assert kernel(torch.arange(2.0)).tolist() == [1, 0]
-    assert _torchvision.kernel_of(v2.functional.horizontal_flip, int)(3) == 3
+    assert torchvision_private.kernel_of(v2.functional.horizontal_flip, int)(3) == 3
     with pytest.raises(TypeError):
-        _torchvision.kernel_of(v2.functional.horizontal_flip, int, passthrough=False)
-    assert not _torchvision.is_users_kernel(v2.functional.horizontal_flip, tv_tensors.Image)
+        torchvision_private.kernel_of(v2.functional.horizontal_flip, int, passthrough=False)
+    assert not torchvision_private.is_users_kernel(v2.functional.horizontal_flip, tv_tensors.Image)
 
 
 def test_scripting() -> None:
@@ -108,15 +111,15 @@ def test_scripting() -> None:
     def call(image: torch.Tensor) -> torch.Tensor:
         raise AssertionError
 
-    scripted = torch.jit.script(_torchvision.scripted_as(call, v1.functional.hflip))
+    scripted = torch.jit.script(torchvision_private.scripted_as(call, v1.functional.hflip))
     assert scripted(torch.arange(2.0).reshape(1, 1, 2)).flatten().tolist() == [1, 0]
 
 
 def test_policies() -> None:
-    flat, _, place = _torchvision.one_image(
+    flat, _, place = torchvision_private.one_image(
         v2.RandAugment(), ({"a": 3, "b": tv_tensors.Image(torch.zeros(3, 4, 4))},)
     )
     assert place == 1 and flat[0] == 3
-    assert _torchvision.beta(v2.MixUp(num_classes=2)).sample(()).shape == (1,)
+    assert torchvision_private.beta(v2.MixUp(num_classes=2)).sample(()).shape == (1,)
     with pytest.raises(ValueError, match="batch"):
-        _torchvision.check_batch(v2.MixUp(num_classes=2), torch.zeros(3, 4, 4), 3)
+        torchvision_private.check_batch(v2.MixUp(num_classes=2), torch.zeros(3, 4, 4), 3)

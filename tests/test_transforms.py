@@ -22,7 +22,7 @@ from torchvision.transforms import v2
 from transform_cases import CASES, Case, containers, picture, sample, seeded
 
 from imgops import transforms as ours
-from imgops.transforms._base import RandomTransform
+from imgops.transforms._core.base import RandomTransform
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")

@@ -32,6 +32,7 @@ from sphinx.application import Sphinx
 import imgops
 from imgops import show, transforms
 from imgops._operators import Contract, operators
+from imgops.show import _transforms
 from imgops.transforms import functional
 from tests.specs import SPECS
 from tests.specs import __main__ as operator_table
@@ -62,7 +63,7 @@ MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
     for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
 }
-MADE_OF |= {name: list(getattr(transforms, name)._made_of) for name in transforms.ADDED}
+MADE_OF |= {name: list(_transforms.MADE_OF.get(name, ())) for name in transforms.ADDED}
 #: Transforms that only apply others, and those of torchvision's own arithmetic or of plain indexing.
 NOT_MADE = {
     *("Compose", "RandomApply", "RandomChoice", "RandomOrder", "GaussianNoise", "RandomChannelPermutation"),
@@ -71,7 +72,7 @@ NOT_MADE = {
     *("ConvertImageDtype", "Normalize", "ToDtype", "Identity", "Lambda"),
     *("PILToTensor", "ToImage", "ToPILImage", "ToPureTensor", "ToTensor"),
     *("to_dtype", "normalize", "permute_channels", "uniform_temporal_subsample"),
-    *(name for name in transforms.ADDED if not getattr(transforms, name)._made_of),  # PyTorch's own operators
+    *(name for name in transforms.ADDED if name not in _transforms.MADE_OF),  # PyTorch's own operators
 }
 MODULES = ("config", "vmap", "sharding", "autocast", "testing")
 

@@ -9,6 +9,7 @@ from pictures import CHOSEN, full_name, moves
 
 from benchmarks import contributed
 from imgops import show, transforms
+from imgops.show import _transforms
 from tests.added_cases import JOINING, ROWS
 
 
@@ -66,7 +67,7 @@ def _per_sample(name: str) -> str:
 
 
 def added_facts(name: str) -> list[str]:
-    made_of = getattr(transforms, name)._made_of
+    made_of = _transforms.MADE_OF.get(name, ())
     reference, difference = _difference(name)
     facts = [
         ("The same as", f"{reference}: {difference} on uint8, for the same parameters"),

@@ -14,6 +14,7 @@ from torchvision import tv_tensors
 from imgops import transforms
 from imgops.show import _scene
 from imgops.show._operators import PICTURES
+from imgops.show._transforms import ARGUMENTS
 
 Draw = Callable[[dict[str, Any]], Image.Image]
 
@@ -136,7 +137,7 @@ def _all() -> dict[str, Draw]:
     for name in transforms.ADDED:
         cls = getattr(transforms, name)
         several, draws = hasattr(cls, "_joined"), hasattr(cls, "random_parameters")
-        options = {**({"p": 1.0} if draws and not several else {}), **cls._example}
+        options = {**({"p": 1.0} if draws and not several else {}), **ARGUMENTS.get(name, {})}
         found[name] = _of_samples(name, options) if several else _of_transform(name, options)
     return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))
 

@@ -87,9 +87,9 @@ def _by_pil(image: Image.Image, channels: int) -> Image.Image:
 
 @_pil.like(_by_pil, (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
-    if channels == _RGB and image.dtype == torch.uint8 and image.numel() < _threads.SHARED:
-        if native.gray_rgb(out, image):
-            return
+    is_small = image.dtype == torch.uint8 and image.numel() < _threads.SHARED
+    if channels == _RGB and is_small and native.gray_rgb(out, image):
+        return
     if not _has_rgb_passes(image):
         run_decomposition(out, formula.grayscale, image, channels)
         return

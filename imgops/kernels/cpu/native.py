@@ -170,12 +170,12 @@ def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
-    """Show each of equal parts of a batch from a place (left, top) of its own on; False where it was not done."""
+    """Show each of equal parts of a batch from a place (left, top) on; False where it was not done."""
     return module is not None and module.crop_each(out, image, places)
 
 
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
-    """PIL's antialiased resize of what boxes cut out of equal parts of a uint8 batch; False where not done."""
+    """Resize as PIL what boxes cut out of equal parts of a uint8 batch; False where it was not done."""
     return module is not None and module.resized_crops(
         out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL
     )

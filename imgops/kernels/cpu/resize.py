@@ -108,9 +108,9 @@ def resized_crop(
     out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> None:
     """``resize`` of what each box cuts out: unlike a region of ``resize``, a crop shows nothing around it."""
-    if antialias and interpolation != "nearest" and image.dtype == torch.uint8 and out.numel():
-        if _resample.crops_by_native(out, image, boxes, interpolation):
-            return
+    is_pils = antialias and interpolation != "nearest" and image.dtype == torch.uint8 and out.numel() > 0
+    if is_pils and _resample.crops_by_native(out, image, boxes, interpolation):
+        return
 
     def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
         left, top, right, bottom = box

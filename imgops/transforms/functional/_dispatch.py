@@ -14,7 +14,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
 from imgops import _subclass
-from imgops.transforms import _torchvision
+from imgops.transforms._core import torchvision_private
 from imgops.transforms.functional import _color, _geometry
 
 plain = _subclass.plain
@@ -76,7 +76,7 @@ def has_users_kernel(kind: type, functional: Function | None = None) -> bool:
     if kind in _BUILTIN or not issubclass(kind, tv_tensors.TVTensor):
         return False
     names = [getattr(reference, n) for n in KERNELS] if functional is None else [functional]
-    return any(_torchvision.is_users_kernel(f, kind) for f in names)
+    return any(torchvision_private.is_users_kernel(f, kind) for f in names)
 
 
 def own_kernel(functional: Function, kind: type) -> Function | None:
@@ -111,9 +111,9 @@ def _images(name: str) -> Function:
             except (TypeError, ValueError):  # what torchvision refuses is refused in its own words
                 if not _torchvision_knows(args, keywords):
                     raise
-                out = _torchvision.kernel_of(theirs, Tensor)(plain, *args, **keywords)
+                out = torchvision_private.kernel_of(theirs, Tensor)(plain, *args, **keywords)
         else:
-            out = _torchvision.kernel_of(theirs, Tensor)(plain, *args, **keywords)
+            out = torchvision_private.kernel_of(theirs, Tensor)(plain, *args, **keywords)
         if plain is inpt:
             return out
         return tuple(wrapped(o, inpt) for o in out) if isinstance(out, tuple) else wrapped(out, inpt)
@@ -184,7 +184,7 @@ def _functional(name: str) -> Function:
     def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
         return (own_kernel(theirs, type(inpt)) or theirs)(inpt, *args, **keywords)
 
-    return _torchvision.scripted_as(call, theirs)
+    return torchvision_private.scripted_as(call, theirs)
 
 
 FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS if hasattr(reference, name)}

@@ -16,7 +16,7 @@ from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops import _subclass
-from imgops.transforms import _operators, _torchvision
+from imgops.transforms._core import operators, torchvision_private
 from imgops.transforms.functional import _matrices
 
 Interpolation = Any  # an InterpolationMode, its name, or PIL's number
@@ -26,7 +26,7 @@ _PLAIN = ("nearest", "bilinear", "bicubic")
 
 
 def _name(interpolation: Interpolation) -> str:
-    return str(_torchvision.interpolation_mode(interpolation).value)
+    return str(torchvision_private.interpolation_mode(interpolation).value)
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +66,7 @@ def resize(
     name, _ = _how(interpolation, antialias)
     if name == "lanczos" and not antialias:
         raise ValueError("resize: antialias must be True with lanczos, got False")
-    size = _torchvision.resized_size((height, width), size, max_size)
+    size = torchvision_private.resized_size((height, width), size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know
         return image
     return resized(image, size, interpolation, antialias)
@@ -95,7 +95,7 @@ def resize_labels(
     antialias: bool | None = True,
 ) -> Tensor:
     height, width = mask.shape[-2:]
-    wanted = _torchvision.resized_size((height, width), size, max_size)
+    wanted = torchvision_private.resized_size((height, width), size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(wanted):
         return mask
     return labels_resized(mask, wanted, interpolation)
@@ -105,7 +105,7 @@ def labels_resized(mask: Tensor, size: Sequence[int], interpolation: Interpolati
     """``resize_labels`` to a height and a width that a compiler may not know."""
     height, width = mask.shape[-2:]
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
-    return _operators.nearest(mask, box, tuple(size), _name(interpolation) == "nearest-exact")
+    return operators.nearest(mask, box, tuple(size), _name(interpolation) == "nearest-exact")
 
 
 def _numbers(image: Tensor, name: str) -> Tensor:
@@ -139,16 +139,18 @@ def _centered(size: int, wanted: int) -> int:
 
     Without a branch: a compiler may not know the size.
     """
+    more: Any
+    less: Any
     if type(size) is type(wanted) is int and not _subclass.in_graph():
         more, less = max(size - wanted, 0), max(wanted - size, 0)
         return more // 2 + more % 4 // 3 - less // 2
-    more: Any = torch.sym_max(size - wanted, 0)
-    less: Any = torch.sym_max(wanted - size, 0)
+    more = torch.sym_max(size - wanted, 0)
+    less = torch.sym_max(wanted - size, 0)
     return more // 2 + more % 4 // 3 - less // 2
 
 
 def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
-    high, wide = _torchvision.crop_size(size)
+    high, wide = torchvision_private.crop_size(size)
     height, width = image.shape[-2:]
     if wide > width or high > height:
         raise ValueError(f"five_crop: size must be at most {(height, width)}, got {(high, wide)}")
@@ -173,7 +175,7 @@ def resized_crop(
     box = left, top, left + width, top + height
     if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
-    wanted = _torchvision.resized_size((height, width), size, None)
+    wanted = torchvision_private.resized_size((height, width), size, None)
     return crop_boxes(image, torch.tensor(box), wanted, interpolation, antialias)
 
 
@@ -198,21 +200,24 @@ def crop_boxes(
     antialias: bool | None,
     planar: bool = False,
 ) -> Tensor:
-    """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom; ``planar``: whatever the format was."""
+    """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom.
+
+    ``planar``: the result is planar whatever the memory format of the image.
+    """
     name, smooth = _how(interpolation, antialias)
     boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
     out = _restored(out, image)
     if not planar or out.is_contiguous():
         return out
-    is_small = not _subclass.in_graph() and out.numel() < _operators.SMALL
-    return out.contiguous() if is_small else _operators.planar(out)
+    is_small = not _subclass.in_graph() and out.numel() < operators.SMALL
+    return out.contiguous() if is_small else operators.planar(out)
 
 
 def pad(
     image: Tensor, padding: Sequence[int] | int, fill: Fill = None, padding_mode: str = "constant"
 ) -> Tensor:
-    left, right, top, bottom = _torchvision.pad_sides(padding)
+    left, right, top, bottom = torchvision_private.pad_sides(padding)
     sides = (left, top, right, bottom)
     color = color_of(fill)
     if padding_mode == "constant" and type(color) in (int, float) and color == 0 and not _subclass.in_graph():
@@ -244,8 +249,8 @@ def affine(
 ) -> Tensor:
     parameters = (angle, *_several(translate), scale, *_several(shear))
     if not any(isinstance(p, Tensor) for p in parameters):
-        _torchvision.affine_arguments(angle, translate, scale, shear, center)
-    shear = _torchvision.two_shears(shear)
+        torchvision_private.affine_arguments(angle, translate, scale, shear, center)
+    shear = torchvision_private.two_shears(shear)
     matrix = _matrices.affine(angle, translate, scale, shear, center, *image.shape[-2:])
     return warp(image, matrix, interpolation, fill)
 
@@ -273,7 +278,7 @@ def rotate(
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
-    size = _torchvision.rotated_size(float(angle), center, height, width) if expand else None
+    size = torchvision_private.rotated_size(float(angle), center, height, width) if expand else None
     return turn(image, torch.as_tensor(angle, dtype=torch.float64), interpolation, center, fill, size)
 
 

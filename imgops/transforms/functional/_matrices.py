@@ -87,7 +87,7 @@ def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
 
 
 def _forward(back: Sequence[Any]) -> Tensor:
-    """The forward matrix, from torchvision's 8 coefficients of the way back, whose pixels begin at whole numbers."""
+    """The forward matrix of torchvision's 8 coefficients of the way back, whose pixels begin at integers."""
     a, b, c, d, e, f, g, h = back
     i = 1.0
     # From centers of pixels to corners, the way back, and to centers again.

@@ -1,0 +1,1 @@
+"""What the transforms share; nothing here is public."""

@@ -1,0 +1,191 @@
+"""Checks of what the transforms that torchvision does not have are made with, and called with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+
+from imgops.transforms._core import torchvision_private
+
+#: The largest side of a window that the operators take.
+WIDEST = (1 << 15) - 1
+#: Of integers without a limit of their own: what OpenCV and PIL count pixels with.
+_MOST = 2**31 - 1
+
+
+def _is_number(value: Any, whole: bool) -> bool:
+    return isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+
+
+def _bounded(low: float, high: float, whole: bool, odd: bool, finite: bool) -> str:
+    """What a message says of a number."""
+    real = "a number" if finite else "a finite number"
+    kind = "an odd integer" if odd else "an integer" if whole else real
+    bounds = f" from {low:.15g}" if low > float("-inf") else ""
+    bounds += (
+        f" to {high:.15g}" if high < (_MOST if whole or odd else float("inf")) else " on" if bounds else ""
+    )
+    return kind + bounds
+
+
+def in_range(
+    owner: Any,
+    name: str,
+    value: Any,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    *,
+    whole: bool = False,
+    odd: bool = False,
+) -> tuple[Any, Any]:
+    """An argument that is a number or a range ``(lowest, highest)``, as a range."""
+    whole = whole or odd
+    high = min(high, _MOST) if whole else high
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    numbers = all(_is_number(v, whole) for v in pair)
+    if (
+        len(pair) == 2
+        and numbers
+        and max(low, -_LARGEST) <= pair[0] <= pair[1] <= min(high, _LARGEST)
+        and not (odd and (pair[0] & pair[1] & 1) == 0)
+    ):
+        return pair if whole else (_real_number(pair[0]), _real_number(pair[1]))
+    finite = not numbers or all(abs(v) <= _LARGEST for v in pair)
+    must = f"{name} must be {_bounded(low, high, whole, odd, finite)} or a range (lowest, highest) of such"
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+
+
+#: Of real numbers: what float32 holds, in which images are computed.
+_LARGEST = 3e38
+
+
+def _real_number(value: Any) -> Any:
+    """An integer that 64 bits do not hold as a float, which libraries take."""
+    return value if abs(value) < 2**63 else float(value)
+
+
+def _shown(value: Any) -> str:
+    """An argument in a message: short, and Python writes no integer of more than 4300 digits."""
+    try:
+        text = str(value)
+    except ValueError:
+        text = "a number that is too large"
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def one_number(
+    owner: Any,
+    name: str,
+    value: Any,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    *,
+    whole: bool = False,
+) -> Any:
+    """An argument that is one number, and no range."""
+    high = min(high, _MOST) if whole else high
+    known = _is_number(value, whole)
+    if known and max(low, -_LARGEST) <= value <= min(high, _LARGEST):
+        return value if whole else _real_number(value)
+    must = f"{name} must be {_bounded(low, high, whole, False, not known or abs(value) <= _LARGEST)}"
+    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+
+
+def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{type(owner).__name__}: {name} must be one of {listed}, got {_shown(repr(value))}")
+    return value
+
+
+def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
+    """torchvision's interpolation of a mode, a name or PIL's number."""
+    try:
+        return torchvision_private.interpolation_mode(value)
+    except (KeyError, TypeError, ValueError):
+        names = ", ".join(repr(mode.value) for mode in InterpolationMode)
+        must = f"interpolation must be an InterpolationMode, or one of {names}"
+        error = ValueError if isinstance(value, (str, int)) else TypeError
+        raise error(f"{type(owner).__name__}: {must}, got {_shown(repr(value))}") from None
+
+
+def size_of(owner: Any, name: str, value: Any, most: int = _MOST) -> tuple[int, int]:
+    """A height and a width from 1 on; one number is both."""
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    numbers = all(_is_number(v, True) for v in pair)
+    if len(pair) == 2 and numbers and min(pair) > 0 and max(pair) <= most and pair[0] * pair[1] <= _MOST:
+        return pair
+    limit = "from 1 on" if most == _MOST else f"from 1 to {most}"
+    must = f"{name} must be an integer {limit}, or a height and a width"
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+
+
+def fill_values(owner: Any, name: str, value: Any) -> Any:
+    """An argument that is a number, or a sequence with one for each channel."""
+    plain = value.tolist() if isinstance(value, (Tensor, np.ndarray)) else value
+    numbers = list(plain) if isinstance(plain, (tuple, list)) else [plain]
+    known = all(isinstance(v, (int, float)) for v in numbers)
+    if known and numbers and all(abs(v) <= (2**63 - 1 if isinstance(v, int) else _LARGEST) for v in numbers):
+        return plain if isinstance(value, np.ndarray) else value
+    must = f"{name} must be a finite number, or one for each channel"
+    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+
+
+def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
+    """A value for all channels of an image, or one for each: ``(1 or C, 1, 1)``."""
+    values = torch.as_tensor(value, dtype=torch.float64, device="cpu").reshape(-1)
+    if len(values) not in (1, image.shape[-3]):
+        must = f"{type(owner).__name__}: {name} must have 1 value or {image.shape[-3]}, one for each channel"
+        raise ValueError(f"{must}, got {len(values)}")
+    check_held(owner, name, value, image.dtype)
+    return values.to(image.dtype)[:, None, None].to(image.device, non_blocking=True)
+
+
+def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
+    """Raise if a dtype has no such values: converted, they would be others."""
+    if dtype == torch.bool or dtype.is_complex:
+        return
+    limits: Any = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    values = value.flatten().tolist() if isinstance(value, Tensor) else value
+    each = values if isinstance(values, (tuple, list)) else (values,)
+    if any(not limits.min <= v <= limits.max for v in each):
+        must = f"{name} must be from {limits.min:.15g} to {limits.max:.15g} for {dtype}"
+        raise ValueError(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+
+
+def require_planes(owner: Any, inpt: Any) -> None:
+    """Raise if a tensor is no image: torchvision's classes give themselves the dimensions that they need."""
+    if type(inpt) is Tensor and inpt.ndim < 3:
+        must = f"{type(owner).__name__}: image must have at least 3 dimensions (..., C, H, W)"
+        raise ValueError(f"{must}, got shape {tuple(inpt.shape)}")
+
+
+def require_rgb(owner: Any, image: Tensor) -> None:
+    if image.shape[-3] != 3:
+        must = f"{type(owner).__name__}: image must have 3 channels"
+        raise ValueError(f"{must}, got {image.shape[-3]}")
+
+
+def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:
+    must = f"{type(owner).__name__}: {name} must be left, top, right and bottom as shares from 0 to 1"
+    if not isinstance(value, (tuple, list)) or not all(isinstance(v, (int, float)) for v in value):
+        raise TypeError(f"{must}, got {_shown(repr(value))}")
+    if len(value) != 4 or not (0 <= value[0] < value[2] <= 1 and 0 <= value[1] < value[3] <= 1):
+        raise ValueError(f"{must}, got {_shown(tuple(value))}")
+    left, top, right, bottom = value
+    return left, top, right, bottom
+
+
+def color_of(owner: Any, name: str, value: Any) -> tuple[int, int, int]:
+    must = f"{type(owner).__name__}: {name} must be 3 integers from 0 to 255 (red, green, blue)"
+    if not isinstance(value, (tuple, list)) or not all(_is_number(v, True) for v in value):
+        raise TypeError(f"{must}, got {_shown(repr(value))}")
+    if len(value) != 3 or not all(0 <= v <= 255 for v in value):
+        raise ValueError(f"{must}, got {_shown(tuple(value))}")
+    red, green, blue = value
+    return red, green, blue

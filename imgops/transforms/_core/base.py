@@ -1,0 +1,471 @@
+"""What the transforms share: torchvision's classes, imgops' operators, one path for eager mode and graphs.
+
+A transform is a record of how it samples its parameters and what it does with them. Beside torchvision's
+class it states
+
+=====================  ==========================================================================
+``random_parameters``       its parameters: names, lengths, and the values that change nothing
+``_config``            the arguments that its parameters depend on
+``_image``, ``_mask``  what it does to an image and to a mask, by public operators
+``_out_size``          the height and width that come out; None where the parameters decide
+=====================  ==========================================================================
+
+and the base does the rest: boxes and keypoints follow by torchvision's own code. ``pack`` and ``unpack``
+are overridden where torchvision's parameters are not simply numbers.
+
+A call takes one of two ways. In eager mode, a plain tensor that the operators compute goes from ``forward``
+through ``draw`` to ``_image``. Everything else (structures, tv_tensors, PIL images, graphs, samples with
+parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from imgops import _subclass
+from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
+from imgops.transforms._core import annotation_kinds, operators, programs, seeding, torchvision_private
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
+from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms._core.signatures import is_own, take_init
+from imgops.transforms.functional import _dispatch
+
+_sites = itertools.count()
+ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+
+
+class OperatorTransform(torchvision_private.Hooks):
+    """Mixed into one of torchvision's classes: its kernels for images, videos and masks are imgops'."""
+
+    _config: tuple[str, ...] = ()
+    _description_name = ""
+    _description = ""
+    #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
+    _moves = False
+    #: The dtypes and numbers of channels of images that the operators compute; torchvision has the others.
+    _dtypes: frozenset[torch.dtype] | None = None
+    _channels: tuple[int, ...] | None = None
+    #: Whether ``forward`` is not a user's, so that a pipeline may ask for the parts of what it does.
+    has_own_forward = True
+    #: Whether it has an ``_image``, and no method that torchvision's ``forward`` would call is a user's.
+    _is_pure = False
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.has_own_forward = is_own(cls, "forward")
+        steps = ("transform", "make_params", "check_inputs", "_call_kernel", "call_kernel")
+        checks_nothing = getattr(cls, "check_inputs", None) is v2.Transform.check_inputs
+        own = checks_nothing and all(is_own(cls, step) for step in steps)
+        cls._is_pure = own and cls._image is not OperatorTransform._image
+        if cls.__module__.startswith("imgops."):
+            if "_description_name" not in vars(cls):
+                cls._description_name = cls.__name__
+            programs.CLASSES[cls.__name__] = cls
+            if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
+                take_init(cls, OperatorTransform)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._config and self.__dict__.get("_description"):
+            self._description = programs.description_of(self)
+
+    def forward(self, *inputs: Any) -> Any:
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
+            return self._image(inputs[0], NOTHING, Tensor)
+        return super().forward(*inputs)  # type: ignore[misc]
+
+    def _computes(self, image: Tensor) -> bool:
+        """Return whether imgops' operators compute an image of this kind."""
+        return (
+            image.ndim > 2
+            and (self._dtypes is None or image.dtype in self._dtypes)
+            and (self._channels is None or image.shape[-3] in self._channels)
+        )
+
+    def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
+        if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
+            return self._annotations(inpt) if self._moves else inpt
+        kernel = _dispatch.own_kernel(functional, type(inpt))
+        if kernel is not None:
+            return kernel(inpt, *args, **keywords)
+        return self.torchvision_kernel(functional, inpt, *args, **keywords)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        """Run torchvision's own code: for an input that is no image, and for images no operator computes."""
+        return super().transform(inpt, values)  # type: ignore[misc]
+
+    def is_pils(self) -> bool:
+        """Whether ``_image`` has PIL's own bits, on uint8 of one channel or three."""
+        return False
+
+    def outweighs_pil(self) -> bool:
+        """Whether it is so much faster than PIL that it pays for a conversion to a tensor and back."""
+        return False
+
+    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+        """Do to the pixels of a PIL image what is done to the image."""
+        return self._image(image, NOTHING, PIL.Image.Image)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Any:
+        """Transform an image ``(..., C, H, W)``; ``kind`` is its class, for its fill."""
+        raise NotImplementedError
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        """One step of a pipeline; this one samples nothing."""
+        return self(*inputs)  # type: ignore[operator]
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        """Add what is sampled to a program; returns the shape that comes out, None where it is not known."""
+        return self._out_shape(shape)
+
+    def _out_shape(self, shape: Shape) -> Shape | None:
+        samples, channels, height, width = shape
+        size = self._out_size(height, width)
+        return None if size is None else (samples, channels, *size)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
+        return height, width
+
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        """Return the size that comes out, of these parameters."""
+        size = self._out_size(*params.canvas)
+        assert size is not None
+        return size
+
+    def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
+        """Boxes and keypoints in a graph, or of one of many samples: torchvision's code in an operator."""
+        if params is None:
+            params = Params(inpt.canvas_size, torch.zeros(0, dtype=torch.float64, device="cpu"))
+        values, kind = _subclass.plain(inpt), annotation_kinds.kind_of(inpt)
+        out = operators.by_torchvision(values, params.tensor(), *params.canvas, self._description, kind)
+        return _dispatch.wrapped(out, inpt, self._canvas(params))
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        """Return numbers as torchvision's parameters; None where nothing is to be done."""
+        return {}
+
+
+#: The parameters of a transform that samples none.
+NOTHING = Params((0, 0), [])
+
+
+class RandomTransform(OperatorTransform):
+    """An :class:`OperatorTransform` that samples parameters."""
+
+    added_arguments = ("per_sample", "generator")
+    #: In the order of their numbers.
+    random_parameters: tuple[Parameter, ...] = ()
+    _has_probability = False
+    #: The least number in [0, 1) with which it is not applied.
+    _p_in_float32 = 1.0
+    _site = -1
+    _generator_handle = 0
+    per_sample = False
+    generator: torch.Generator | None = None
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._has_probability = issubclass(cls, torchvision_private.WithProbability)
+
+    def forward(self, *inputs: Any) -> Any:
+        if self._is_direct(inputs):
+            image = inputs[0]
+            numbers = self.draw(inputs)
+            if numbers is None:
+                return image
+            return self._image(image, Params(image.shape[-2:], numbers, self), Tensor)
+        return self._run(inputs, ParameterSampler.of(inputs))
+
+    def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
+        """Return whether a call is one draw in eager mode, for a plain tensor that the operators compute."""
+        return (
+            len(inputs) == 1
+            and type(inputs[0]) is Tensor
+            and is_eager()
+            and not self.per_sample
+            and self._is_pure
+            and bool(self._description)
+            and self._computes(inputs[0])
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "p" and isinstance(value, (int, float)):
+            # torchvision compares with a tensor of float32.
+            self._p_in_float32 = float(np.float32(value))
+        elif name == "generator":
+            self._generator_handle = programs.handle_of(self, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        self._start(self.per_sample, self.generator)
+
+    def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
+        """What every transform that samples has beside torchvision's attributes."""
+        self._site = next(_sites)
+        if per_sample:
+            self.per_sample = per_sample
+        if generator is not None:
+            self.generator = generator
+        if is_own(type(self), "transform") and is_own(type(self), "make_params"):
+            self._description = programs.description_of(self)
+
+    def sample(self, inputs: Any) -> dict[Any, Any]:
+        """Sample parameters without applying them.
+
+        Parameters
+        ----------
+        inputs
+            What the transform takes: a tensor, or any structure of tensors and tv_tensors. Several
+            arguments are one tuple.
+
+        Returns
+        -------
+        dict
+            Parameters for :meth:`apply`. Equal seeds give those that calling the transform would have used.
+        """
+        record: dict[Any, Any] = {}
+        self._record(_arguments(inputs), ParameterSampler(record))
+        return record
+
+    def apply(self, inputs: Any, params: Any = None) -> Any:
+        """Apply parameters that :meth:`sample` gave, as often as wanted, to inputs of the same structure.
+
+        With one argument this is :meth:`torch.nn.Module.apply`.
+        """
+        if params is None:
+            return super().apply(inputs)  # type: ignore[misc]
+        return self._run(_arguments(inputs), ParameterSampler(None, params))
+
+    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+        self.check_inputs([image])  # type: ignore[attr-defined]
+        params = self._sampled([image], sampler)
+        return image if params is None else self._image(image, params, PIL.Image.Image)
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        self.check_inputs(flat)  # type: ignore[attr-defined]
+        needs = torchvision_private.needs_transform(self, flat)
+        self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """Transform one input by parameters of ``make_params``."""
+        _, _, height, width = self.shape_of([inpt])
+        numbers = self.pack(params, height, width)
+        return self._change(inpt, Params((height, width), numbers, self), ParameterSampler())
+
+    # -- parameters ------------------------------------------------------------------------------
+
+    def draw(self, inputs: Any) -> Numbers | None:
+        """Sample the numbers for flat inputs, by torchvision's code; None where nothing is applied."""
+        if self.generator is None:
+            return self._draw(inputs)
+        with seeding.exchanged(programs.generator_of(self._generator_handle)):
+            return self._draw(inputs)
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        if self._has_probability and torch.rand(1).item() >= self._p_in_float32:
+            return None
+        _, _, height, width = self.shape_of(inputs)
+        return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
+
+    def draw_row(self, shape: Shape) -> Numbers | None:
+        """Sample the numbers for one image of a shape, as many as ``count_numbers`` says."""
+        return self._draw([like(*shape)])
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        """Return torchvision's parameters as numbers."""
+        numbers: list[float] = []
+        for name, length, _, _ in self.random_parameters:
+            if name == "is_applied":
+                numbers.append(1.0)
+            elif length == 0:
+                numbers.append(values[name])
+            else:
+                value = values[name]
+                numbers += value.tolist() if isinstance(value, Tensor) else value
+        return numbers
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        if self.random_parameters and self.random_parameters[0] is IS_APPLIED and not numbers[0]:
+            return None
+        values: dict[str, Any] = {}
+        for (name, length, _, kind), value in zip(self.random_parameters, self.split(numbers), strict=True):
+            values[name] = kind(value) if length == 0 else [kind(v) for v in value]
+        values.pop("is_applied", None)
+        return values
+
+    def split(self, numbers: Numbers) -> list[Any]:
+        """Return the numbers of each parameter: of a list numbers and lists, of a tensor its parts."""
+        found, at = [], 0
+        last = len(self.random_parameters) - 1
+        for i, (_, length, _, _) in enumerate(self.random_parameters):
+            if length == 0:
+                found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
+                at += 1
+                continue
+            end = at + length if isinstance(length, int) else None  # one that the shape decides is the last
+            assert end is not None or i == last
+            found.append(numbers[..., at:end] if isinstance(numbers, Tensor) else numbers[at:end])
+            at = end or at
+        return found
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        """Return the numbers that change nothing."""
+        return [float(n) for p in self.random_parameters for n in p.neutral_numbers(self, shape)]
+
+    def count_numbers(self, shape: Shape) -> int:
+        """Return how many numbers the parameters are."""
+        return sum(p.count(self, shape) for p in self.random_parameters)
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        """Return what operators take of the numbers, for images of a size."""
+        return numbers
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        """The parameters for flat inputs; sets how many samples have some of their own."""
+        if self.per_sample and sampler.count is None:
+            sampler.count = batch_of(inputs)
+        return sampler.params(self, inputs)
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        return self._out_shape(shape) if program.add(self, shape) else None
+
+    def shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
+        """Return samples that share a draw, channels, height and width of what the transform works on."""
+        if inputs and type(inputs[0]) is Tensor:
+            size = inputs[0].shape
+            if len(size) > 2:
+                return size[0] if len(size) > 3 else 1, *size[-3:]
+            return 1, 1, *size[-2:]
+        for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
+            if _dispatch.is_image(inpt):
+                plain = _subclass.plain(inpt)
+                channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
+                batch = plain.ndim > 4 or (plain.ndim == 4 and not isinstance(inpt, tv_tensors.Video))
+                return plain.shape[0] if batch else 1, channels, height, width
+        for inpt in inputs:
+            if isinstance(inpt, tv_tensors.Mask):
+                height, width = _subclass.plain(inpt).shape[-2:]
+                return 1, 1, height, width
+            if isinstance(inpt, ANNOTATIONS):
+                return 1, 1, *inpt.canvas_size
+            if isinstance(inpt, PIL.Image.Image):
+                return 1, len(inpt.getbands()), inpt.height, inpt.width
+        return 1, 0, 0, 0
+
+    # -- applying --------------------------------------------------------------------------------
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if not self._description and not self.per_sample and not _subclass.in_graph():
+            return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
+        before = sampler.count
+        if len(inputs) == 1 and type(inputs[0]) is Tensor:
+            self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
+            params = self._sampled([inputs[0]], sampler)
+            out: Any = inputs[0]
+            if params is not None:
+                out = self._change(out, params, sampler)
+        else:
+            flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            self.check_inputs(flat)  # type: ignore[attr-defined]
+            needs = torchvision_private.needs_transform(self, flat)
+            params = self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
+            if params is None:
+                out = inputs if len(inputs) > 1 else inputs[0]
+            else:
+                out = tree_unflatten(self._change_all(flat, needs, params, sampler), spec)
+        sampler.count = before
+        return out
+
+    def _change_all(
+        self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
+    ) -> list[Any]:
+        if not (params.each and self._moves):
+            return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
+        boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
+        out, sample = [], 0
+        for inpt, wanted in zip(flat, needs, strict=True):
+            if wanted and isinstance(inpt, tv_tensors.BoundingBoxes):
+                out.append(self._boxes(inpt, params, sample, boxes))
+                sample += 1
+            else:
+                out.append(self._change(inpt, params, sampler) if wanted else inpt)
+        return out
+
+    def _boxes(self, inpt: Any, params: Params, sample: int, among: int) -> Any:
+        """The boxes of one of the samples, or nested boxes of all of them."""
+        numbers = params.numbers
+        if inpt.is_nested and among == 1:
+            each = _subclass.plain(inpt).unbind()
+            moved = [
+                self._annotations(_subclass.like(x, inpt), Params(params.canvas, row))
+                for x, row in zip(each, numbers, strict=True)
+            ]
+            nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
+            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # its constructor takes no nested ones
+            out.__dict__.update(moved[0].__dict__)
+            return out
+        if among != numbers.shape[0]:
+            must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
+            raise ValueError(f"{type(self).__name__}: {must}, got {among} with per_sample=True")
+        return self._annotations(inpt, Params(params.canvas, numbers[sample]))
+
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        """Transform one input: by the operators what they compute, all else by torchvision's code."""
+        if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
+            if _dispatch.is_image(inpt):
+                image = _subclass.plain(inpt)
+                if self._computes(image):
+                    return _dispatch.wrapped(self._image(image, params, type(inpt)), inpt)
+                if not params.is_known:
+                    numbers = params.beside(image)
+                    how = (*params.canvas, self._description, "image")
+                    return _dispatch.wrapped(operators.by_torchvision(image, numbers, *how), inpt)
+            elif self._moves and isinstance(inpt, tv_tensors.Mask):
+                mask = _subclass.plain(inpt)
+                flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
+                out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
+                return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
+        if isinstance(inpt, ANNOTATIONS) and not params.is_known:
+            return self._annotations(inpt, params) if self._moves else inpt
+        if not params.is_known and not isinstance(inpt, PIL.Image.Image):
+            return inpt
+        values = self.unpack(params.tensor().tolist(), *params.canvas)
+        return inpt if values is None else self.by_torchvision(inpt, values)
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._image(mask, params, tv_tensors.Mask)
+
+
+def _arguments(inputs: Any) -> tuple[Any, ...]:
+    return inputs if type(inputs) is tuple and len(inputs) > 1 else (inputs,)
+
+
+@lru_cache(maxsize=256)
+def like(samples: int, channels: int, height: int, width: int) -> Tensor:
+    """Return what a transform asks for its size."""
+    shape = (channels, height, width) if samples == 1 else (samples, channels, height, width)
+    return torch.empty(shape, device="meta")
+
+
+def batch_of(inputs: list[Any]) -> int | None:
+    """Return how many samples the first image has; None for one without a batch."""
+    for inpt in inputs:
+        if _dispatch.is_image(inpt):
+            image = _subclass.plain(inpt)
+            return image.shape[0] if image.ndim > 3 else None
+    return None
+
+
+def fill_of(transform: Any, kind: type) -> Any:
+    return torchvision_private.fill_of(transform, kind)

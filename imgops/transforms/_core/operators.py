@@ -1,0 +1,288 @@
+"""Operators of the transforms alone: torchvision's own code where no compiler can follow it, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from imgops import _layout, _torch_private
+from imgops.decomposition import color as decomposition
+from imgops.kernels import cuda
+from imgops.kernels.cpu import color, native
+from imgops.transforms._core import annotation_kinds, programs
+
+# -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
+
+
+def _by_torchvision_fake(
+    values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+) -> Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
+
+
+def _by_torchvision_kernel(
+    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+) -> None:
+    transform = programs.from_description(description)
+    whole = numbers.ndim == 1
+    rows = [numbers] if whole else list(numbers)
+    for target, source, row in zip([out] if whole else out, [values] if whole else values, rows, strict=True):
+        inpt = annotation_kinds.tv_tensor(source.detach(), kind, (height, width))
+        params = transform.unpack(row.tolist(), height, width)
+        target.copy_(inpt if params is None else transform.by_torchvision(inpt, params))
+
+
+@imgops.operator(
+    "imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake
+)
+def by_torchvision(
+    values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+) -> Tensor: ...
+
+
+# -- sizes that depend on parameters ----------------------------------------------------------------
+
+
+def _sizes_fake(
+    new_size: Callable[..., int],
+    numbers: Tensor,
+    height: int,
+    width: int,
+    least: Sequence[int],
+    description: str,
+) -> Tensor:
+    return torch.empty((*(new_size(min=low) for low in least), 0), device=numbers.device)
+
+
+def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
+    return torch.empty(
+        (*programs.from_description(description).sampled_sizes(numbers.tolist(), height, width), 0)
+    )
+
+
+@imgops.operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
+def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
+    """No pixels: the shape has the sizes that parameters decide, each at least as said, and 0."""
+
+
+def _kept_fake(new_size: Callable[..., int], kept: Tensor) -> Tensor:
+    return torch.empty((new_size(min=0),), dtype=torch.int64, device=kept.device)
+
+
+def _kept_kernel(kept: Tensor) -> Tensor:
+    return kept.nonzero()[:, 0]
+
+
+@imgops.operator("imgops_transforms::kept", kernel=_kept_kernel, fake=_kept_fake, dynamic=True)
+def kept(kept: Tensor) -> Tensor:
+    """The places of what is true."""
+
+
+# -- the samples that were chosen ------------------------------------------------------------------
+
+
+def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
+    """``changed`` in the samples that were chosen."""
+    chosen = chosen.to(image.device, non_blocking=True)
+    return torch.where(chosen[..., None, None, None], changed, image)
+
+
+def _change_chosen(
+    out: Tensor, image: Tensor, chosen: Tensor, change: Callable[[Tensor, Tensor], None]
+) -> None:
+    """``change(out, image)`` of what was chosen, all or sample by sample; the others are copied."""
+    if chosen.numel() == 1:
+        if chosen.item():
+            change(out, image)
+        else:
+            out.copy_(image)
+        return
+    each = chosen.expand(image.shape[:-3])
+    for i in np.ndindex(*each.shape):
+        _change_chosen(out[i], image[i], each[i], change)
+
+
+# -- flips ---------------------------------------------------------------------------------------
+
+
+def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    return _layout.empty(image, *image.shape[-2:])
+
+
+def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    return where(chosen, image.flip(dim), image)
+
+
+def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
+    def mirror(out: Tensor, image: Tensor) -> None:
+        if dim != -1 or not native.mirror(out, image):
+            out.copy_(image.flip(dim))
+
+    _change_chosen(out, image.detach(), chosen, mirror)
+
+
+def flip(image: Tensor, dim: int) -> Tensor:
+    """Mirror an image, and all samples of a batch."""
+    if image.numel() < SMALL or dim != -1:
+        return image.flip(dim) if _layout.is_dense(image) else image.contiguous().flip(dim)
+    return flipped(image, _ALL, dim)
+
+
+#: Values up to which PyTorch's own flip and copy take less time than a call of the native ones.
+SMALL = 1 << 12
+_ALL = torch.ones((), dtype=torch.bool, device="cpu")
+
+
+@imgops.operator(
+    "imgops_transforms::flipped",
+    kernel=_flipped_kernel,
+    cuda=cuda.Kernel("chosen_samples.flip"),
+    fake=_flipped_fake,
+    vmap=imgops.vmap.leading(3, 0),
+    sharding=imgops.sharding.leading(3, 0),
+    decomposition=_flipped_formula,
+)
+def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+    """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""
+
+
+# -- gray ----------------------------------------------------------------------------------------
+
+
+def _grayed_formula(image: Tensor, chosen: Tensor) -> Tensor:
+    return where(chosen, decomposition.grayscale(image, image.shape[-3]), image)
+
+
+def _grayed_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
+    def gray(out: Tensor, image: Tensor) -> None:
+        color.grayscale(out, image, image.shape[-3])
+
+    _change_chosen(out, image.detach(), chosen, gray)
+
+
+def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:
+    return _layout.empty(image, *image.shape[-2:])
+
+
+@imgops.operator(
+    "imgops_transforms::grayed",
+    kernel=_grayed_kernel,
+    cuda=cuda.Kernel("chosen_samples.grayscale"),
+    fake=_grayed_fake,
+    vmap=imgops.vmap.leading(3, 0),
+    sharding=imgops.sharding.leading(3, 0),
+    decomposition=_grayed_formula,
+)
+def grayed(image: Tensor, chosen: Tensor) -> Tensor:
+    """The samples that were chosen, in PIL's gray and as many channels as before."""
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def _planar_fake(image: Tensor) -> Tensor:
+    return torch.empty(image.shape, dtype=image.dtype, device=image.device)
+
+
+def _planar_formula(image: Tensor) -> Tensor:
+    return image.clone(memory_format=torch.contiguous_format)
+
+
+def _planar_kernel(out: Tensor, image: Tensor) -> None:
+    if not native.split(out, image.detach()):
+        out.copy_(image.detach())
+
+
+@imgops.operator(
+    "imgops_transforms::planar",
+    kernel=_planar_kernel,
+    fake=_planar_fake,
+    vmap=imgops.vmap.leading(3),
+    sharding=imgops.sharding.leading(3),
+    decomposition=_planar_formula,
+)
+def planar(image: Tensor) -> Tensor:
+    """An interleaved image as a planar one."""
+
+
+# -- labels --------------------------------------------------------------------------------------
+
+
+def _nearest_fake(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+    return torch.empty((*mask.shape[:-2], *size), dtype=mask.dtype, device=mask.device)
+
+
+def _positions(start: Tensor, stop: Tensor, size: int, exact: bool) -> Tensor:
+    """The pixel that each of ``size`` takes from ``[start, stop)``: PyTorch's arithmetic, in float32."""
+    length = (stop - start)[..., None]
+    scale = length.to(torch.float32) / size
+    places = torch.arange(size, dtype=torch.float32, device=start.device)
+    places = ((places + 0.5 if exact else places) * scale).floor().long()
+    return start[..., None] + torch.minimum(places, length - 1)
+
+
+def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+    left, top, right, bottom = boxes.to(mask.device).unbind(-1)
+    rows = _positions(top, bottom, size[0], exact)
+    columns = _positions(left, right, size[1], exact)
+    if boxes.ndim == 1:
+        return mask.index_select(-2, rows).index_select(-1, columns)
+    shape = (*mask.shape[:-2], size[0], mask.shape[-1])
+    mask = mask.gather(-2, rows[..., None, :, None].expand(shape))
+    shape = (*mask.shape[:-1], size[1])
+    return mask.gather(-1, columns[..., None, None, :].expand(shape))
+
+
+def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> None:
+    out.copy_(_nearest_formula(mask.detach(), boxes, size, exact))
+
+
+@imgops.operator(
+    "imgops_transforms::nearest",
+    kernel=_nearest_kernel,
+    fake=_nearest_fake,
+    vmap=imgops.vmap.leading(3, 1),
+    decomposition=_nearest_formula,
+)
+def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+    """Labels ``(..., C, H, W)`` in boxes ``(..., 4)``, at PyTorch's nearest pixel: those of torchvision."""
+
+
+# -- the transforms that torchvision does not have ---------------------------------------------------
+
+
+def _applied_fake(
+    image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
+) -> Tensor:
+    return _layout.empty(image, *image.shape[-2:])
+
+
+def _applied_formula(
+    image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
+) -> Tensor:
+    # A derived gradient has its parameters beside the image; which samples are meant is decided on the host.
+    return programs.from_description(description).each(image, numbers.cpu(), extra, kind, None)
+
+
+def _applied_kernel(
+    out: Tensor, image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
+) -> None:
+    with _torch_private.default_dispatch_state(), torch.no_grad():
+        plain = None if extra is None else extra.detach()
+        programs.from_description(description).each(image.detach(), numbers.detach(), plain, kind, out)
+
+
+@imgops.operator(
+    "imgops_transforms::applied",
+    kernel=_applied_kernel,
+    cuda=_applied_kernel,
+    fake=_applied_fake,
+    vmap=imgops.vmap.leading(3, 1, 1),
+    decomposition=_applied_formula,
+)
+def applied(image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str) -> Tensor:
+    """The samples that were chosen, changed by the transform of a spec, whose parameters these are."""

@@ -1,0 +1,147 @@
+"""The parameters of a transform: how they are declared, and how they are held for one call.
+
+A transform declares its parameters once (:class:`Parameter`). What it samples is one packed form of them,
+*numbers*: a list where one draw in eager mode serves the whole call, and a float64 tensor on the CPU,
+``(n,)`` or ``(N, n)``, in a graph and where each sample has parameters of its own. torchvision's dicts exist
+only where its own code samples (``pack``) and where it is applied (``unpack``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from imgops.kernels import transfer
+
+Key = tuple[int, ...]
+Shape = Sequence[int]  # samples that share a draw, channels, height, width
+Numbers = Any  # list[float] | Tensor
+
+
+class Parameter(NamedTuple):
+    """One parameter: its name (torchvision's, where it has one), its length, and what changes nothing.
+
+    ``length`` is 0 for a number, n for a list of n, or a function of the transform and the shape. ``neutral``
+    is the value with which the transform changes nothing: for every number of the parameter, or a function of
+    the shape that returns all of them. ``kind`` is what torchvision's code takes.
+    """
+
+    name: str
+    length: int | Callable[[Any, Shape], int] = 0
+    neutral: float | Callable[[Shape], Sequence[float]] = 0.0
+    kind: type = float
+
+    def count(self, transform: Any, shape: Shape) -> int:
+        """Return how many numbers it is."""
+        return self.length(transform, shape) if callable(self.length) else max(self.length, 1)
+
+    def neutral_numbers(self, transform: Any, shape: Shape) -> Sequence[float]:
+        """Return the numbers that change nothing."""
+        if callable(self.neutral):
+            return self.neutral(shape)
+        return [self.neutral] * self.count(transform, shape)
+
+
+#: The first parameter of a transform that is applied with a probability: 1 where it is, 0 where not.
+IS_APPLIED = Parameter("is_applied")
+
+
+def each_number(values: Any) -> Sequence[Any]:
+    """Return the numbers of a parameter one by one: of a list, or of the last dimension of a tensor."""
+    return values.unbind(-1) if isinstance(values, Tensor) else values
+
+
+def as_integers(numbers: Numbers) -> Any:
+    """Return numbers that are known to be whole as integers."""
+    return numbers.long() if isinstance(numbers, Tensor) else list(map(int, numbers))
+
+
+class Table:
+    """The numbers of all transforms of a sampling program, one row a sample, copied to a device at once.
+
+    The arithmetic between (angles become matrices) is done on the CPU, where small operations cost less.
+    """
+
+    def __init__(self, steps: Sequence[tuple[Key, Any, int, int]], each: Sequence[Tensor]) -> None:
+        self.steps, self.each = steps, each
+        self.device: torch.device | None = None
+        self.parts: dict[Key, Tensor] = {}
+
+    def on(self, device: torch.device, key: Key) -> Tensor:
+        """Return the numbers of one transform on a device."""
+        if self.device != device:
+            known = zip(self.steps, self.each, strict=True)
+            ready = [t.prepared(numbers, height, width) for (_, t, height, width), numbers in known]
+            (moved,) = copy_to(device, [torch.cat(ready, -1)])
+            parts = moved.split([r.shape[-1] for r in ready], -1)
+            keys = [step[0] for step in self.steps]
+            self.parts, self.device = dict(zip(keys, parts, strict=True)), device
+        return self.parts[key]
+
+
+def is_on_host(image: Tensor) -> bool:
+    return image.is_cpu
+
+
+def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
+    """Copy tensors to a device without waiting; from pinned memory where this is no graph."""
+    if torch.compiler.is_compiling() or device.type != "cuda":
+        return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
+    return transfer.move_together(device, tensors)
+
+
+class Params:
+    """The parameters of one transform in one call.
+
+    ``numbers`` are packed; ``canvas`` is the size of the image that they are for.
+    """
+
+    __slots__ = ("canvas", "key", "noise", "numbers", "sizes", "table", "transform")
+
+    def __init__(
+        self,
+        canvas: tuple[int, int],
+        numbers: Numbers,
+        transform: Any = None,
+        table: Table | None = None,
+        key: Key = (),
+    ) -> None:
+        self.canvas, self.numbers, self.transform = canvas, numbers, transform
+        self.table, self.key = table, key
+        self.noise: list[Tensor] = []
+        self.sizes: tuple[int, ...] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether they are Python's numbers, of one draw in eager mode: then the transform is applied."""
+        return not isinstance(self.numbers, Tensor)
+
+    @property
+    def each(self) -> bool:
+        """Whether each sample has parameters of its own."""
+        return isinstance(self.numbers, Tensor) and self.numbers.ndim == 2
+
+    def tensor(self) -> Tensor:
+        """Return the numbers as a tensor."""
+        if isinstance(self.numbers, Tensor):
+            return self.numbers
+        return torch.tensor(self.numbers, dtype=torch.float64, device="cpu")
+
+    def beside(self, image: Tensor) -> Numbers:
+        """Return what operators take for an image: a tensor has dimensions for those before its channels.
+
+        Tensors are on the CPU, but beside a batch on a device whose images have parameters of their own.
+        """
+        height, width = image.shape[-2:]
+        if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:
+            numbers = self.table.on(image.device, self.key)
+        elif self.transform is not None:
+            numbers = self.transform.prepared(self.numbers, height, width)
+        else:
+            numbers = self.numbers
+        if not isinstance(numbers, Tensor) or numbers.ndim == 1 or image.ndim == 4:
+            return numbers
+        return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])

@@ -1,0 +1,308 @@
+"""What the transforms share that torchvision does not have.
+
+Each is a class whose ``__init__`` names its arguments and hands them on to
+:class:`ProbabilisticTransform`, and whose body is its record:
+
+====================  ===========================================================================
+``random_parameters`` its parameters, the first of which says whether it is applied
+``_known``            those that ``changed`` takes as Python's numbers: they decide sizes, or are seeds;
+                      samples that share them are changed at once, but where ``seed`` is one of them
+``make_params``       samples them
+``changed``           an image, by public operators
+``changed_mask``      a mask, where pixels move (``_moves``)
+``moved_boxes``,      corners and keypoints, likewise
+``moved_points``
+``_made_of``          the public functions behind it, for its page
+``_example``          the arguments of its picture, where the defaults show too little
+====================  ===========================================================================
+
+An image is changed by ``changed`` in eager mode, and by ``imgops_transforms::applied``, an operator that
+calls it for the samples that were chosen, in a graph and where samples have parameters of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from imgops import _subclass
+from imgops.transforms._core import operators, pil_images
+from imgops.transforms._core.arguments import require_planes
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms._core.signatures import is_own
+
+#: name -> class, of every transform that torchvision does not have.
+ADDED: dict[str, type[ProbabilisticTransform]] = {}
+
+
+class ProbabilisticTransform(RandomTransform, v2.Transform):
+    """A transform with a probability, whose parameters have names."""
+
+    random_parameters: tuple[Parameter, ...] = (IS_APPLIED,)
+    _known: tuple[str, ...] = ()
+    #: Whether it computes with pixels by other means than an operator that refuses their dtype.
+    _levels = False
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.__module__.startswith("imgops.") and not cls.__name__.startswith("_"):
+            ADDED[cls.__name__] = cls
+
+    def __init__(
+        self, p: float, per_sample: bool, generator: torch.Generator | None, **arguments: Any
+    ) -> None:
+        v2.Transform.__init__(self)
+        if not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            raise ValueError(f"{type(self).__name__}: p must be a probability in [0, 1], got {p}")
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        self.p = p
+        self._config = (*arguments, "p")
+        self._start(per_sample, generator)
+
+    def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
+        super()._start(per_sample, generator)
+        if not is_own(type(self), "changed"):
+            self._description = ""
+
+    # -- parameters as numbers ---------------------------------------------------------------------
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        return (
+            None if torch.rand(1).item() >= self._p_in_float32 else self.pack(self.make_params(inputs), 0, 0)
+        )
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return self._named(numbers) if numbers[0] else None
+
+    def _named(self, numbers: Sequence[Any]) -> dict[str, Any]:
+        """Each parameter of one row of numbers: a number or a list."""
+        names = [parameter.name for parameter in self.random_parameters]
+        return dict(list(zip(names, self.split(numbers), strict=True))[1:])
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        for inpt in inputs:
+            require_planes(self, inpt)
+        return super()._sampled(inputs, sampler)
+
+    # -- an image ----------------------------------------------------------------------------------
+
+    def changed(self, image: Tensor, **params: Any) -> Tensor:
+        """An image ``(..., C, H, W)`` of the same shape and dtype.
+
+        Parameters are tensors: ``()`` or ``(n,)``, and for several samples, which are the first dimension of
+        the image, with the dimensions of the image before its channels in front. Those of ``_known`` are
+        Python's.
+        """
+        raise NotImplementedError
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return mask
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        """Keypoints ``(n, 2)``, float64: x and y as positions of pixels."""
+        return points
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        """Boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
+        return boxes
+
+    def _extra(self, image: Tensor) -> Tensor | None:
+        """What it works with besides the image, ``(n,)``, on its device."""
+        return None
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._done(image, params, "image")
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._done(mask, params, "mask")
+
+    def _done(self, image: Tensor, params: Params, kind: str) -> Tensor:
+        extra = self._extra(image) if kind == "image" else None
+        if not params.is_known:
+            return operators.applied(image, params.numbers, extra, self._description, kind)
+        values = self._named(params.numbers)
+        if torch.is_autocast_enabled(image.device.type):  # the operator above keeps the dtype as well
+            with torch.autocast(image.device.type, enabled=False):
+                return self._worked(image, values, extra, kind)
+        return self._worked(image, values, extra, kind)
+
+    def _worked(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
+        """One image, or several that share parameters."""
+        self._check(image, kind)
+        more = {} if extra is None else {"extra": extra}
+        work = self.changed if kind == "image" else self.changed_mask
+        return work(image, **self._given(values), **more)
+
+    def _check(self, image: Tensor, kind: str) -> None:
+        """Refuse what cannot be computed."""
+        if 0 in image.shape[-3 if kind == "image" else -2 :]:  # masks may be those of no objects
+            must, got = f"{kind} must have at least one pixel", f"shape {tuple(image.shape)}"
+            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+        known = image.dtype == torch.uint8 or image.dtype.is_floating_point
+        if kind == "image" and self._levels and not known:
+            must = f"{type(self).__name__}: image must be uint8 or floating point"
+            raise TypeError(f"{must}, got {image.dtype}")
+
+    def _given(self, values: dict[str, Any]) -> dict[str, Any]:
+        known = self._known
+        return {n: v if n in known else _real(v) for n, v in values.items()}
+
+    def each(
+        self, image: Tensor, numbers: Tensor, extra: Tensor | None, kind: str, out: Tensor | None
+    ) -> Tensor:
+        """The samples that were chosen, changed; those whose ``_known`` parameters are equal at once.
+
+        Samples with a seed are changed one by one: noise that is drawn for several at once is not that of
+        each of them alone. ``out``, where there is one, is written to: it has the shape of the image.
+        """
+        if numbers.ndim == 1:
+            values = self.unpack(numbers.tolist(), 0, 0)
+            done = image if values is None else self._worked(image, values, extra, kind)
+            return done.clone() if out is None else out.copy_(done)
+        rows = numbers.reshape(image.shape[0], numbers.shape[-1])
+        alone = "seed" in self._known
+        groups: dict[tuple[float, ...], list[int]] = {}
+        for i, row in enumerate(rows.tolist()):
+            if row[0]:
+                values = self._named(row)
+                known = (x for n in self._known for x in np.ravel(values[n]).tolist())
+                groups.setdefault((i,) if alone else tuple(known), []).append(i)
+        done = image.clone() if out is None else out
+        if out is not None and sum(map(len, groups.values())) < len(image):
+            out.copy_(image)
+        for places in groups.values():
+            done = self._group(image, rows, places, extra, kind, done, out is not None)
+        return done
+
+    def _group(
+        self,
+        image: Tensor,
+        rows: Tensor,
+        places: list[int],
+        extra: Tensor | None,
+        kind: str,
+        done: Tensor,
+        writes: bool,
+    ) -> Tensor:
+        if len(places) == 1:
+            (at,) = places
+            changed = self._worked(image[at], self._named(rows[at].tolist()), extra, kind)
+            if writes:
+                done[at].copy_(changed)
+                return done
+            return done.index_copy(0, torch.tensor(places, device=image.device), changed[None])
+        self._check(image, kind)
+        every = len(places) == len(image)
+        index = torch.tensor(places)
+        part = image if every else image.index_select(0, index.to(image.device, non_blocking=True))
+        numbers = rows if every else rows.index_select(0, index.to(rows.device))
+        params = self._several(numbers, image.ndim - 4)
+        more = {} if extra is None else {"extra": extra}
+        work = self.changed if kind == "image" else self.changed_mask
+        changed = work(part, **params, **more)
+        if every:
+            return done.copy_(changed) if writes else changed
+        place = index.to(image.device, non_blocking=True)
+        return done.index_copy_(0, place, changed) if writes else done.index_copy(0, place, changed)
+
+    def _several(self, numbers: Tensor, between: int) -> dict[str, Any]:
+        """The parameters of samples that share those of ``_known``."""
+        samples, first = len(numbers), self._named(numbers[0].tolist())
+        ends = self._named(range(numbers.shape[1]))
+        found = {}
+        for name, length, *_ in self.random_parameters[1:]:
+            if name in self._known:
+                found[name] = first[name]
+            elif length:
+                columns = numbers[:, ends[name].start : ends[name].stop]
+                found[name] = columns.reshape(samples, *(1,) * between, -1)
+            else:
+                found[name] = numbers[:, ends[name]].reshape(samples, *(1,) * between)
+        return found
+
+    # -- other inputs ------------------------------------------------------------------------------
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        """Boxes, keypoints and PIL images."""
+        if isinstance(inpt, PIL.Image.Image):
+            return self._of_pil(inpt, values)
+        if not self._moves or not isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+            return inpt
+        canvas = inpt.canvas_size
+        given = self._given(values)
+        plain = _subclass.plain(inpt)
+        if isinstance(inpt, tv_tensors.KeyPoints):
+            points = plain.reshape(-1, 2).double()
+            moved = self.moved_points(points, canvas, **given).reshape(plain.shape)
+            return tv_tensors.wrap(moved.to(plain.dtype), like=inpt)
+        return _with_corners(type(self).__name__, inpt, lambda b: self.moved_boxes(b, canvas, **given))
+
+    def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
+        if not pil_images.is_known(inpt):
+            must = f"{type(self).__name__}: a PIL image must be gray (L) or RGB and have pixels"
+            raise TypeError(f"{must}, got {inpt.mode} of {inpt.size}")
+        image = pil_images.to_tensor(inpt)
+        return pil_images.to_pil(self._worked(image, values, self._extra(image), "image"))
+
+
+def _real(value: Any) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
+
+
+def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> Any:
+    """Boxes of any format that is not turned, moved as left, top, right and bottom."""
+    format = inpt.format
+    if format.value not in ("XYXY", "XYWH", "CXCYWH"):
+        must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"
+        raise NotImplementedError(f"{must}, got {format.value}")
+    plain = _subclass.plain(inpt)
+    corners = v2.functional.convert_bounding_box_format(plain.reshape(-1, 4).double(), format, "XYXY")
+    moved = v2.functional.convert_bounding_box_format(move(corners), "XYXY", format)
+    if not plain.dtype.is_floating_point:
+        moved = moved.round()
+    return tv_tensors.wrap(moved.reshape(plain.shape).to(plain.dtype), like=inpt)
+
+
+# -- sampling ------------------------------------------------------------------------------------------
+
+
+def uniform(bounds: tuple[float, float]) -> float:
+    return float(torch.empty(1, dtype=torch.float64).uniform_(*bounds))
+
+
+def integer(bounds: tuple[int, int]) -> int:
+    """Both ends are included."""
+    return int(torch.randint(bounds[0], bounds[1] + 1, ()))
+
+
+def odd(bounds: tuple[int, int]) -> int:
+    return bounds[0] + 2 * int(torch.randint((bounds[1] - bounds[0]) // 2 + 1, ()))
+
+
+def seed() -> int:
+    """A parameter of which noise of the image's size is made, where it is applied."""
+    return int(torch.randint(2**53, ()))
+
+
+def from_seed(value: float) -> torch.Generator:
+    return torch.Generator().manual_seed(int(value))
+
+
+def real_of(image: Tensor) -> torch.dtype:
+    """What the arithmetic of an image is done in."""
+    return torch.float64 if image.dtype == torch.float64 else torch.float32
+
+
+def on_pixels(value: Tensor, image: Tensor) -> Tensor:
+    """A parameter of real numbers beside an image ``(..., C, H, W)``."""
+    return value.to(image.device, real_of(image), non_blocking=True)[..., None, None, None]

@@ -1,0 +1,424 @@
+"""Programs of what a pipeline samples, and the operators that run them in a graph.
+
+Parameters are sampled by torchvision's own ``make_params``, so that equal seeds give equal parameters.
+A :class:`SamplingProgram` lists what a pipeline will sample, as far as that is known before any transform is
+applied; :func:`run_program` samples it. In eager mode that is a Python call. A compiler can neither follow
+the code nor keep its order: there it runs inside one operator, ``imgops_transforms::sample``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import weakref
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import get_worker_info
+
+import imgops
+from imgops.transforms._core import annotation_kinds, seeding
+from imgops.transforms._core.parameters import Key, Shape
+
+#: name -> class, for everything that samples.
+CLASSES: dict[str, type] = {}
+
+
+# -- a transform as text --------------------------------------------------------------------------
+
+
+def description_of(transform: Any) -> str:
+    """The class and the arguments that make a transform again, as far as its parameters depend on them."""
+    config = {name: _plain(getattr(transform, name)) for name in transform._config}
+    return json.dumps([type(transform)._description_name, config])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value.value if hasattr(value, "value") else value
+
+
+@lru_cache(maxsize=1024)
+def from_description(text: str) -> Any:
+    name, config = json.loads(text)
+    cls = CLASSES[name]
+    return getattr(cls, "_from_config", cls)(**config)
+
+
+# -- generators -----------------------------------------------------------------------------------
+
+_handles = itertools.count(1)
+_generators: dict[int, torch.Generator] = {}
+#: The handles of generators that are not yet those of a worker: their transforms were made before it started.
+_brought: set[int] = set()
+_parting = threading.Lock()
+
+
+def handle_of(owner: Any, generator: torch.Generator | None) -> int:
+    """A number by which the operators find a transform's generator; 0 for the global one."""
+    if generator is None:
+        return 0
+    if not isinstance(generator, torch.Generator) or generator.device.type != "cpu":
+        got = f"one on {generator.device}" if isinstance(generator, torch.Generator) else repr(generator)
+        raise TypeError(f"{type(owner).__name__}: generator must be a torch.Generator on the CPU, got {got}")
+    handle = next(_handles)
+    _generators[handle] = generator
+    if get_worker_info() is None:
+        _brought.add(handle)
+        weakref.finalize(owner, _brought.discard, handle)
+    weakref.finalize(owner, _generators.pop, handle, None)
+    return handle
+
+
+def generator_of(handle: int) -> torch.Generator | None:
+    """Return a transform's generator; None for the global one."""
+    if not handle:
+        return None
+    worker = get_worker_info() if _brought else None
+    if worker is not None:
+        _part_ways(worker.seed)
+    return _generators[handle]
+
+
+def _reduced(generator: torch.Generator) -> tuple[Any, ...]:
+    """A generator as it goes to a process that is spawned: with its state as bytes.
+
+    PyTorch's own way is a tensor in shared memory, which is gone before the process has started.
+    """
+    return _restored, (str(generator.device), generator.get_state().numpy().tobytes())
+
+
+def _restored(device: str, state: bytes) -> torch.Generator:
+    generator = torch.Generator(device)
+    generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+    return generator
+
+
+ForkingPickler.register(torch.Generator, _reduced)
+
+
+def _part_ways(seed: int) -> None:
+    """In a worker of a DataLoader, give each generator that came with its transform draws of its own.
+
+    Every worker has a copy of it in the same state, and so has every epoch that starts workers. The seed of
+    the worker, which the DataLoader drew, is another one each time.
+    """
+    with _parting:
+        found = [_generators.get(handle) for handle in tuple(_brought)]
+        for generator in {id(g): g for g in found if g is not None}.values():
+            state = generator.get_state().numpy().tobytes()
+            generator.manual_seed(seeding.seed_of((state, seed)))
+        _brought.clear()
+
+
+# -- programs -------------------------------------------------------------------------------------
+
+
+class SamplingProgram:
+    """What several transforms will sample, listed before any of them is applied.
+
+    ``add`` is called in the order in which the transforms will ask for their parameters, each under its key:
+    the places, from the outermost container inwards, at which the transform stands. ``gate`` holds the
+    conditions under which a step is sampled at all: columns of earlier steps, ``(step, column, value)``, with
+    -1 for any value above 0. A program is of one kind: each sample has parameters of its own, or all share
+    them.
+    """
+
+    def __init__(self, batch: int | None, inside: bool) -> None:
+        self.batch = batch
+        self.inside = inside  # a container whose samples have parameters of their own
+        self.each: bool | None = None
+        self.path: Key = ()
+        self.site = -1  # of the first transform: equal calls of two pipelines are not to be merged
+        self.gate: tuple[int, ...] = ()
+        self.steps: list[tuple[Key, Any, int, int]] = []  # with the sizes of their images
+        self.descriptions: list[str] = []
+        self.sizes: list[int] = []
+        self.shapes: list[int] = []
+        self.generators: list[int] = []
+        self.conditions: list[int] = []
+
+    @property
+    def keys(self) -> list[Key]:
+        return [step[0] for step in self.steps]
+
+    def add(self, transform: Any, shape: Shape) -> bool:
+        """Add a transform; return whether it can have its parameters from this program."""
+        each = self.batch is not None and (self.inside or transform.per_sample)
+        if not transform._description or (self.each is not None and self.each != each):
+            return False
+        self.each = each
+        self.site = self.site if self.steps else transform._site
+        self.steps.append((self.path, transform, shape[2], shape[3]))
+        self.descriptions.append(transform._description)
+        shape = (1, *shape[1:]) if each else tuple(shape)
+        self.sizes.append(transform.count_numbers(shape))
+        self.shapes.extend(shape)
+        self.generators.append(transform._generator_handle)
+        self.conditions.extend((len(self.gate) // 3, *self.gate))
+        return True
+
+    def narrowed(self, step: int, column: int, value: int) -> tuple[int, ...]:
+        """Go on only where a number is as said; returns the gate to go back to."""
+        before = self.gate
+        self.gate = (*before, step, column, value)
+        return before
+
+    def state(self) -> tuple[int, int]:
+        return len(self.steps), len(self.conditions)
+
+    def forget(self, state: tuple[int, int]) -> None:
+        """Go back to an earlier state."""
+        steps, conditions = state
+        del self.steps[steps:], self.descriptions[steps:], self.sizes[steps:], self.generators[steps:]
+        del self.shapes[4 * steps :], self.conditions[conditions:]
+
+
+class _Step:
+    """A transform of a program that runs: what draws its numbers, and where they lie in a row."""
+
+    def __init__(
+        self,
+        description: str,
+        shape: Shape,
+        generator: int,
+        start: int,
+        conditions: Sequence[tuple[int, int]],
+    ) -> None:
+        transform = from_description(description)
+        self.draw_row, self.shape, self.start, self.conditions = transform.draw_row, shape, start, conditions
+        self.neutral = transform.neutral_numbers(shape)
+        self.generator = generator_of(generator)
+
+    def is_open(self, row: list[float]) -> bool:
+        """Return whether earlier steps of a sample let this one draw."""
+        for column, value in self.conditions:
+            if not (row[column] > 0 if value < 0 else row[column] == value):
+                return False
+        return True
+
+
+def _steps(
+    program: str,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+) -> list[_Step]:
+    steps, at = [], 0
+    starts = [0, *accumulate(sizes)]
+    for i, text in enumerate(program.splitlines()):
+        gate = conditions[at + 1 : at + 1 + 3 * conditions[at]]
+        at += 1 + 3 * conditions[at]
+        gates = [(starts[s] + c, v) for s, c, v in zip(gate[::3], gate[1::3], gate[2::3], strict=True)]
+        steps.append(_Step(text, tuple(shapes[4 * i : 4 * i + 4]), generators[i], starts[i], gates))
+    return steps
+
+
+def run_program(
+    out: Tensor,
+    gate: Tensor,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    program: str,
+) -> None:
+    """Sample by sample, as a loop over a batch would, and step by step."""
+    steps = _steps(program, sizes, shapes, generators, conditions)
+    keyed = seeding.sample_generators(len(out))
+    rows: list[Any] = []
+    for n, is_open in enumerate(gate.expand(len(out)).tolist()):
+        if keyed is None:
+            rows.append(_sample_row(steps, is_open))
+        else:
+            with seeding.exchanged(keyed[n]):
+                rows.append(_sample_row(steps, is_open))
+    if not rows:
+        return
+    if isinstance(rows[0], Tensor) or any(isinstance(row, Tensor) for row in rows):
+        rows = [torch.as_tensor(row, dtype=torch.float64) for row in rows]
+        torch.stack(rows, out=out)
+    else:
+        out.copy_(torch.tensor(rows, dtype=torch.float64))
+
+
+def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
+    """Sample the numbers of one sample."""
+    row: list[float] = []
+    long: list[tuple[int, Tensor]] = []  # fields of the image's size stay tensors
+    for step in steps:
+        numbers: Any = None
+        if is_open and step.is_open(row):
+            if step.generator is None:
+                numbers = step.draw_row(step.shape)
+            else:
+                with seeding.exchanged(step.generator):
+                    numbers = step.draw_row(step.shape)
+        if numbers is None:
+            numbers = step.neutral
+        if isinstance(numbers, Tensor):
+            long.append((step.start, numbers))
+            numbers = [0.0] * len(numbers)
+        row += numbers
+    if not long:
+        return row
+    whole = torch.tensor(row, dtype=torch.float64)
+    for start, numbers in long:
+        whole[start : start + len(numbers)] = numbers
+    return whole
+
+
+def _sample_fake(
+    gate: Tensor,
+    previous: Tensor,
+    count: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    site: int,
+    program: str,
+) -> Tensor:
+    return torch.empty((count, sum(sizes)), dtype=torch.float64, device=gate.device)
+
+
+def _sample_kernel(
+    out: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    count: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    site: int,
+    program: str,
+) -> None:
+    run_program(out, gate, sizes, shapes, generators, conditions, program)
+
+
+def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tensor, *rest: Any) -> Any:
+    """Each sample of vmap has parameters of its own: a row, as with ``per_sample``."""
+    count, *options = rest
+    if count != 1:
+        must = "per_sample must be False under vmap, whose samples have parameters of their own"
+        raise NotImplementedError(f"sample: {must}, got True")
+    gate = gate.movedim(in_dims[0], 0) if in_dims[0] is not None else gate
+    before = previous if in_dims[1] is None else previous.select(in_dims[1], 0)
+    return op(gate.expand(info.batch_size), before, info.batch_size, *options).unsqueeze(1), 0
+
+
+@imgops.operator(
+    "imgops_transforms::sample", kernel=_sample_kernel, fake=_sample_fake, vmap=_sample_rule, random=True
+)
+def sample(
+    gate: Tensor,
+    previous: Tensor,
+    count: int,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+    site: int,
+    program: str,
+) -> Tensor: ...
+
+
+def _beside_fake(
+    boxes: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    height: int,
+    width: int,
+    generator: int,
+    site: int,
+    description: str,
+    kind: str,
+) -> Tensor:
+    return torch.empty((4 + boxes.shape[0],), dtype=torch.float64, device=boxes.device)
+
+
+def _beside_kernel(
+    out: Tensor,
+    boxes: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    height: int,
+    width: int,
+    generator: int,
+    site: int,
+    description: str,
+    kind: str,
+) -> None:
+    transform, image = from_description(description), torch.empty((3, height, width), device="meta")
+    numbers = None
+    if gate.item():
+        inputs = [image, annotation_kinds.tv_tensor(boxes.detach(), kind, (height, width))]
+        with seeding.exchanged(generator_of(generator)):
+            numbers = transform.draw(inputs)
+    if numbers is None:
+        numbers = [0.0, 0.0, width, height, *(1.0 for _ in boxes)]
+    out.copy_(torch.tensor(numbers, dtype=torch.float64))
+
+
+@imgops.operator(
+    "imgops_transforms::sample_beside_boxes", kernel=_beside_kernel, fake=_beside_fake, random=True
+)
+def sample_beside_boxes(
+    boxes: Tensor,
+    gate: Tensor,
+    previous: Tensor,
+    height: int,
+    width: int,
+    generator: int,
+    site: int,
+    description: str,
+    kind: str,
+) -> Tensor: ...
+
+
+def normal_fake(image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int) -> Tensor:
+    return torch.empty_like(image, dtype=image.dtype if image.dtype.is_floating_point else torch.float32)
+
+
+def normal_kernel(
+    out: Tensor, image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int
+) -> None:
+    with seeding.exchanged(generator_of(generator)):
+        if gate.ndim == 0:
+            seeding.noise(out) if gate.item() else out.zero_()
+            return
+        keyed = seeding.sample_generators(len(out))
+        for n, (sample, is_open) in enumerate(zip(out, gate.tolist(), strict=True)):
+            with seeding.exchanged(keyed[n] if keyed else None):
+                seeding.noise(sample) if is_open else sample.zero_()
+
+
+def _normal_rule(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
+    image, gate, previous, *options = args
+    size = info.batch_size
+    image = image.expand(size, *image.shape) if in_dims[0] is None else image.movedim(in_dims[0], 0)
+    gate = gate.expand(size) if in_dims[1] is None else gate.movedim(in_dims[1], 0)
+    before = previous if in_dims[2] is None else previous.select(in_dims[2], 0)
+    return op(image, gate, before, *options), 0
+
+
+@imgops.operator(
+    "imgops_transforms::normal",
+    kernel=normal_kernel,
+    vmap=_normal_rule,
+    cuda=normal_kernel,
+    fake=normal_fake,
+    random=True,
+)
+def normal(image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int) -> Tensor: ...

@@ -1,0 +1,191 @@
+"""Sampling parameters: once for eager mode, for compiled graphs and for samples that have their own.
+
+What is sampled is torchvision's (:mod:`imgops.transforms._program`). Eager mode and a graph part in one
+place, :meth:`ParameterSampler.draws_in_python`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops._torch_private import in_vmap, is_vmapped, tree_leaves
+from imgops.transforms._core import programs
+from imgops.transforms._core.parameters import Key, Params, Shape, Table
+from imgops.transforms._core.programs import SamplingProgram
+
+
+class ParameterSampler:
+    """The parameters of one call of a pipeline.
+
+    Each operator call that samples knows the one before it, so that none can be moved or merged with another.
+    ``path`` is the key of the transform that is applied; ``gate`` says which samples are open at all: a
+    transform inside of RandomApply samples only where it was chosen. ``count`` is the number of samples that
+    have parameters of their own, None where all share them. ``ready`` holds the parameters that were sampled
+    ahead, by key; ``record``, where a caller wants them, those that were used.
+    """
+
+    __slots__ = (
+        *(
+            "count",
+            "covered",
+            "gate",
+            "last",
+            "open",
+            "path",
+            "planned",
+            "ready",
+            "record",
+            "selects_later",
+            "replays",
+            "table",
+        ),
+    )
+
+    def __init__(self, record: dict[Key, Any] | None = None, replay: dict[Key, Any] | None = None) -> None:
+        #: Under vmap, true for each of its samples: what is sampled beside it is sampled for each.
+        self.open: Tensor | None = None
+        self.gate: Tensor | None = None
+        self.count: int | None = None
+        self.last: Tensor | None = None
+        self.path: Key = ()
+        self.ready: dict[Key, Tensor] = {}
+        self.table: Table | None = None
+        self.planned: set[Key] = set()
+        self.covered = False
+        #: Whether a container chooses between whole results: a gate then only says what is sampled.
+        self.selects_later = False
+        self.record = record
+        self.replays = replay
+
+    @classmethod
+    def of(cls, inputs: tuple[Any, ...]) -> ParameterSampler:
+        """For a call with these inputs."""
+        sampler = cls()
+        if in_vmap():
+            images = [x for x in tree_leaves(inputs) if isinstance(x, Tensor) and is_vmapped(x)]
+            sampler.open = images[0].new_ones((), dtype=torch.bool, device="cpu") if images else None
+        return sampler
+
+    def draws_in_python(self) -> bool:
+        """The one place where eager mode and a graph part: whether PyTorch's generator can be used here."""
+        return self.open is None and not torch.compiler.is_compiling()
+
+    def _opened(self) -> Tensor:
+        """Where parameters are sampled at all."""
+        whole = torch.ones((), dtype=torch.bool, device="cpu") if self.open is None else self.open
+        return whole if self.gate is None else whole & self.gate
+
+    def params(self, transform: Any, inputs: list[Any]) -> Params | None:
+        """What the transform is to do; None where that is nothing, which only eager mode can know."""
+        if self.replays is not None:
+            return self._again(transform, inputs)
+        numbers = self.ready.get(self.path) if self.ready else None
+        shape = transform.shape_of(inputs)
+        canvas = (shape[2], shape[3])
+        if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
+            drawn = transform.draw(inputs)
+            found = None if drawn is None else Params(canvas, drawn, transform)
+        else:
+            table = None if numbers is None else self.table
+            if numbers is None:
+                numbers = self._single(transform, shape)
+            found = Params(canvas, numbers, transform, table, self.path)
+        if self.record is not None:
+            self.record[self.path] = found
+        return found
+
+    def draws_once(self) -> bool:
+        """Whether this is a plain call in eager mode: each transform samples once, when it is applied."""
+        unusual = self.count is not None or self.gate is not None or self.ready
+        return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python()
+
+    def plans(self, transform: Any) -> bool:
+        """Whether to sample ahead: in a graph in one operator, of a batch sample by sample."""
+        if self.replays is not None or not hasattr(transform, "per_sample"):
+            return False
+        return self.count is not None or transform.per_sample or not self.draws_in_python()
+
+    def choice(self, container: Any) -> list[float] | Tensor:
+        """What a container samples: in eager mode a list, else numbers, ``(n,)`` or ``(N, n)``."""
+        if self.replays is not None:
+            return self.replays[self.path]
+        numbers: Any = self.ready.get(self.path) if self.ready else None
+        if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
+            numbers = container.draw([])
+        elif numbers is None:
+            numbers = self._single(container, (1, len(container.transforms), 0, 0))
+        if self.record is not None:
+            self.record[self.path] = numbers
+        return numbers
+
+    def noise(self, transform: Any, image: Tensor) -> Tensor:
+        """Standard normal noise of the shape of an image, drawn in its turn."""
+        gate = self._opened()
+        if self.count is not None:
+            gate = gate.expand(self.count)
+        arguments = (image, gate, self._previous(), transform._generator_handle, transform._site)
+        if self.draws_in_python():
+            noise = programs.normal_fake(*arguments)
+            programs.normal_kernel(noise, *arguments)
+            return noise
+        noise = programs.normal(*arguments)
+        self.last = noise.detach().flatten()[:1].to("cpu", torch.float64)
+        return noise
+
+    def beside_boxes(self, transform: Any, boxes: Tensor, kind: str, canvas: tuple[int, int]) -> Tensor:
+        """What a transform samples that has to see the boxes."""
+        gate = self._opened()
+        options = (transform._generator_handle, transform._site, transform._description, kind)
+        self.last = programs.sample_beside_boxes(boxes, gate, self._previous(), *canvas, *options)
+        return self.last.to("cpu")
+
+    def run(self, program: SamplingProgram) -> None:
+        """Sample a program; the numbers are ready under its keys."""
+        numbers = self._program(program, program.batch if program.each else None)
+        each = numbers.split(list(program.sizes), -1)
+        self.ready.update(zip(program.keys, each, strict=True))
+        self.table = Table(program.steps, each) if program.each else None
+
+    def narrowed(self, gate: Tensor) -> Tensor | None:
+        """Open ``gate`` only where this sampler is open; returns the gate to go back to."""
+        before = self.gate
+        self.gate = gate if before is None else before & gate
+        return before
+
+    def _single(self, transform: Any, shape: Shape) -> Tensor:
+        if not transform._description:
+            must = "make_params and transform must be imgops' own in a graph and with per_sample=True"
+            raise NotImplementedError(f"{type(transform).__name__}: {must}, got a subclass's")
+        program = SamplingProgram(self.count, True)
+        program.add(transform, shape)
+        return self._program(program, self.count)
+
+    def _program(self, program: SamplingProgram, count: int | None) -> Tensor:
+        gate = self._opened()
+        rows = 1 if count is None else count
+        text = "\n".join(program.descriptions)
+        options = (program.sizes, program.shapes, program.generators, program.conditions)
+        if self.draws_in_python():
+            numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
+            programs.run_program(numbers, gate, *options, text)
+        else:
+            numbers = self.last = programs.sample(gate, self._previous(), rows, *options, program.site, text)
+        return numbers[0] if count is None else numbers
+
+    def _previous(self) -> Tensor:
+        return torch.zeros((), dtype=torch.float64, device="cpu") if self.last is None else self.last
+
+    def _again(self, transform: Any, inputs: list[Any]) -> Params | None:
+        assert self.replays is not None
+        if self.path not in self.replays:
+            raise KeyError(f"apply: params must be those of this transform, got none for step {self.path}")
+        before = self.replays[self.path]
+        if before is None:
+            return None
+        _, _, height, width = transform.shape_of(inputs)
+        again = Params((height, width), before.numbers, transform, before.table, before.key)
+        again.noise = list(before.noise)
+        return again

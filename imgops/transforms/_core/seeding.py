@@ -1,0 +1,189 @@
+"""Draws that depend on a sample's key alone, not on the worker, the batch or the machine that it comes to."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+Key = int | str | bytes | tuple[Any, ...]
+
+
+class Seeded:
+    """What :func:`seeded` returns; it can be pickled."""
+
+    def __init__(self, transform: Callable[..., Any], seeds: int | list[int]) -> None:
+        self.transform, self.seeds = transform, seeds
+
+    def __call__(self, *inputs: Any) -> Any:
+        if isinstance(self.seeds, list):
+            return _with_rows(self.transform, self.seeds, inputs)
+        with _keyed(None), exchanged(torch.Generator().manual_seed(self.seeds)):
+            return self.transform(*inputs)
+
+    def __repr__(self) -> str:
+        return f"seeded({self.transform!r}, seeds={self.seeds})"
+
+
+def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
+    """The transform with draws that depend on a key alone.
+
+    The same sample gets the same draw whatever the number of workers, the batch that it is in, and the
+    machine. PyTorch's generator is left where it was.
+
+    Parameters
+    ----------
+    transform : callable
+        A transform or a pipeline, compiled or not; or another function that draws from PyTorch's generator on
+        the CPU.
+    key : int, str, bytes, a tuple of keys, or a list
+        What names a sample: ``(epoch, path)``, for example. A list has one for each image of a batch
+        ``(N, ..., C, H, W)``, and needs ``per_sample=True``.
+
+    Returns
+    -------
+    callable
+        It takes what the transform takes. It can be pickled, and is cheap: make one for each call.
+
+    Raises
+    ------
+    TypeError
+        If ``transform`` cannot be called, or a key is something else.
+    ValueError
+        If a transform inside has a ``generator`` of its own. When called with a list: if its length is not
+        that of the batch, or something is sampled for the whole batch.
+
+    Notes
+    -----
+    Its seed is the 64-bit BLAKE2b hash of the key, the same everywhere and in every version. Do not compile
+    what is returned: compile ``transform``. Threads that draw at once wait for each other; processes do not.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from imgops import transforms as v2
+    >>> crop = v2.RandomCrop(2, per_sample=True)
+    >>> images = torch.arange(2 * 36).reshape(2, 1, 6, 6).byte()
+    >>> both = v2.seeded(crop, [(0, "a.jpg"), (0, "b.jpg")])(images)
+    >>> torch.equal(both[1], v2.seeded(crop, (0, "b.jpg"))(images[1]))
+    True
+    """
+    if not callable(transform):
+        raise TypeError(f"seeded: transform must be callable, got {type(transform).__name__}")
+    for inner in _inside(transform):
+        if getattr(inner, "generator", None) is not None:
+            got = f"{type(inner).__name__} with a generator of its own"
+            raise ValueError(f"seeded: transform must draw from PyTorch's generator, got {got}")
+    return Seeded(transform, [seed_of(k) for k in key] if isinstance(key, list) else seed_of(key))
+
+
+def _inside(transform: Any) -> Iterator[Any]:
+    """A transform and those inside: containers have them in a list, which PyTorch does not look into."""
+    yield transform
+    listed = getattr(transform, "transforms", ())
+    if isinstance(transform, nn.Module):
+        for inner in (*transform.children(), *(listed if isinstance(listed, (list, tuple)) else ())):
+            yield from _inside(inner)
+
+
+def seed_of(key: Key) -> int:
+    """A seed in [0, 2**63)."""
+    digest = hashlib.blake2b(_encoded(key), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def _encoded(key: Any) -> bytes:
+    """Bytes that no other key has."""
+    if isinstance(key, tuple):
+        parts = [_encoded(part) for part in key]
+        return b"t" + b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    if isinstance(key, str):
+        return b"s" + key.encode("utf-8", "surrogateescape")
+    if isinstance(key, bytes):
+        return b"b" + key
+    try:
+        return b"i%d" % operator.index(key)
+    except TypeError:
+        must = "key must be an int, a str, bytes or a tuple of these, or a list of such keys"
+        raise TypeError(f"seeded: {must}, got {type(key).__name__}") from None
+
+
+# -- the generator of the process, and one for each image of a batch ------------------------------
+
+_exchange = threading.RLock()
+
+
+@contextmanager
+def exchanged(generator: torch.Generator | None) -> Iterator[None]:
+    """Let what draws from PyTorch's global generator draw from another one; from itself where that is None.
+
+    The two exchange their states for as long: what other threads draw meanwhile is theirs no more.
+    """
+    if generator is None:
+        yield
+        return
+    with _exchange:
+        before = torch.get_rng_state()
+        torch.set_rng_state(generator.get_state())
+        try:
+            yield
+        finally:
+            generator.set_state(torch.get_rng_state())
+            torch.set_rng_state(before)
+
+
+class _Draws(threading.local):
+    keyed = False
+    rows: list[torch.Generator] | None = None
+
+
+_draws = _Draws()
+
+
+@contextmanager
+def _keyed(rows: list[torch.Generator] | None) -> Iterator[None]:
+    """What is drawn has a key: for each image of a batch or for all, and no longer that of a call around."""
+    outer = _draws.keyed, _draws.rows
+    _draws.keyed, _draws.rows = True, rows
+    try:
+        yield
+    finally:
+        _draws.keyed, _draws.rows = outer
+
+
+def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tuple[Any, ...]) -> Any:
+    with _exchange, _keyed([torch.Generator().manual_seed(seed) for seed in seeds]):
+        before = torch.get_rng_state()
+        try:
+            out = transform(*inputs)
+        finally:
+            after = torch.get_rng_state()
+            torch.set_rng_state(before)
+    if not torch.equal(before, after):
+        must = "transform must sample for each image alone (per_sample=True) where key is a list"
+        raise ValueError(f"seeded: {must}, got one that drew for the whole batch")
+    return out
+
+
+def sample_generators(count: int) -> list[torch.Generator] | None:
+    """Return a generator for each of ``count`` samples that are drawn for one by one, if there are keys."""
+    generators = _draws.rows
+    if generators is not None and len(generators) != count:
+        must = f"key must be a list of {count}, one for each image sampled alone (per_sample=True)"
+        raise ValueError(f"seeded: {must}, got {len(generators)}")
+    return generators
+
+
+def noise(out: torch.Tensor) -> None:
+    """Fill an image with standard normal noise; with a key, on a device, from a seed."""
+    if out.is_cpu or not _draws.keyed:
+        out.normal_()
+        return
+    seed = int(torch.randint(2**62, ()))
+    out.normal_(generator=torch.Generator(out.device).manual_seed(seed))

@@ -1,0 +1,50 @@
+"""The arguments of torchvision's classes, and what is added to them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from imgops.transforms._core.programs import description_of
+
+
+def is_own(cls: type, method: str) -> bool:
+    """Whether a method of a class is torchvision's or imgops', not a user's."""
+    owner = next((c for c in cls.__mro__ if method in vars(c)), None)
+    return owner is None or owner.__module__.startswith(("imgops.", "torchvision."))
+
+
+def take_init(cls: Any, mixin: type) -> None:
+    """Give a class torchvision's signature, with what is added where it samples, and its description."""
+    theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c))
+    if issubclass(theirs, mixin) or not issubclass(theirs, torch.nn.Module):
+        return  # the __init__ that it inherits is complete
+    random = hasattr(cls, "_start")  # it samples
+
+    def __init__(self: Any, *args: Any, **keywords: Any) -> None:
+        per_sample = keywords.pop("per_sample", False) if random else False
+        generator = keywords.pop("generator", None) if random else None
+        super(cls, self).__init__(*args, **keywords)
+        if random:
+            self._start(per_sample, generator)
+        elif is_own(type(self), "transform"):
+            self._description = description_of(self)
+
+    cls.__init__ = __init__
+    take_signature(cls, theirs)
+
+
+def take_signature(cls: Any, theirs: type) -> None:
+    """Show torchvision's arguments, with what is added after them where a transform samples."""
+    signature = inspect.signature(theirs.__init__)
+    if hasattr(cls, "_start"):
+        kind = inspect.Parameter.KEYWORD_ONLY
+        added = [
+            inspect.Parameter("per_sample", kind, default=False, annotation=bool),
+            inspect.Parameter("generator", kind, default=None, annotation="torch.Generator | None"),
+        ]
+        given = list(signature.parameters.values())
+        signature = signature.replace(parameters=[*given, *added])
+    cls.__init__.__signature__ = signature

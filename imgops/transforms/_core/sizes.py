@@ -1,0 +1,62 @@
+"""The transforms whose output size is an argument, and those whose samples come out in sizes of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from imgops import _subclass
+from imgops.transforms._core import operators
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.parameters import Params
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch
+
+
+class FixedTransform(OperatorTransform):
+    """A transform whose arguments are all that it depends on, with PIL's bits."""
+
+    _moves = True
+
+    def is_pils(self) -> bool:
+        return True
+
+
+class RandomSizeTransform(RandomTransform):
+    """A :class:`RandomTransform` whose samples come out in sizes of their own, which make no batch."""
+
+    _moves = True
+
+    #: The least of each of the sizes that the parameters decide.
+    _least: tuple[int, ...] = (1, 1)
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        """The sizes that parameters ask for: a height and a width."""
+        raise NotImplementedError
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
+        return None
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
+            must = "per_sample must be False, for samples of different sizes make no batch"
+            raise NotImplementedError(f"{type(self).__name__}: {must}, got True")
+        return super()._sampled(inputs, sampler)
+
+    @staticmethod
+    def _is_batch(inputs: list[Any]) -> bool:
+        return any(_dispatch.is_image(x) and _subclass.plain(x).ndim > 3 for x in inputs)
+
+    def _sizes(self, params: Params) -> tuple[int, ...]:
+        if params.sizes is None:
+            if params.is_known:
+                params.sizes = self.sampled_sizes(params.numbers, *params.canvas)
+            elif _subclass.in_graph():
+                how = (*params.canvas, self._least, self._description)
+                params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
+            else:
+                params.sizes = self.sampled_sizes(params.numbers.tolist(), *params.canvas)
+        return params.sizes
+
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        height, width = self._sizes(params)
+        return height, width

@@ -1,0 +1,104 @@
+"""What the counterparts of albumentations' transforms share: their arguments, read as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode
+
+from imgops.transforms import containers
+
+#: Those of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
+Arguments = Mapping[str, Any]
+Made = Callable[[Arguments], Any]
+
+#: Where a keypoint is moved that is not visible any more: no transform brings it back into an image.
+OUTSIDE = -(2.0**20)
+
+
+class Unmapped(Exception):
+    """Why a transform, or an argument of it, has no counterpart."""
+
+
+class Near(NamedTuple):
+    """A counterpart that differs for these arguments, and in what."""
+
+    transform: Any
+    differs: str
+
+
+class Rule(NamedTuple):
+    """What a pipeline asks of its boxes and keypoints."""
+
+    boxes: tuple[float, float] | None = None  # the least visible area, and the least visible share
+    drops_points: bool = False
+    has_points: bool = False
+
+    @property
+    def follows(self) -> bool:
+        """Whether there may be boxes or keypoints that must follow."""
+        return self.boxes is not None or self.has_points
+
+
+#: OpenCV's numbers.
+MODES = {
+    0: InterpolationMode.NEAREST,
+    1: InterpolationMode.BILINEAR,
+    2: InterpolationMode.BICUBIC,
+    6: InterpolationMode.NEAREST_EXACT,
+}
+NAMES = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area"}
+BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
+
+
+def of(table: Mapping[Any, Any], a: Arguments, name: str) -> Any:
+    if a[name] not in table:
+        raise Unmapped(f"{name}={a[name]}")
+    return table[a[name]]
+
+
+def only(a: Arguments, **wanted: Any) -> None:
+    """Refuse what has no counterpart but at its usual value."""
+    for name, value in wanted.items():
+        if name in a and a[name] != value:
+            raise Unmapped(f"{name}={a[name]}")
+
+
+def chance(transform: Any, p: float) -> Any:
+    return transform if p >= 1 else containers.RandomApply([transform], p)
+
+
+def choice(transforms: list[Any], p: float) -> Any:
+    return chance(transforms[0] if len(transforms) == 1 else containers.RandomChoice(transforms), p)
+
+
+def fill_of(a: Arguments) -> Any:
+    fill = a["fill"]
+    if isinstance(fill, str) and fill != "random":
+        raise Unmapped(f"fill={fill!r}")
+    return tuple(fill) if isinstance(fill, (list, tuple)) else fill
+
+
+def fills_of(a: Arguments) -> dict[Any, Any]:
+    """The values of borders: one for masks, one for all others."""
+    return {tv_tensors.Mask: a["fill_mask"], "others": fill_of(a)}
+
+
+def near_if(condition: bool, transform: Any, differs: str) -> Any:
+    return Near(transform, differs) if condition else transform
+
+
+def add_arguments(transform: Any, **more: Any) -> None:
+    """Give a transform that is being made further arguments, with which a graph makes it again."""
+    for name, value in more.items():
+        setattr(transform, name, value)
+    transform._config = (*transform._config, *more)
+    transform._start(False, None)
+
+
+def one(bounds: Any, name: str) -> Any:
+    if bounds[0] != bounds[1]:
+        raise Unmapped(f"{name}={bounds}")
+    return bounds[0]

@@ -1,0 +1,139 @@
+"""Boxes and keypoints alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from imgops import _subclass
+from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms.functional import _dispatch
+
+__all__ = [
+    "ClampBoundingBoxes",
+    "ClampKeyPoints",
+    "ConvertBoundingBoxFormat",
+    "SanitizeBoundingBoxes",
+    "SanitizeKeyPoints",
+    "SetClampingMode",
+]
+
+
+class _OfAnnotations(OperatorTransform):
+    """Boxes or keypoints alone, by torchvision's code: in a graph through an operator."""
+
+    _config: tuple[str, ...] = ()
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if not _subclass.in_graph():
+            return super().transform(inpt, params)  # type: ignore[misc]
+        return self._marked(self._annotations(inpt))
+
+    def _marked(self, out: Any) -> Any:
+        return out
+
+
+class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
+    """As torchvision's."""
+
+    _config = ("format",)
+
+    def _marked(self, out: Any) -> Any:
+        format = self.format
+        out.format = tv_tensors.BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
+        return out
+
+
+class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
+    """As torchvision's."""
+
+    _config = ("clamping_mode",) if hasattr(v2, "SetClampingMode") else ()
+
+
+class ClampKeyPoints(_OfAnnotations, v2.ClampKeyPoints):
+    """As torchvision's."""
+
+
+class SetClampingMode(
+    OperatorTransform, v2.SetClampingMode if hasattr(v2, "SetClampingMode") else v2.Transform
+):
+    """As torchvision's."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        out = _dispatch.wrapped(_subclass.plain(inpt).clone(), inpt)
+        out.clamping_mode = self.clamping_mode
+        return out
+
+
+def _fit(labels: Any, count: int) -> bool:
+    """Whether labels are none, or tensors of so many each."""
+    if not isinstance(labels, (tuple, list)):
+        return labels is None
+    return all(isinstance(label, Tensor) and label.shape[0] == count for label in labels)
+
+
+class _Sanitize(OperatorTransform):
+    """Drops what is not valid: in a graph through an operator whose size depends on the data."""
+
+    _of: type = Tensor
+    _said = ""
+
+    def forward(self, *inputs: Any) -> Any:
+        whole = inputs if len(inputs) > 1 else inputs[0]
+        labels = torchvision_private.labels_of(self, whole)
+        if isinstance(labels, Tensor):
+            labels = (labels,)
+        flat, spec = tree_flatten(whole)
+        found = next((x for x in flat if isinstance(x, self._of)), None)
+        values = None if found is None else _subclass.plain(found)
+        if values is None or not _fit(labels, values.shape[0]):
+            if not _subclass.in_graph():
+                return super().forward(*inputs)  # type: ignore[misc]  # torchvision says what is wrong
+            must = f"inputs must have {self._said}, and as many labels, which are tensors or None"
+            raise ValueError(f"{type(self).__name__}: {must}")
+        places = operators.kept(self._valid(found, values))
+        return tree_unflatten([self._selected(x, labels or (), places, values) for x in flat], spec)
+
+    def _valid(self, found: Any, values: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _follows(self, inpt: Any, values: Tensor) -> bool:
+        return isinstance(inpt, self._of)
+
+    def _selected(self, inpt: Any, labels: Any, places: Tensor, values: Tensor) -> Any:
+        if any(inpt is label for label in labels):
+            return _dispatch.wrapped(_subclass.plain(inpt)[places], inpt)
+        if self._follows(inpt, values):
+            return _dispatch.wrapped(_subclass.plain(inpt).index_select(0, places), inpt)
+        return inpt
+
+
+class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
+    """As torchvision's; in a graph the number of boxes that stay is a new dynamic size."""
+
+    _of = tv_tensors.BoundingBoxes
+    _said = "bounding boxes"
+
+    def _valid(self, found: Any, values: Tensor) -> Tensor:
+        how = (found.format, found.canvas_size, self.min_size, self.min_area)
+        return torchvision_private.valid_boxes(values, *how)
+
+    def _follows(self, inpt: Any, values: Tensor) -> bool:
+        if isinstance(inpt, tv_tensors.Mask):  # a semantic mask has none for each box
+            return _subclass.plain(inpt).shape[0] == values.shape[0]
+        return isinstance(inpt, self._of)
+
+
+class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
+    """As torchvision's; in a graph the number of keypoints that stay is a new dynamic size."""
+
+    _of = tv_tensors.KeyPoints
+    _said = "keypoints"
+
+    def _valid(self, found: Any, values: Tensor) -> Tensor:
+        return torchvision_private.valid_keypoints(values, found.canvas_size)

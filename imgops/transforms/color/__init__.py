@@ -1,0 +1,6 @@
+"""What color pixels have."""
+
+from imgops.transforms.color.adjust import *
+from imgops.transforms.color.channels import *
+from imgops.transforms.color.domain import *
+from imgops.transforms.color.levels import *

@@ -1,0 +1,476 @@
+"""Brightness, contrast, saturation, hue, tone and temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
+from imgops.transforms.color.channels import PERMUTATION, permuted
+from imgops.transforms.color.steps import ColorSteps
+
+__all__ = [
+    "ColorJitter",
+    "RandomBrightnessContrast",
+    "RandomGamma",
+    "RandomHSV",
+    "RandomPhotometricDistort",
+    "RandomRGBShift",
+    "RandomTemperature",
+    "RandomToneCurve",
+]
+
+Range = float | Sequence[float]
+
+
+class ColorJitter(ColorSteps, v2.ColorJitter):
+    """As torchvision's, in one operator, with PIL's pixels, and per sample."""
+
+    _names = "brightness,contrast,saturation,hue"
+    _config = ("brightness", "contrast", "saturation", "hue")
+    _channels = (1, 3)
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        numbers = super()._draw(inputs)
+        return numbers if self._changes() else None
+
+    def _changes(self) -> bool:
+        return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
+
+    def is_pils(self) -> bool:
+        return self.hue is None  # PIL turns hues in 8 bits
+
+    def outweighs_pil(self) -> bool:
+        return sum(f is not None for f in (self.brightness, self.contrast, self.saturation)) > 1
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return self._pack_steps(values, values["fn_idx"].tolist())
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        used = [int(i) for i in numbers[:4] if i >= 0]
+        order = [*used, *(i for i in range(4) if i not in used)]
+        return {"fn_idx": torch.tensor(order), **self._unpack_factors(numbers)}
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return super()._image(image, params, kind) if self._changes() else image
+
+
+class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
+    """As torchvision's, in two operators, with PIL's pixels, and per sample."""
+
+    _names = "brightness,contrast,saturation,hue"
+    _config = ("brightness", "contrast", "saturation", "hue", "p")
+    _channels = (1, 3)
+    random_parameters = (*ColorSteps.random_parameters, PERMUTATION)
+
+    def is_pils(self) -> bool:
+        return False
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
+        permutation = values["channel_permutation"]
+        if permutation is None:
+            permutation = torch.arange(values["channels"])
+        return [*self._pack_steps(values, order), *permutation.tolist()]
+
+    def _draw(self, inputs: Any) -> Numbers:
+        channels = self.shape_of(inputs)[1]
+        return self.pack({**self.make_params(inputs), "channels": channels}, 0, 0)
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        permutation = torch.tensor([int(n) for n in numbers[8:]])
+        return {
+            **self._unpack_factors(numbers),
+            "contrast_before": numbers[3] != 1,
+            "channel_permutation": permutation,
+        }
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        order, _, permutation = self.split(params.beside(image))
+        if not params.is_known or max(order) >= 0:
+            image = super()._image(image, params, kind)
+        if params.is_known and permutation == sorted(permutation):
+            return image
+        return permuted(image, as_integers(permutation))
+
+
+_LEVELS = torch.arange(256, dtype=torch.float32)
+
+
+def _cut(table: Tensor) -> Tensor:
+    """Levels, cut off to whole ones."""
+    return table.clamp(0, 255).to(torch.uint8)
+
+
+class RandomBrightnessContrast(ProbabilisticTransform):
+    """Multiply all values with one number and add another, with a probability.
+
+    Parameters
+    ----------
+    brightness : float or (float, float)
+        The range of what is added, as a share of the largest value.
+    contrast : float or (float, float)
+        The range of the factor less 1.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' RandomBrightnessContrast, ``image * (1 + contrast) + brightness``, cut off to
+    whole levels, bit-exact on uint8: :func:`imgops.lut`. Floats are computed by the formula and clamped to
+    [0, 1], with that gradient. (torchvision's ColorJitter changes contrast around the mean gray.)
+    """
+
+    _levels = True
+    random_parameters = (IS_APPLIED, Parameter("brightness"), Parameter("contrast"))
+
+    def __init__(
+        self,
+        brightness: Range = (-0.2, 0.2),
+        contrast: Range = (-0.2, 0.2),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        added = in_range(self, "brightness", brightness)
+        factors = in_range(self, "contrast", contrast, -1.0)
+        super().__init__(p, per_sample, generator, brightness=added, contrast=factors)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"brightness": uniform(self.brightness), "contrast": uniform(self.contrast)}
+
+    def changed(self, image: Tensor, brightness: Tensor, contrast: Tensor) -> Tensor:
+        if image.dtype == torch.uint8:
+            by, more = ((v.float())[..., None] for v in (1 + contrast, brightness * 255))
+            return imgops.lut(image, _cut(_LEVELS * by + more)[..., None, :])
+        by, more = on_pixels(1 + contrast, image), on_pixels(brightness, image)
+        return (image * by + more).clamp(0, 1).to(image.dtype)
+
+
+class RandomRGBShift(ProbabilisticTransform):
+    """Add a number to each channel, with a probability.
+
+    Parameters
+    ----------
+    red, green, blue : float or (float, float)
+        The ranges of what is added, in levels of 255.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' RGBShift, which adds the whole part, bit-exact on uint8: :func:`imgops.lut`.
+    Floats are added and clamped to [0, 1], with that gradient. 3 channels.
+    """
+
+    _levels = True
+    random_parameters = (IS_APPLIED, Parameter("shifts", 3))
+
+    def __init__(
+        self,
+        red: Range = (-20.0, 20.0),
+        green: Range = (-20.0, 20.0),
+        blue: Range = (-20.0, 20.0),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        given = {"red": red, "green": green, "blue": blue}
+        super().__init__(p, per_sample, generator, **{n: in_range(self, n, v) for n, v in given.items()})
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"shifts": [uniform(bounds) for bounds in (self.red, self.green, self.blue)]}
+
+    def changed(self, image: Tensor, shifts: Tensor) -> Tensor:
+        require_rgb(self, image)
+        if image.dtype == torch.uint8:
+            return imgops.lut(image, _cut(_LEVELS + shifts.float().trunc()[..., None]))
+        return (image + _of_channels(shifts / 255, image)).clamp(0, 1).to(image.dtype)
+
+
+def _of_channels(values: Tensor, image: Tensor) -> Tensor:
+    """A number for each channel, (..., C, 1, 1), beside an image."""
+    dtype = real_of(image)
+    return values[..., None, None].to(image.device, dtype, non_blocking=True)
+
+
+class RandomHSV(ProbabilisticTransform):
+    """Shift or scale hue, saturation and value, with a probability.
+
+    Parameters
+    ----------
+    hue, saturation, value : float or (float, float)
+        The ranges of what is added, hue in half degrees and the others in levels of 255; or of the factors,
+        with ``method="scale"``.
+    method : {"shift", "scale"}
+        What is done.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.cvtColor`` to HSV and back, with a table for each channel between, as in albumentations'
+    HueSaturationValue ("shift") and in what detectors of the YOLO family are trained with ("scale"),
+    bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are computed in
+    real numbers, with the gradient of that. 3 channels.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("amounts", 3))
+
+    def __init__(
+        self,
+        hue: Range = (-20.0, 20.0),
+        saturation: Range = (-30.0, 30.0),
+        value: Range = (-20.0, 20.0),
+        method: str = "shift",
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        method = one_of(self, "method", method, ("shift", "scale"))
+        low = 0.0 if method == "scale" else float("-inf")
+        given = {"hue": hue, "saturation": saturation, "value": value}
+        ranges = {n: in_range(self, n, v, low) for n, v in given.items()}
+        super().__init__(p, per_sample, generator, **ranges, method=method)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"amounts": [uniform(bounds) for bounds in (self.hue, self.saturation, self.value)]}
+
+    def changed(self, image: Tensor, amounts: Tensor) -> Tensor:
+        require_rgb(self, image)
+        hsv = imgops.cvt_color(image, "rgb2hsv")
+        if image.dtype == torch.uint8:
+            return imgops.cvt_color(imgops.lut(hsv, self._tables(amounts)), "hsv2rgb")
+        by = _of_channels(amounts, hsv)
+        if self.method == "scale":
+            moved = hsv * by
+        else:
+            moved = hsv + by * _of_channels(torch.tensor([2.0, 1 / 255, 1 / 255]), hsv)
+        hue, saturation, value = moved.split(1, -3)
+        gray = hsv.narrow(-3, 1, 1) <= 0
+        saturation = torch.where(gray, 0.0, saturation.clamp(0, 1))
+        turned = torch.cat([hue % 360, saturation, value.clamp(0, 1)], -3)
+        return imgops.cvt_color(turned.to(image.dtype), "hsv2rgb")
+
+    def _tables(self, amounts: Tensor) -> Tensor:
+        """What becomes of the levels of hue, saturation and value, (..., 3, 256)."""
+        hue, *others = amounts[..., None].double().unbind(-2)
+        levels = _LEVELS.double()
+        if self.method == "scale":
+            tables = [(levels * hue) % 180, *(levels * x for x in others)]
+        else:
+            tables = [(levels + hue) % 180, *(levels + x.trunc() for x in others)]
+        table = _cut(torch.stack(tables, -2))
+        table[..., 1, 0] = 0
+        return table
+
+
+class RandomGamma(ProbabilisticTransform):
+    """Raise all values to a random power, with a probability.
+
+    Parameters
+    ----------
+    gamma : float or (float, float)
+        The range of the power; 1 changes nothing.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: torchvision's ``adjust_gamma``, bit-exact on uint8: :func:`imgops.adjust_gamma`.
+    (albumentations' RandomGamma, whose gamma is 100 times this one, is up to a level darker: it cuts off 255
+    times the power, not 255.999 times.)
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("gamma"))
+
+    def __init__(
+        self,
+        gamma: Range = (0.8, 1.25),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p, per_sample, generator, gamma=in_range(self, "gamma", gamma, 0.0))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"gamma": uniform(self.gamma)}
+
+    def changed(self, image: Tensor, gamma: Tensor) -> Tensor:
+        return imgops.adjust_gamma(image, gamma)
+
+
+class RandomToneCurve(ProbabilisticTransform):
+    """Bend the curve from darks to lights, with a probability.
+
+    Parameters
+    ----------
+    scale : float
+        The standard deviation of the two middle points of a Bezier curve, whose heights are 0.25 and 0.75 on
+        average; they are clamped to [0, 1].
+    per_channel : bool
+        Whether each channel has a curve of its own.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' RandomToneCurve, ``3 (1 - x)**2 x low + 3 (1 - x) x**2 high + x**3``, bit-exact
+    on uint8: :func:`imgops.lut`. Floats are computed by the formula, with its gradient.
+    """
+
+    _levels = True
+    random_parameters = (IS_APPLIED, Parameter("curves", lambda t, shape: t._rest(shape[1])))
+
+    def __init__(
+        self,
+        scale: float = 0.1,
+        per_channel: bool = False,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        deviation = one_number(self, "scale", scale, 0.0, 1e6)
+        super().__init__(p, per_sample, generator, scale=deviation, per_channel=bool(per_channel))
+
+    def _rest(self, channels: int) -> int:
+        return 2 * (channels if self.per_channel else 1)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self._rest(self.shape_of(flat_inputs)[1])
+        means = torch.tensor([0.25, 0.75]).repeat(count // 2)
+        return {"curves": (means + self.scale * torch.randn(count)).clamp(0, 1).tolist()}
+
+    def changed(self, image: Tensor, curves: Tensor) -> Tensor:
+        low, high = curves.unflatten(-1, (-1, 2)).unbind(-1)  # (..., 1 or C)
+        if image.dtype == torch.uint8:
+            levels = torch.linspace(0, 1, 256, dtype=torch.float64)
+            table = _bezier(levels, low[..., None], high[..., None]).mul(255).round().clamp(0, 255)
+            return imgops.lut(image, table.to(torch.uint8))
+        real = real_of(image)
+        low, high = (x[..., None, None].to(image.device, real, non_blocking=True) for x in (low, high))
+        return _bezier(image.to(real), low, high).clamp(0, 1).to(image.dtype)
+
+
+def _bezier(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    rest = 1 - x
+    return 3 * rest**2 * x * low + 3 * rest * x**2 * high + x**3
+
+
+#: The color (red, green, blue) of light, from 3000 or 4000 kelvin on in steps of 500: of a black body, and of
+#: daylight (CIE D).
+_LIGHT = {
+    "blackbody": (
+        3000,
+        "0.6743 0.4029 0.0013 0.6281 0.4241 0.1665 0.5919 0.4372 0.2513 0.5623 0.4457 0.3154 "
+        "0.5376 0.4515 0.3672 0.5163 0.4555 0.4103 0.4979 0.4584 0.4468 0.4816 0.4604 0.4782 "
+        "0.4672 0.4619 0.5053 0.4542 0.4630 0.5289 0.4426 0.4638 0.5497 0.4320 0.4644 0.5681 "
+        "0.4223 0.4648 0.5844 0.4135 0.4651 0.5990 0.4054 0.4653 0.6121 0.3980 0.4654 0.6239 "
+        "0.3911 0.4655 0.6346 0.3847 0.4656 0.6444 0.3787 0.4656 0.6532 0.3732 0.4656 0.6613 "
+        "0.3680 0.4655 0.6688 0.3632 0.4655 0.6756 0.3586 0.4655 0.6820 0.3544 0.4654 0.6878 "
+        "0.3503 0.4653 0.6933",
+    ),
+    "cied": (
+        4000,
+        "0.5829 0.4421 0.2288 0.5510 0.4514 0.2948 0.5246 0.4576 0.3488 0.5021 0.4618 0.3941 "
+        "0.4826 0.4646 0.4325 0.4654 0.4667 0.4654 0.4502 0.4681 0.4938 0.4364 0.4692 0.5186 "
+        "0.4240 0.4700 0.5403 0.4127 0.4705 0.5594 0.4023 0.4709 0.5763 0.3928 0.4713 0.5914 "
+        "0.3839 0.4715 0.6049 0.3757 0.4716 0.6171 0.3681 0.4717 0.6281 0.3609 0.4718 0.6380 "
+        "0.3543 0.4719 0.6472 0.3480 0.4719 0.6555 0.3421 0.4719 0.6631 0.3365 0.4719 0.6702 "
+        "0.3313 0.4719 0.6766 0.3263 0.4719 0.6826 0.3217 0.4719 0.6882",
+    ),
+}
+
+
+_HOTTEST, _WHITE = 15000, 6000
+
+
+@lru_cache
+def _lights(light: str) -> Tensor:
+    return torch.tensor([float(x) for x in _LIGHT[light][1].split()], dtype=torch.float64).reshape(-1, 3)
+
+
+class RandomTemperature(ProbabilisticTransform):
+    """Light an image anew, from a candle's red to a clear sky's blue, with a probability.
+
+    Parameters
+    ----------
+    light : {"blackbody", "cied"}
+        What shines: a black body, or daylight (CIE illuminants D).
+    temperature : (int, int), optional
+        The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
+        "cied", which is the default. Of 10 draws 4 are below 6000 K, which is near white.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied with what
+    their light is beside green, cut off to whole levels. Floats are multiplied and clamped, with that
+    gradient. 3 channels.
+    """
+
+    _levels = True
+    random_parameters = (IS_APPLIED, Parameter("temperature"))
+
+    def __init__(
+        self,
+        light: str = "blackbody",
+        temperature: Sequence[int] | None = None,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        coldest = _LIGHT[one_of(self, "light", light, tuple(_LIGHT))][0]
+        limits = (coldest, _HOTTEST) if temperature is None else temperature
+        limits = in_range(self, "temperature", limits, coldest, _HOTTEST, whole=True)
+        super().__init__(p, per_sample, generator, light=light, temperature=limits)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        low, high = self.temperature
+        middle = min(max(_WHITE, low), high)
+        cold = uniform((0.0, 1.0)) < 0.4
+        return {"temperature": int(uniform((low, middle) if cold else (middle, high)))}
+
+    def changed(self, image: Tensor, temperature: Tensor) -> Tensor:
+        require_rgb(self, image)
+        lights, coldest = _lights(self.light), _LIGHT[self.light][0]
+        at = (temperature.double() - coldest) / 500
+        before = at.floor().clamp(0, len(lights) - 2)
+        share = (at - before)[..., None]
+        left = before.long()
+        color = (1 - share) * lights[left] + share * lights[left + 1]
+        factors = color / color[..., 1:2]
+        if image.dtype == torch.uint8:
+            levels = torch.arange(256, dtype=torch.float32)
+            table = (levels * factors[..., None].float()).clamp(0, 255).to(torch.uint8)
+            return imgops.lut(image, table)
+        real = real_of(image)
+        by = factors[..., None, None].to(image.device, real, non_blocking=True)
+        return (image.to(real) * by).clamp(0, 1).to(image.dtype)

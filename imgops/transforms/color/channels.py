@@ -1,0 +1,145 @@
+"""Channels: gray images, and channels in another order or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops.transforms._core import operators
+from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, as_integers
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
+from imgops.transforms.functional import _color as functional_color
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["RGB", "Grayscale", "RandomChannelDropout", "RandomChannelPermutation", "RandomGrayscale"]
+
+
+class Grayscale(OperatorTransform, v2.Grayscale):
+    """As torchvision's, with PIL's pixels."""
+
+    _dtypes = _dispatch.COMPUTED
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return functional_color.rgb_to_grayscale(image, self.num_output_channels)
+
+    def _plan(self, shape: Any, program: Any) -> Any:
+        samples, _, height, width = shape
+        return samples, self.num_output_channels, height, width
+
+
+class RGB(OperatorTransform, v2.RGB):
+    """As torchvision's: gray images get three equal channels."""
+
+    _dtypes = _dispatch.COMPUTED
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return functional_color.grayscale_to_rgb(image)
+
+    def _plan(self, shape: Any, program: Any) -> Any:
+        samples, channels, height, width = shape
+        return samples, max(channels, 3), height, width
+
+
+#: The channels in their new order.
+PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: range(shape[1]), int)
+
+
+class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
+    """As torchvision's, and per sample."""
+
+    random_parameters = (PERMUTATION,)
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        return {"permutation": torch.tensor([int(n) for n in numbers])}
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return permuted(image, as_integers(params.beside(image)))
+
+
+def permuted(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
+    """Return the channels in an order, or each sample's in an order of its own."""
+    order = torch.as_tensor(order, dtype=torch.int64).to(image.device, non_blocking=True)
+    if order.ndim == 1:
+        return image.index_select(-3, order)
+    return image.gather(-3, order[..., None, None].expand(image.shape))
+
+
+class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
+    """As torchvision's, with PIL's pixels, and per sample."""
+
+    _config = ("p",)
+    _dtypes = _dispatch.COMPUTED
+    random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
+
+    def is_pils(self) -> bool:
+        return True
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if issubclass(kind, _dispatch.Video):
+            return image  # as torchvision has it
+        channels = image.shape[-3]
+        if channels == 1:
+            return image
+        if channels != 3:
+            raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
+        if params.is_known:
+            return imgops.grayscale(image, 3)
+        return operators.grayed(image, params.beside(image)[..., 0] > 0)
+
+
+class RandomChannelDropout(ProbabilisticTransform):
+    """Give some channels one value, with a probability.
+
+    Parameters
+    ----------
+    channels : int or (int, int)
+        The range of how many, from 1 on and fewer than the image has.
+    fill : float
+        The value.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient goes to the channels
+    that stay.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))
+
+    def __init__(
+        self,
+        channels: int | Sequence[int] = (1, 1),
+        fill: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        counts = in_range(self, "channels", channels, 1, whole=True)
+        value = one_number(self, "fill", fill)
+        super().__init__(p, per_sample, generator, channels=counts, fill=value)
+
+    def _rest(self, channels: int) -> int:
+        return channels
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self.shape_of(flat_inputs)[1]
+        if count <= self.channels[1]:
+            must = f"RandomChannelDropout: image must have more than {self.channels[1]} channels"
+            raise ValueError(f"{must}, got {count}")
+        chosen = torch.randperm(count)[: integer(self.channels)]
+        return {"dropped": torch.zeros(count).index_fill(0, chosen, 1.0).tolist()}
+
+    def changed(self, image: Tensor, dropped: Tensor) -> Tensor:
+        gone = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)
+        return torch.where(gone, fill_tensor(self, "fill", self.fill, image), image)

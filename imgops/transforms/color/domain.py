@@ -1,0 +1,190 @@
+"""Images in the colors, or in the coarse structure, of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core.arguments import in_range
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer, real_of, uniform
+
+__all__ = [
+    "FDA",
+    "HistogramMatching",
+]
+
+Range = float | Sequence[float]
+
+
+class _Adapted(ProbabilisticTransform):
+    """A transform with images to draw from: their pixels, one after the other, are what it works with."""
+
+    _levels = True
+
+    def __init__(
+        self,
+        references: Sequence[Tensor] | Tensor,
+        p: float,
+        per_sample: bool,
+        generator: torch.Generator | None,
+        shapes: Sequence[Sequence[int]] | None = None,
+        **arguments: Any,
+    ) -> None:
+        name = type(self).__name__
+        images = [] if shapes else _images(name, references)
+        self._pixels = torch.cat([x.reshape(-1) for x in images]) if images else torch.empty(0)
+        arguments["shapes"] = tuple(tuple(x) for x in shapes or (x.shape for x in images))
+        super().__init__(p, per_sample, generator, **arguments)
+
+    @classmethod
+    def _from_config(cls, **config: Any) -> Any:
+        made = cls.__new__(cls)
+        _Adapted.__init__(made, (), config.pop("p"), False, None, **config)
+        return made
+
+    def _extra(self, image: Tensor) -> Tensor:
+        return self._pixels.to(image.device, non_blocking=True)
+
+    def _reference(self, index: float, image: Tensor, extra: Tensor) -> Tensor:
+        """One of them in the dtype and size of the image."""
+        sizes = [prod(x) for x in self.shapes]
+        at = int(index)
+        shape = self.shapes[at]
+        if shape[0] != image.shape[-3]:
+            must = f"{type(self).__name__}: image must have the channels of the references, {shape[0]}"
+            raise ValueError(f"{must}, got {image.shape[-3]}")
+        pixels = extra.narrow(0, sum(sizes[:at]), sizes[at]).reshape(shape)
+        reference = v2.functional.to_dtype(pixels, image.dtype, scale=True)
+        if reference.shape[-2:] == image.shape[-2:]:
+            return reference
+        return imgops.resize(reference, tuple(image.shape[-2:]), antialias=False)
+
+
+def _images(owner: str, references: Any) -> list[Tensor]:
+    must = f"{owner}: references must be images (C, H, W) of one dtype, uint8 or floating point"
+    if not isinstance(references, (list, tuple, Tensor)):
+        raise TypeError(f"{must}, got {type(references).__name__}")
+    if isinstance(references, Tensor) and references.ndim != 4:
+        raise ValueError(f"{must}, got shape {tuple(references.shape)}")
+    images = list(references)
+    if not all(isinstance(x, Tensor) for x in images):
+        raise TypeError(f"{must}, got {[type(x).__name__ for x in images]}")
+    if not images or not all(x.ndim == 3 and x.numel() and x.dtype == images[0].dtype for x in images):
+        raise ValueError(f"{must}, got {[(tuple(x.shape), x.dtype) for x in images]}")
+    if images[0].dtype != torch.uint8 and not images[0].dtype.is_floating_point:
+        raise TypeError(f"{must}, got {images[0].dtype}")
+    return [_subclass.plain(x).detach().cpu() for x in images]
+
+
+class HistogramMatching(_Adapted):
+    """Give an image the histograms of another one, with a probability.
+
+    Parameters
+    ----------
+    references : sequence of Tensor
+        Images ``(C, H, W)`` of one dtype, of which one is drawn; it is resized to the image's size.
+    blend : float or (float, float)
+        The range of how much of the result there is beside the image, in [0, 1].
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``skimage.exposure.match_histograms`` and ``cv2.addWeighted``, as in albumentations'
+    HistogramMatching: :func:`imgops.match_histograms`, :func:`imgops.add_weighted`.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("blend"))
+    _known = ("index",)
+
+    def __init__(
+        self,
+        references: Sequence[Tensor] | Tensor,
+        blend: Range = (0.5, 1.0),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shares = in_range(self, "blend", blend, 0.0, 1.0)
+        super().__init__(references, p, per_sample, generator, blend=shares)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"index": integer((0, len(self.shapes) - 1)), "blend": uniform(self.blend)}
+
+    def changed(self, image: Tensor, index: float, blend: Tensor, extra: Tensor) -> Tensor:
+        reference = self._reference(index, image, extra)
+        matched = imgops.match_histograms(image, reference.expand(image.shape))
+        return imgops.add_weighted(matched, blend, image, 1 - blend)
+
+
+class FDA(_Adapted):
+    """Give an image the coarse light of another one (Fourier domain adaptation), with a probability.
+
+    Parameters
+    ----------
+    references : sequence of Tensor
+        Images ``(C, H, W)`` of one dtype, of which one is drawn; it is resized to the image's size.
+    beta : float or (float, float)
+        The range of how many of the lowest frequencies are taken: half the side of their square, as a share
+        of the image's shortest side, in [0, 0.5].
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of those
+    frequencies are the other image's, all phases its own. The gradient is that of the formula.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))
+    _known = ("index", "beta")
+
+    def __init__(
+        self,
+        references: Sequence[Tensor] | Tensor,
+        beta: Range = (0.0, 0.1),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(references, p, per_sample, generator, beta=in_range(self, "beta", beta, 0.0, 0.5))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"index": integer((0, len(self.shapes) - 1)), "beta": uniform(self.beta)}
+
+    def changed(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
+        reference = self._reference(index, image, extra)
+        real = real_of(image)
+        own, other = (torch.fft.fft2(x.to(real)) for x in (image, reference))
+        height, width = image.shape[-2:]
+        half = int(min(height, width) * beta)
+        rows, columns = (_lowest(n, half, image.device) for n in (height, width))
+        inside = rows[:, None] & columns
+        size = own.abs()
+        factor = torch.where(inside & (size > 0), other.abs() / size.clamp(min=1e-30), 1.0)
+        adapted = torch.fft.ifft2(own * factor).real
+        if image.dtype == torch.uint8:
+            return adapted.clamp(0, 255).to(torch.uint8)
+        return adapted.clamp(0, 1).to(image.dtype)
+
+
+def _lowest(extent: int, half: int, device: torch.device) -> Tensor:
+    """Which frequencies are in the middle of a shifted spectrum."""
+    middle = int((extent - 1) / 2)
+    start, end = max(middle - half, 0), min(middle + half, extent)
+    at = torch.arange(extent)
+    return torch.fft.ifftshift((at >= start) & (at < end)).to(device, non_blocking=True)

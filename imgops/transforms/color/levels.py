@@ -1,0 +1,134 @@
+"""Functions of single levels, and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops.transforms._core.arguments import WIDEST, in_range, size_of
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms.color.steps import ColorStep
+from imgops.transforms.functional import _color as functional_color
+
+__all__ = [
+    "RandomAutocontrast",
+    "RandomCLAHE",
+    "RandomEqualize",
+    "RandomInvert",
+    "RandomPosterize",
+    "RandomSolarize",
+]
+
+Range = float | Sequence[float]
+
+
+class RandomInvert(ColorStep, v2.RandomInvert):
+    """As torchvision's, and per sample."""
+
+    _names = "invert"
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.invert(image)
+
+
+class RandomPosterize(ColorStep, v2.RandomPosterize):
+    """As torchvision's, and per sample."""
+
+    _names = "posterize"
+    _config = ("bits", "p")
+
+    def _amount(self) -> float:
+        return float(self.bits)
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.posterize(image, self.bits)
+
+    def _computes(self, image: Tensor) -> bool:
+        return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._computes(image)
+
+
+class RandomSolarize(ColorStep, v2.RandomSolarize):
+    """As torchvision's, and per sample."""
+
+    _names = "solarize"
+    _config = ("threshold", "p")
+
+    def _amount(self) -> float:
+        return float(self.threshold)
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.solarize(image, self.threshold)
+
+    def _computes(self, image: Tensor) -> bool:
+        return self.threshold <= functional_color.white_of(image) and super()._computes(image)
+
+
+class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
+    """As torchvision's, with PIL's pixels, and per sample."""
+
+    _names = "autocontrast"
+    _channels = (1, 3)
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.autocontrast(image)
+
+    def outweighs_pil(self) -> bool:
+        return True
+
+
+class RandomEqualize(ColorStep, v2.RandomEqualize):
+    """As torchvision's, and per sample."""
+
+    _names = "equalize"
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.equalize(image)
+
+
+class RandomCLAHE(ProbabilisticTransform):
+    """Equalize the histogram of each part of an image, with a limit on contrast, with a probability.
+
+    Parameters
+    ----------
+    clip_limit : float or (float, float)
+        The range of the limit, as a multiple of the mean count of a level; from 1 on.
+    tiles : int or (int, int)
+        How many parts there are along x and y.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.createCLAHE``, on the L of LAB for 3 channels, as albumentations' CLAHE has it, bit-exact
+    on uint8: :func:`imgops.clahe`.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("clip_limit"))
+
+    def __init__(
+        self,
+        clip_limit: Range = (1.0, 4.0),
+        tiles: int | Sequence[int] = (8, 8),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        limits = in_range(self, "clip_limit", clip_limit, 1.0)
+        super().__init__(
+            p, per_sample, generator, clip_limit=limits, tiles=size_of(self, "tiles", tiles, WIDEST)
+        )
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"clip_limit": uniform(self.clip_limit)}
+
+    def changed(self, image: Tensor, clip_limit: Tensor) -> Tensor:
+        return imgops.clahe(image, clip_limit, self.tiles)

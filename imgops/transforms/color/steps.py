@@ -1,0 +1,70 @@
+"""Steps of color, which one operator does in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
+from imgops.transforms.functional import _dispatch
+
+__all__ = []
+
+
+class ColorSteps(RandomTransform):
+    """Parameters are an order and an amount for each of ``_names``: see :func:`imgops.color_sequence`."""
+
+    _names = ""
+    _dtypes = _dispatch.COMPUTED
+    random_parameters: tuple[Parameter, ...] = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
+
+    def is_pils(self) -> bool:
+        return True
+
+    def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
+        """The order, with -1 for steps that are left out, and the factors of torchvision's parameters."""
+        factors = [values[f"{name}_factor"] for name in self._names.split(",")]
+        taken = [float(i) if factors[i] is not None else -1.0 for i in order]
+        return [*taken, *(0.0 if f is None else f for f in factors)]
+
+    def _unpack_factors(self, numbers: list[float]) -> dict[str, Any]:
+        taken, names = numbers[:4], self._names.split(",")
+        return {f"{name}_factor": numbers[4 + i] if i in taken else None for i, name in enumerate(names)}
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        order, amounts, *_ = self.split(params.beside(image))
+        if params.is_known:
+            order = torch.tensor(as_integers(order), device="cpu")
+            amounts = torch.tensor(amounts, dtype=torch.float64, device="cpu")
+        return imgops.color_sequence(image, order.long(), amounts, self._names)
+
+
+class ColorStep(ColorSteps):
+    """One step, taken with a probability, whose amount is an argument of the transform."""
+
+    _config: tuple[str, ...] = ("p",)
+    random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [0.0, self._amount()]
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return {} if numbers[0] >= 0 else None
+
+    def _amount(self) -> float:
+        return 0.0
+
+    def _step(self, image: Tensor) -> Tensor:
+        """Do the step to a whole image."""
+        raise NotImplementedError
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if params.is_known:
+            return self._step(image)
+        numbers = params.beside(image)
+        return imgops.color_sequence(image, numbers[..., :1].long(), numbers[..., 1:], self._names)

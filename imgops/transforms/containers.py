@@ -1,0 +1,495 @@
+"""Compose, RandomApply, RandomChoice and RandomOrder.
+
+In eager mode, where one draw serves the whole call, a container calls the transforms that it has chosen. In a
+graph, and where samples have parameters of their own, all transforms run, each under a *gate*: which samples
+it is applied to. Where its gate is closed a transform runs with the parameters that change nothing. The
+result of one that joins samples (MixUp, Mosaic), or knows of no gates, is taken where its gate is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _subclass
+from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
+from imgops.transforms._core import pil_images, programs
+from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
+from imgops.transforms._core.parameters import Key, Shape
+from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms.conversion import Normalize, ToDtype, ToImage
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["Compose", "RandomApply", "RandomChoice", "RandomOrder"]
+
+
+class _Container(RandomTransform):
+    """Transforms inside of a transform: each stands at its place in the key of what it samples."""
+
+    transforms: Sequence[Any]
+
+    def draw(self, inputs: Any) -> Any:
+        """Sample the numbers that say which of the transforms are applied."""
+        return super().draw(inputs)
+
+    @property
+    def joins_samples(self) -> bool:
+        return any(getattr(t, "joins_samples", False) for t in self.transforms)
+
+    def forward(self, *inputs: Any) -> Any:
+        if is_eager() and not self.per_sample and self._description:
+            for transform in self.transforms:
+                if getattr(transform, "per_sample", False):
+                    break
+            else:
+                return self._run_plainly(inputs)
+        return self._run(inputs, ParameterSampler.of(inputs))
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        """In eager mode, where no sample has parameters of its own: call the transforms that are chosen."""
+        raise NotImplementedError
+
+    def _call_all(self, inputs: tuple[Any, ...]) -> Any:
+        """Call one after the other; two or more at once where that is the same and faster."""
+        if len(inputs) > 1:
+            for transform in self.transforms:
+                inputs = transform(*inputs)
+            return inputs
+        (out,) = inputs
+        transforms, at = self.transforms, 0
+        while at < len(transforms):
+            transform = transforms[at]
+            if type(transform) is ToDtype:
+                table = _table_of(transforms[at : at + 2], out)
+                if table is not None:
+                    out, at = imgops.lut(out, table), at + 2
+                    continue
+            elif not isinstance(out, Tensor) and pil_images.is_known(out) and _outweigh_pil(transforms[at:]):
+                out, at = self._of_pil(pil_images.to_tensor(out), at, ParameterSampler())
+                continue
+            out, at = transform(out), at + 1
+        return out
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
+
+    def extra_repr(self) -> str:
+        return super(RandomTransform, self).extra_repr()  # type: ignore[misc]
+
+    def _count_samples(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> int | None:
+        """Sets how many samples are drawn for, where it is this that draws for each; returns what it was."""
+        before = sampler.count
+        if self.per_sample and before is None:
+            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            sampler.count = batch_of(flat)
+        return before
+
+    def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        """What the transforms sample one after the other."""
+        path, known = program.path, shape
+        for i, transform in enumerate(self.transforms):
+            program.path = (*path, i)
+            after = _shape_after(transform, known, program)
+            if after is None:
+                program.path = path
+                return None
+            known = after
+        program.path = path
+        return known
+
+    def _through(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        """One after the other."""
+        several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
+        draws_once = sampler.draws_once()
+        transforms = self.transforms
+        out: Any = inputs if several else inputs[0]
+        at = 0
+        while at < len(transforms):
+            transform, table = transforms[at], None
+            is_alone = draws_once and not sampler.ready and not getattr(transform, "per_sample", False)
+            if not is_alone:
+                sampler.path = (*path, at)
+                if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
+                    rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
+                    _sample_ahead(rest, inputs, sampler)
+                sampler.covered = covered or sampler.path in sampler.planned
+            if type(transform) is ToDtype and sampler.gate is None and not several:
+                table = _table_of(transforms[at : at + 2], out)
+            if table is not None:
+                out = imgops.lut(out, table)
+                at += 2
+            else:
+                out = transform(*inputs) if is_alone else _apply(transform, inputs, sampler)
+                at += 1
+            inputs = out if several else (out,)
+        sampler.path, sampler.covered = path, covered
+        return out
+
+    def _of_pil(self, image: Tensor, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
+        """The transforms from ``at`` on that have PIL's own bits; and the place of the first that has not."""
+        transforms = self.transforms
+        while at < len(transforms) and _is_pils(transforms[at]):
+            image = transforms[at].pil_image(image, sampler)
+            at += 1
+        after = transforms[at] if at < len(transforms) else None
+        if type(after) is ToImage and not _is_hooked(after):
+            return tv_tensors.Image(image), at + 1
+        return pil_images.to_pil(image), at
+
+    def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        path = sampler.path
+        sampler.path = (*path, index)
+        out = _apply(self.transforms[index], inputs, sampler)
+        sampler.path = path
+        return out
+
+
+def _sample_ahead(
+    steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
+) -> None:
+    """Sample at once for as many transforms as let their parameters be known before any is applied."""
+    flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+    flat = [x for x in flat if _dispatch.is_image(x)]
+    if not flat:
+        return
+    inside = sampler.count is not None
+    program = SamplingProgram(sampler.count if inside else batch_of(flat), inside)
+    shape: Shape = steps[0][1].shape_of(flat)
+    planned = []
+    for key, transform in steps:
+        before = program.state()
+        program.path = key
+        after = _shape_after(transform, shape, program)
+        if after is None:
+            program.forget(before)
+            break
+        shape = after
+        planned.append(key)
+    if len(program.steps) > 1:
+        sampler.run(program)
+        sampler.planned.update(planned)
+
+
+def _outweigh_pil(transforms: Sequence[Any]) -> bool:
+    """Whether those that have PIL's own bits, up to the first that has not, pay for a conversion."""
+    return any(t.outweighs_pil() for t in takewhile(_is_pils, transforms))
+
+
+def _is_pils(transform: Any) -> bool:
+    known = isinstance(transform, OperatorTransform) and transform._description and transform.has_own_forward
+    return bool(known) and not _is_hooked(transform) and transform.is_pils()
+
+
+def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
+    """Add what a transform samples to a program; return the shape that comes out, None where unknown."""
+    known = isinstance(transform, OperatorTransform) and transform._description and transform.has_own_forward
+    return transform._plan(shape, program) if known else None
+
+
+def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
+    """Return what ToDtype and Normalize make of the 256 levels of each channel, if they come next."""
+    if type(image) is not Tensor or image.dtype != torch.uint8 or [type(t) for t in pair] != _END:
+        return None
+    first, second = pair
+    if first.dtype != torch.float32 or not first.scale or _is_hooked(first) or _is_hooked(second):
+        return None
+    if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
+        return None
+    return second.levels(image.shape[-3], image.device)
+
+
+_END: list[type] = [ToDtype, Normalize]
+
+
+def _is_hooked(module: Any) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
+def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+    """Apply one transform, where the gate is open."""
+    usual = isinstance(transform, RandomTransform) and transform._description and transform.has_own_forward
+    knows_samplers = usual and not _is_hooked(transform)
+    if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
+        return transform._run(inputs, sampler)
+    if not knows_samplers:
+        out = transform(*inputs)
+    else:
+        later, sampler.selects_later = sampler.selects_later, True
+        out = transform._run(inputs, sampler)
+        sampler.selects_later = later
+    if sampler.gate is None or sampler.selects_later:
+        return out
+    return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], transform)
+
+
+def _select(gate: Tensor, opened: Any, closed: Any, transform: Any) -> Any:
+    """Take one result where a gate is open, the other where it is closed."""
+    changed, spec = tree_flatten(opened)
+    unchanged, other_spec = tree_flatten(closed)
+    must = "transforms that may be left out must keep the structure, shapes and dtypes of their input"
+    refusal = f"RandomApply: {must} in a graph and with per_sample=True, got {type(transform).__name__}"
+    if spec != other_spec:
+        raise ValueError(f"{refusal}: {len(unchanged)} values to {len(changed)}")
+    out = []
+    for a, b in zip(changed, unchanged, strict=True):
+        if a is b or not isinstance(a, Tensor):
+            out.append(b)
+            continue
+        plain_a, plain_b = _subclass.plain(a), _subclass.plain(b)
+        if plain_a.shape != plain_b.shape or plain_a.dtype != plain_b.dtype:
+            forms = [f"{tuple(x.shape)} of {x.dtype}" for x in (plain_b, plain_a)]
+            raise ValueError(f"{refusal}: {forms[0]} to {forms[1]}")
+        if gate.ndim > plain_a.ndim or (gate.ndim and gate.shape[0] != plain_a.shape[0]):
+            raise ValueError(f"{refusal}: a value of {tuple(plain_a.shape)} for {gate.shape[0]} samples")
+        where = gate.to(plain_a.device, non_blocking=True)
+        where = where.reshape(*gate.shape, *(1,) * (plain_a.ndim - gate.ndim))
+        out.append(_dispatch.wrapped(torch.where(where, plain_a, plain_b), a))
+    return tree_unflatten(out, spec)
+
+
+class Compose(_Container, v2.Compose):
+    """As torchvision's; ``per_sample`` lets every transform inside sample for each image of a batch.
+
+    What the transforms sample is in torchvision's order, in a graph too. Samples that have parameters of
+    their own have those that a loop over the batch would give them, as far as all sizes are known beforehand:
+    a transform that is not imgops', GaussianNoise, and one whose size depends on what it samples end what can
+    be sampled at once.
+    """
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        return self._call_all(inputs)
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        before = self._count_samples(inputs, sampler)
+        out = self._through(inputs, sampler)
+        sampler.count = before
+        return out
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        inside = program.inside
+        program.inside = inside or self.per_sample
+        known = self._plan_through(shape, program)
+        program.inside = inside
+        return known
+
+
+class _Choosing(_Container):
+    """Parameters say which of the transforms are applied; those sample after it, and only where they are."""
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        before = self._count_samples(inputs, sampler)
+        covered = sampler.covered
+        if not covered and sampler.plans(self):
+            _sample_ahead([(sampler.path, self)], inputs, sampler)
+            sampler.covered = sampler.path in sampler.planned
+        chosen = sampler.choice(self)
+        if isinstance(chosen, list):
+            out = self._known(inputs, chosen, sampler)
+        else:
+            out = self._steps(inputs, chosen, sampler)
+        sampler.count, sampler.covered = before, covered
+        return out
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        """In eager mode only what was chosen is applied."""
+        raise NotImplementedError
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        """All are applied, each with parameters that change nothing where it was not chosen."""
+        raise NotImplementedError
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        inside, path, step = program.inside, program.path, len(program.steps)
+        if not program.add(self, (1, len(self.transforms), 0, 0)):
+            return None
+        program.inside = inside or self.per_sample
+        known = self._plan_steps(shape, program, step)
+        program.inside, program.path = inside, path
+        return shape if known else None
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        """What the transforms inside sample; False if not all can be known."""
+        raise NotImplementedError
+
+    def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> bool:
+        known, path = True, program.path
+        for i, transform in enumerate(self.transforms):
+            before, program.path = program.narrowed(step, column, i), (*path, i)
+            known = known and _shape_after(transform, shape, program) is not None
+            program.gate, program.path = before, path
+        return known
+
+    def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        """All of the transforms, each only where it was chosen."""
+        if self.joins_samples:
+            return self._one_of_results(inputs, chosen, sampler)
+        several, out = len(inputs) > 1, None
+        for i in range(len(self.transforms)):
+            before = sampler.narrowed(chosen == i)
+            out = self._one(i, inputs, sampler)
+            sampler.gate = before
+            inputs = out if several else (out,)
+        return out
+
+    def _one_of_results(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        """Each transform of the same inputs: what joins samples must see those that nothing has changed."""
+        out: Any = None
+        later, sampler.selects_later = sampler.selects_later, True
+        for i, transform in enumerate(self.transforms):
+            before = sampler.narrowed(chosen == i)
+            result = self._one(i, inputs, sampler)
+            sampler.gate = before
+            out = result if i == 0 else _select(chosen == i, result, out, transform)
+        sampler.selects_later = later
+        return out
+
+
+class _Chance:
+    """What RandomApply samples."""
+
+    p: float
+
+    @classmethod
+    def _from_config(cls, **config: Any) -> Any:
+        made = cls.__new__(cls)
+        made.__dict__.update(config)
+        return made
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        return [0.0 if torch.rand(1) >= self.p else 1.0]
+
+    def _draw(self, inputs: Any) -> list[float]:
+        return self.draw_row((1, len(self.transforms), 0, 0))  # type: ignore[attr-defined]
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [0.0]
+
+    def count_numbers(self, shape: Shape) -> int:
+        return 1
+
+
+class _Choice(_Chance):
+    """What RandomChoice samples."""
+
+    p: Any
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        return [float(torch.multinomial(torch.tensor(self.p), 1))]
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [-1.0]
+
+
+class _Order(_Chance):
+    """What RandomOrder samples, for as many transforms as the shape has channels."""
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        return torch.randperm(shape[1]).double().tolist()
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [-1.0] * shape[1]
+
+    def count_numbers(self, shape: Shape) -> int:
+        return shape[1]
+
+
+class RandomApply(_Chance, _Choosing, v2.RandomApply):
+    """As torchvision's, and per sample."""
+
+    _config = ("p",)
+    _description_name = "_Chance"
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        if self.draw(())[0]:
+            return self._call_all(inputs)
+        return inputs if len(inputs) > 1 else inputs[0]
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        before = program.narrowed(step, 0, -1)
+        known = self._plan_through(shape, program)
+        program.gate = before
+        return known is not None
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        if chosen[0]:
+            return self._through(inputs, sampler)
+        return inputs if len(inputs) > 1 else inputs[0]
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        if self.p <= 0:
+            return inputs if len(inputs) > 1 else inputs[0]
+        before = sampler.gate
+        if self.p < 1:
+            sampler.narrowed(chosen[..., 0] > 0)
+        out = self._through(inputs, sampler)
+        sampler.gate = before
+        return out
+
+
+class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
+    """As torchvision's, and per sample."""
+
+    _config = ("p",)
+    _description_name = "_Choice"
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        return self.transforms[int(self.draw(())[0])](*inputs)
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        return self._plan_one_of(shape, program, step, 0)
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        return self._one(int(chosen[0]), inputs, sampler)
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        return self._one_of(inputs, chosen[..., 0], sampler)
+
+
+class RandomOrder(_Order, _Choosing, v2.RandomOrder):
+    """As torchvision's, and per sample."""
+
+    _description_name = "_Order"
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        out: Any = inputs if len(inputs) > 1 else inputs[0]
+        for index in self.draw(()):
+            out = self.transforms[int(index)](*inputs)
+            inputs = out if len(inputs) > 1 else (out,)
+        return out
+
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+        known, path = True, program.path
+        for turn in range(len(self.transforms)):
+            program.path = (*path, turn)
+            known = known and self._plan_one_of(shape, program, step, turn)
+        program.path = path
+        return known
+
+    def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
+        several, path = len(inputs) > 1, sampler.path
+        out: Any = inputs if several else inputs[0]
+        for turn, index in enumerate(chosen):
+            sampler.path = (*path, turn)
+            out = self._one(int(index), inputs, sampler)
+            inputs = out if several else (out,)
+        sampler.path = path
+        return out
+
+    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+        several, path, out = len(inputs) > 1, sampler.path, None
+        for turn in range(len(self.transforms)):
+            sampler.path = (*path, turn)
+            out = self._one_of(inputs, chosen[..., turn], sampler)
+            inputs = out if several else (out,)
+        sampler.path = path
+        return out
+
+
+programs.CLASSES.update(_Chance=_Chance, _Choice=_Choice, _Order=_Order)

@@ -1,0 +1,424 @@
+"""Parts of an image that are left out, and what becomes of the boxes and keypoints behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _layout, _subclass
+from imgops.transforms._core.arguments import (
+    check_held,
+    fill_tensor,
+    fill_values,
+    in_range,
+    one_number,
+    one_of,
+)
+from imgops.transforms._core.base import ANNOTATIONS, RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["CoarseDropout", "GridDropout", "PixelDropout", "RandomErasing"]
+
+Fill = float | Sequence[float] | str
+
+
+Range = float | Sequence[float]
+
+
+class RandomErasing(RandomTransform, v2.RandomErasing):
+    """As torchvision's, and per sample."""
+
+    _config = ("p", "scale", "ratio", "value")
+
+    @classmethod
+    def _from_config(cls, value: Any, **config: Any) -> RandomErasing:
+        return cls(value="random" if value is None else value, **config)
+
+    random_parameters = (
+        Parameter("box", 4),
+        Parameter("pixels", lambda t, shape: 0 if t.value is not None else shape[1] * shape[2] * shape[3]),
+    )
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        if torch.rand(1).item() >= self._p_in_float32:
+            return None
+        values = self.make_params(inputs)
+        return None if values["v"] is None else self.pack(values, 0, 0)
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        left, top = values["j"], values["i"]
+        box = [left, top, left + values["w"], top + values["h"]]
+        if self.value is not None:
+            return box
+        return torch.cat([torch.tensor(box, dtype=torch.float32), values["v"].flatten()])
+
+    def draw_row(self, shape: Shape) -> Numbers | None:
+        numbers = super().draw_row(shape)
+        if numbers is None or self.value is not None:
+            return numbers
+        left, top, right, bottom = (int(n) for n in numbers[:4])
+        canvas = torch.zeros(tuple(shape[1:]), dtype=torch.float64)  # rows of a batch have one length
+        canvas[:, top:bottom, left:right] = numbers[4:].reshape(shape[1], bottom - top, right - left)
+        return torch.cat([numbers[:4], canvas.flatten()])
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        left, top, right, bottom = map(int, numbers[:4])
+        if right == left:
+            return None
+        if self.value is None:
+            value = torch.tensor(numbers[4:], dtype=torch.float32)
+            channels, rest = divmod(len(value), height * width)
+            if rest or not channels:  # the pixels of the box alone
+                value = value.reshape(-1, bottom - top, right - left)
+            else:
+                value = value.reshape(channels, height, width)[:, top:bottom, left:right]
+        else:
+            value = torch.tensor(self.value)[:, None, None]
+        return {"i": top, "j": left, "h": bottom - top, "w": right - left, "v": value}
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        numbers = params.beside(image)
+        if params.is_known or self._has_box_alone(numbers, image):
+            left, top, right, bottom = map(int, numbers[:4])
+            high, wide = bottom - top, right - left
+            if self.value is None:
+                value = numbers[4:].reshape(-1, high, wide)
+            else:
+                value = torch.tensor(self.value)[:, None, None]
+            if self.inplace or not _layout.is_dense(image):
+                return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
+            out = image.clone()
+            out[..., top:bottom, left:right] = value
+            return out
+        if self.value is None:
+            value = numbers[..., 4:].unflatten(-1, image.shape[-3:])
+        else:
+            value = torch.tensor(self.value, dtype=torch.float64, device="cpu")[:, None, None]
+            value = value.expand(image.shape[-3], 1, 1)
+        value = value.to(image.device, image.dtype, non_blocking=True)
+        return imgops.erase(image, numbers[..., :4].long(), value)
+
+    def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
+        """Return whether random pixels are those of the box alone, which eager mode draws."""
+        if self.value is not None or numbers.ndim > 1 or _subclass.in_graph():
+            return False
+        return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
+
+
+#: Each of them is four numbers of every sample.
+_MOST_HOLES = 10000
+
+
+class _Dropout(ProbabilisticTransform):
+    """What has a map of the pixels that are left out: ``hidden``, (H, W)."""
+
+    _moves = True
+
+    def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        if self.mask_fill is None:
+            return mask
+        check_held(self, "mask_fill", self.mask_fill, mask.dtype)
+        gone = torch.from_numpy(self.hidden(*mask.shape[-2:], **params))
+        return mask.masked_fill(gone.to(mask.device, non_blocking=True), self.mask_fill)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # of any format: nothing moves
+            return inpt
+        return super().by_torchvision(inpt, values)
+
+    def _changes_annotations(self) -> bool:
+        return bool(self.min_visible)
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        if not boxes.numel():
+            return boxes
+        sums = np.pad(self.hidden(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        height, width = canvas
+        left, right = (boxes[:, i].round().long().clamp(0, width).numpy() for i in (0, 2))
+        top, bottom = (boxes[:, i].round().long().clamp(0, height).numpy() for i in (1, 3))
+        gone = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+        area = np.maximum((right - left) * (bottom - top), 1)
+        kept = torch.from_numpy(1 - gone / area >= self.min_visible)
+        return torch.where(kept[:, None], boxes, 0.0)
+
+
+def _fills(owner: Any, fill: Any, mask_fill: Any, min_visible: Any) -> dict[str, Any]:
+    """What the dropouts share of their arguments."""
+    return {
+        "fill": fill,
+        "mask_fill": None if mask_fill is None else one_number(owner, "mask_fill", mask_fill),
+        "min_visible": one_number(owner, "min_visible", min_visible, 0.0, 1.0),
+    }
+
+
+def _noise_or_values(owner: Any, fill: Any) -> Any:
+    if isinstance(fill, str):
+        return one_of(owner, "fill", fill, ("random",))
+    return fill_values(owner, "fill", fill)
+
+
+class PixelDropout(_Dropout):
+    """Give random pixels one value, with a probability.
+
+    Parameters
+    ----------
+    amount : float
+        The share of pixels, in [0, 1].
+    per_channel : bool
+        Whether each channel loses pixels of its own.
+    fill : float
+        The value.
+    mask_fill : float, optional
+        The value of the same pixels of masks; by default masks stay. Not with ``per_channel``.
+    min_visible : float
+        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's ``where``, as in albumentations' PixelDropout, bit-exact for the same pixels, for every
+    dtype. The gradient goes to the pixels that stay.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("seed"))
+    _known = ("seed",)
+
+    def __init__(
+        self,
+        amount: float = 0.05,
+        per_channel: bool = False,
+        fill: float = 0.0,
+        mask_fill: float | None = None,
+        min_visible: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        share = one_number(self, "amount", amount, 0.0, 1.0)
+        if per_channel and (mask_fill is not None or min_visible):
+            must = "PixelDropout: mask_fill must be None and min_visible 0 with per_channel=True"
+            raise ValueError(f"{must}, got {mask_fill} and {min_visible}")
+        fills = _fills(self, one_number(self, "fill", fill), mask_fill, min_visible)
+        super().__init__(p, per_sample, generator, amount=share, per_channel=bool(per_channel), **fills)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"seed": seed()}
+
+    def _drawn(self, shape: Sequence[int], value: float) -> Tensor:
+        return torch.rand(*shape, generator=from_seed(value)) < self.amount
+
+    def hidden(self, height: int, width: int, seed: float) -> np.ndarray:
+        return self._drawn((height, width), seed).numpy()
+
+    def changed(self, image: Tensor, seed: float) -> Tensor:
+        shape = image.shape[-3:] if self.per_channel else image.shape[-2:]
+        gone = self._drawn(shape, seed).to(image.device, non_blocking=True)
+        return torch.where(gone, fill_tensor(self, "fill", self.fill, image), image)
+
+
+class _Holes(_Dropout):
+    """What leaves out boxes: ``boxes_of``, (n, 4), are left, top, right and bottom in pixels."""
+
+    def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
+        gone = np.zeros((height, width), dtype=bool)
+        for left, top, right, bottom in self.boxes_of(**params):
+            gone[top:bottom, left:right] = True
+        return gone
+
+    def boxes_of(self, **params: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def changed(self, image: Tensor, **params: Any) -> Tensor:
+        out = image.clone()
+        generator = from_seed(params["seed"]) if self.fill == "random" else None
+        fill = None if generator else fill_tensor(self, "fill", self.fill, image)
+        for left, top, right, bottom in self.boxes_of(**params):
+            part = out[..., top:bottom, left:right]
+            if fill is not None:
+                part.copy_(fill.expand_as(part))
+            elif image.dtype == torch.uint8:
+                noise = torch.randint(256, part.shape, dtype=torch.uint8, generator=generator)
+                part.copy_(noise, non_blocking=True)
+            else:
+                part.copy_(torch.rand(part.shape, generator=generator), non_blocking=True)
+        return out
+
+
+class CoarseDropout(_Holes):
+    """Fill random boxes, with a probability.
+
+    Parameters
+    ----------
+    holes : int or (int, int)
+        The range of their number.
+    height, width : number or (number, number)
+        The ranges of their sides: floats up to 1 are shares of the image's, integers are pixels.
+    fill : float, sequence of float, or "random"
+        The value, or one for each channel, or noise in the image's range.
+    mask_fill : float, optional
+        The value of the same pixels of masks; by default masks stay.
+    min_visible : float
+        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's slices, as in albumentations' CoarseDropout, bit-exact for the same holes, for every
+    dtype. The gradient goes to the pixels that stay.
+    """
+
+    def __init__(
+        self,
+        holes: int | Sequence[int] = (1, 2),
+        height: Range = (0.1, 0.2),
+        width: Range = (0.1, 0.2),
+        fill: Fill = 0.0,
+        mask_fill: float | None = None,
+        min_visible: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        counts = in_range(self, "holes", holes, 1, _MOST_HOLES, whole=True)
+        sides: dict[str, tuple[Any, Any]] = {}
+        for name, value in (("height", height), ("width", width)):
+            bounds = in_range(self, name, value, 0)
+            sides[name] = in_range(self, name, value, 0.0, 1.0) if isinstance(bounds[1], float) else bounds
+        fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
+        self.random_parameters = (
+            IS_APPLIED,
+            Parameter("seed"),
+            Parameter("count"),
+            Parameter("places", 4 * counts[1]),
+        )
+        super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
+
+    _known = ("seed", "count", "places")
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, _, height, width = self.shape_of(flat_inputs)
+        count = integer(self.holes)
+        boxes: list[float] = []
+        for _ in range(count):
+            high, wide = _side(self.height, height), _side(self.width, width)
+            top, left = integer((0, height - high)), integer((0, width - wide))
+            boxes += [left, top, left + wide, top + high]
+        boxes += [0.0] * (4 * (self.holes[1] - count))
+        return {"seed": seed() if self.fill == "random" else 0, "count": count, "places": boxes}
+
+    def boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
+        return np.asarray(places[: 4 * int(count)], dtype=np.int64).reshape(-1, 4)
+
+
+def _side(bounds: tuple[Any, Any], extent: int) -> int:
+    if isinstance(bounds[1], float):
+        return int(extent * uniform(bounds))
+    return integer((int(min(bounds[0], extent)), min(bounds[1], extent)))
+
+
+class GridDropout(_Holes):
+    """Fill a box in each cell of a grid, with a probability.
+
+    Parameters
+    ----------
+    ratio : float
+        The side of a box as a share of its cell's, in (0, 1).
+    cells : (int, int), optional
+        How many cells there are along y and x; by default each is a tenth of the image, and at least 2
+        pixels.
+    random_offset : bool
+        Whether each box lies anywhere in its cell, or at its upper left corner.
+    fill : float, sequence of float, or "random"
+        The value, or one for each channel, or noise in the image's range.
+    mask_fill : float, optional
+        The value of the same pixels of masks; by default masks stay.
+    min_visible : float
+        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's slices, as in albumentations' GridDropout, bit-exact for the same holes, for every
+    dtype. The gradient goes to the pixels that stay.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("seed"), Parameter("rows"), Parameter("columns"))
+    _known = ("seed", "rows", "columns")
+
+    def __init__(
+        self,
+        ratio: float = 0.5,
+        cells: Sequence[int] | None = None,
+        random_offset: bool = True,
+        fill: Fill = 0.0,
+        mask_fill: float | None = None,
+        min_visible: float = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        share = one_number(self, "ratio", ratio, 1e-6, 1.0)
+        counts = None if cells is None else _both(self, cells)
+        fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
+        how = {"ratio": share, "cells": counts, "random_offset": bool(random_offset)}
+        super().__init__(p, per_sample, generator, **how, **fills)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, _, height, width = self.shape_of(flat_inputs)
+        return {"seed": seed(), "rows": height, "columns": width}
+
+    def boxes_of(self, seed: float, rows: float, columns: float) -> np.ndarray:
+        return _grid(seed, int(rows), int(columns), self.cells, self.ratio, self.random_offset)
+
+
+def _both(owner: Any, cells: Any) -> tuple[int, int]:
+    if not isinstance(cells, (tuple, list)) or len(cells) != 2:
+        error = ValueError if isinstance(cells, (tuple, list)) else TypeError
+        raise error(f"GridDropout: cells must be 2 integers, along y and x, got {cells!r:.120}")
+    along_y, along_x = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
+    return along_y, along_x
+
+
+def _grid(
+    seed: float, height: int, width: int, cells: tuple[int, int] | None, ratio: float, random: bool
+) -> np.ndarray:
+    """A hole in each cell: (n, 4)."""
+    sides = []
+    for extent, count in ((height, cells[0] if cells else 0), (width, cells[1] if cells else 0)):
+        size = extent // count if count else max(2, extent // 10)
+        sides.append(np.append(np.arange(0, extent, max(size, 1)), extent))
+    (tops, bottoms), (lefts, rights) = ((s[:-1], s[1:]) for s in sides)
+    high = np.clip((bottoms - tops) * ratio, 1, np.maximum(bottoms - tops - 1, 1)).astype(np.int64)
+    wide = np.clip((rights - lefts) * ratio, 1, np.maximum(rights - lefts - 1, 1)).astype(np.int64)
+    top, left = (np.repeat(tops[:, None], len(lefts), 1), np.repeat(lefts[None], len(tops), 0))
+    if random:
+        shares = torch.rand(2, *top.shape, generator=from_seed(seed), dtype=torch.float64).numpy()
+        top = top + (shares[0] * (bottoms - tops - high + 1)[:, None]).astype(np.int64)
+        left = left + (shares[1] * (rights - lefts - wide + 1)[None]).astype(np.int64)
+    return np.stack([left, top, left + wide[None], top + high[:, None]], -1).reshape(-1, 4)

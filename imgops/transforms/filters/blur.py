@@ -1,0 +1,245 @@
+"""Blurs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops.transforms._core.arguments import WIDEST, in_range
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, odd, uniform
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["GaussianBlur", "RandomBilateral", "RandomBoxBlur", "RandomMedianBlur", "RandomMotionBlur"]
+
+Range = float | Sequence[float]
+
+
+class GaussianBlur(RandomTransform, v2.GaussianBlur):
+    """As torchvision's, with OpenCV's pixels, and per sample."""
+
+    _config = ("kernel_size", "sigma")
+    _dtypes = _dispatch.COMPUTED
+    random_parameters = (Parameter("sigma", 2),)
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return {"sigma": list(numbers)} if numbers[0] > 0 else None
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
+
+
+class _Sized(ProbabilisticTransform):
+    """A filter whose window has a random odd size."""
+
+    random_parameters = (IS_APPLIED, Parameter("kernel_size"))
+    _known = ("kernel_size",)
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int] = (3, 7),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        sizes = in_range(self, "kernel_size", kernel_size, 1, WIDEST, odd=True)
+        super().__init__(p, per_sample, generator, kernel_size=sizes)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"kernel_size": odd(self.kernel_size)}
+
+
+class RandomMedianBlur(_Sized):
+    """Replace each value by the median of the window around it, with a probability.
+
+    Parameters
+    ----------
+    kernel_size : int or (int, int)
+        The range of the window's side in pixels, odd.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.medianBlur``, as in albumentations' MedianBlur, bit-exact on uint8:
+    :func:`imgops.median_blur`.
+    """
+
+    def changed(self, image: Tensor, kernel_size: float) -> Tensor:
+        return imgops.median_blur(image, int(kernel_size))
+
+
+class RandomBoxBlur(_Sized):
+    """Replace each value by the mean of the window around it, with a probability.
+
+    Parameters
+    ----------
+    kernel_size : int or (int, int)
+        The range of the window's side in pixels, odd.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.blur``, as in albumentations' Blur, bit-exact: :func:`imgops.box_blur`.
+    """
+
+    def changed(self, image: Tensor, kernel_size: float) -> Tensor:
+        return imgops.box_blur(image, int(kernel_size))
+
+
+class RandomMotionBlur(ProbabilisticTransform):
+    """Blur an image along a line, with a probability.
+
+    Parameters
+    ----------
+    kernel_size : int or (int, int)
+        The range of the line's length in pixels, odd, from 3 on.
+    angle : float or (float, float)
+        The range of its direction in degrees, clockwise from the x axis.
+    direction : float or (float, float)
+        The range of how far the line lies to one side, in [-1, 1]: at 0 its middle is the pixel, at 1 (-1) it
+        begins (ends) there.
+    shift : bool
+        Whether the line is moved, by up to a quarter of its length along x and y.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.filter2D`` with the pixels of the line, all of the same weight: albumentations'
+    MotionBlur, bit-exact on uint8. (:func:`imgops.motion_blur` weights parts of pixels, and has a gradient to
+    the angle.)
+    """
+
+    random_parameters = (
+        IS_APPLIED,
+        Parameter("kernel_size"),
+        Parameter("angle"),
+        Parameter("direction"),
+        Parameter("shift_x"),
+        Parameter("shift_y"),
+    )
+    _known = tuple(p.name for p in random_parameters[1:])
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int] = (3, 7),
+        angle: Range = (0.0, 360.0),
+        direction: Range = (-1.0, 1.0),
+        shift: bool = True,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {
+            "angle": in_range(self, "angle", angle),
+            "direction": in_range(self, "direction", direction, -1.0, 1.0),
+            "kernel_size": in_range(self, "kernel_size", kernel_size, 3, WIDEST, odd=True),
+            "shift": bool(shift),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        size = odd(self.kernel_size)
+        numbers = {"angle": uniform(self.angle), "direction": uniform(self.direction)}
+        quarter = size // 2 / 2 if self.shift else 0.0
+        shifts = {name: uniform((-quarter, quarter)) for name in ("shift_x", "shift_y")}
+        return {"kernel_size": size, **numbers, **shifts}
+
+    def changed(
+        self,
+        image: Tensor,
+        kernel_size: float,
+        angle: float,
+        direction: float,
+        shift_x: float,
+        shift_y: float,
+    ) -> Tensor:
+        line = line_kernel(int(kernel_size), angle, direction, (shift_x, shift_y))
+        return imgops.filter2d(image, line, "reflect")
+
+
+def line_kernel(size: int, angle: float, direction: float, shift: tuple[float, float]) -> Tensor:
+    """The pixels of a line as a kernel ``(size, size)`` whose sum is 1."""
+    middle = size // 2
+    start, end = -middle * (1 - max(direction, 0.0)), middle * (1 + min(direction, 0.0))
+    along = torch.linspace(start, end, size, dtype=torch.float64)
+    turn = math.radians(angle)
+    x = (middle + math.cos(turn) * along + shift[0]).round().clamp(0, size - 1).long()
+    y = (middle + math.sin(turn) * along + shift[1]).round().clamp(0, size - 1).long()
+    kernel = torch.zeros(size, size)
+    kernel[y, x] = 1
+    return kernel / kernel.sum()
+
+
+class RandomBilateral(ProbabilisticTransform):
+    """Smooth an image, but not across edges, with a probability.
+
+    Parameters
+    ----------
+    diameter : int or (int, int)
+        The range of the window's diameter in pixels, odd.
+    sigma_color : float or (float, float)
+        The range of the difference in color that still counts, in levels of 255.
+    sigma_space : float or (float, float)
+        The range of the distance that still counts, in pixels.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.bilateralFilter``, bit-exact on uint8: :func:`imgops.bilateral_filter`. Floats in [0, 1]
+    are compared in the same levels.
+    """
+
+    random_parameters = (
+        IS_APPLIED,
+        Parameter("diameter"),
+        Parameter("sigma_color"),
+        Parameter("sigma_space"),
+    )
+    _known = ("diameter",)
+
+    def __init__(
+        self,
+        diameter: int | Sequence[int] = (5, 9),
+        sigma_color: Range = (25.0, 75.0),
+        sigma_space: Range = (2.0, 5.0),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {
+            "diameter": in_range(self, "diameter", diameter, 1, WIDEST, odd=True),
+            "sigma_color": in_range(self, "sigma_color", sigma_color, 1e-6),
+            "sigma_space": in_range(self, "sigma_space", sigma_space, 1e-6, WIDEST),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        color, space = uniform(self.sigma_color), uniform(self.sigma_space)
+        return {"diameter": odd(self.diameter), "sigma_color": color, "sigma_space": space}
+
+    def changed(self, image: Tensor, diameter: float, sigma_color: Tensor, sigma_space: Tensor) -> Tensor:
+        if image.dtype.is_floating_point:
+            sigma_color = sigma_color / 255
+        return imgops.bilateral_filter(image, int(diameter), sigma_color, sigma_space)

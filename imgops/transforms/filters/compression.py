@@ -1,0 +1,125 @@
+"""What a file or a smaller size loses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops.transforms._core.arguments import in_range, one_of
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer, uniform
+
+__all__ = ["JPEG", "RandomCompression", "RandomDownscale"]
+
+Range = float | Sequence[float]
+
+
+class JPEG(RandomTransform, v2.JPEG):
+    """As torchvision's, with Pillow's pixels, on floats too, and per sample."""
+
+    _config = ("quality",)
+
+    random_parameters = (Parameter("quality", kind=int),)
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return super().unpack(numbers, height, width) if numbers[0] else None
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return imgops.jpeg(image, self.split(params.beside(image))[0])
+
+
+class RandomDownscale(ProbabilisticTransform):
+    """Resize an image to a smaller size and back, with a probability.
+
+    Parameters
+    ----------
+    factor : float or (float, float)
+        The range of the smaller size, as a share of the image's, in (0, 1].
+    down : {"area", "nearest", "bilinear"}
+        The interpolation to the smaller size.
+    up : {"bilinear", "nearest", "bicubic"}
+        The interpolation back.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.resize`` twice, to sizes: :func:`imgops.downscale`. (albumentations' Downscale gives
+    OpenCV the factor, which is that of the sizes but for their rounding.)
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("factor"))
+
+    def __init__(
+        self,
+        factor: Range = (0.25, 0.5),
+        down: str = "area",
+        up: str = "bilinear",
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {
+            "factor": in_range(self, "factor", factor, 1e-6, 1.0),
+            "down": one_of(self, "down", down, ("area", "nearest", "bilinear")),
+            "up": one_of(self, "up", up, ("bilinear", "nearest", "bicubic")),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"factor": uniform(self.factor)}
+
+    def changed(self, image: Tensor, factor: Tensor) -> Tensor:
+        return imgops.downscale(image, factor, self.down, self.up)
+
+
+class RandomCompression(ProbabilisticTransform):
+    """Store an image as JPEG or WebP and read it again, with a probability.
+
+    Parameters
+    ----------
+    quality : int or (int, int)
+        The range of the encoder's quality, from 1 to 100.
+    format : {"jpeg", "webp"}
+        The file format.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: Pillow's files and pixels, bit-exact: :func:`imgops.jpeg`, :func:`imgops.webp`. The gradient is
+    that of the identity. (albumentations' ImageCompression stores the channels in the opposite order.)
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("quality"))
+
+    def __init__(
+        self,
+        quality: int | Sequence[int] = (40, 95),
+        format: str = "jpeg",
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        qualities = in_range(self, "quality", quality, 1, 100, whole=True)
+        format = one_of(self, "format", format, ("jpeg", "webp"))
+        super().__init__(p, per_sample, generator, quality=qualities, format=format)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"quality": integer(self.quality)}
+
+    def changed(self, image: Tensor, quality: Tensor) -> Tensor:
+        store = imgops.jpeg if self.format == "jpeg" else imgops.webp
+        return store(image, quality)

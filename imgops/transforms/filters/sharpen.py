@@ -1,0 +1,183 @@
+"""Sharpening and embossing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops.transforms._core.arguments import WIDEST, in_range, one_number
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms.color.steps import ColorStep
+
+__all__ = ["RandomAdjustSharpness", "RandomEmboss", "RandomSharpen", "RandomUnsharpMask"]
+
+Range = float | Sequence[float]
+
+
+class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
+    """As torchvision's, with PIL's pixels, and per sample."""
+
+    _names = "sharpness"
+    _config = ("sharpness_factor", "p")
+    _channels = (1, 3)
+
+    def _amount(self) -> float:
+        return float(self.sharpness_factor)
+
+    def _step(self, image: Tensor) -> Tensor:
+        return imgops.adjust_sharpness(image, self.sharpness_factor)
+
+    def outweighs_pil(self) -> bool:
+        return True
+
+    def _computes(self, image: Tensor) -> bool:
+        return self.sharpness_factor >= 0 and super()._computes(image)
+
+
+class RandomUnsharpMask(ProbabilisticTransform):
+    """Sharpen an image by what a blurred copy lacks, with a probability.
+
+    Parameters
+    ----------
+    radius : float or (float, float)
+        The range of the blur's standard deviation in pixels.
+    percent : float or (float, float)
+        The range of how much of the difference is added, in percent.
+    threshold : float
+        The difference, in levels of 255, up to which a value stays.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: :class:`PIL.ImageFilter.UnsharpMask`, bit-exact on uint8: :func:`imgops.unsharp_mask`.
+    (albumentations' UnsharpMask has another blur and mask.)
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("radius"), Parameter("percent"))
+
+    def __init__(
+        self,
+        radius: Range = (0.5, 3.0),
+        percent: Range = (50.0, 150.0),
+        threshold: float = 3.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {
+            "radius": in_range(self, "radius", radius, 0.0, WIDEST // 8),
+            "percent": in_range(self, "percent", percent, 0.0, 1e6),
+            "threshold": one_number(self, "threshold", threshold, 0.0, 1e6),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"radius": uniform(self.radius), "percent": uniform(self.percent)}
+
+    def changed(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
+        return imgops.unsharp_mask(image, radius, percent, self.threshold)
+
+
+def _blended(alpha: Tensor, effect: Tensor) -> Tensor:
+    """A kernel that leaves an image as it is and another one, as a mean."""
+    same = torch.zeros(3, 3, dtype=torch.float64)
+    same[1, 1] = 1
+    share = alpha[..., None, None]
+    return ((1 - share) * same + share * effect).to(torch.float32)
+
+
+class RandomSharpen(ProbabilisticTransform):
+    """Sharpen an image by a kernel of 3 x 3, with a probability.
+
+    Parameters
+    ----------
+    alpha : float or (float, float)
+        The range of the share of the sharpened image, in [0, 1].
+    lightness : float or (float, float)
+        The range of how much lighter that one is; 1 leaves the lightness.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.filter2D``, as in albumentations' Sharpen with ``method="kernel"``, within one level:
+    :func:`imgops.filter2d`. Floats are not clamped.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("lightness"))
+
+    def __init__(
+        self,
+        alpha: Range = (0.2, 0.5),
+        lightness: Range = (0.5, 1.0),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shares, lights = in_range(self, "alpha", alpha, 0.0, 1.0), in_range(self, "lightness", lightness, 0.0)
+        super().__init__(p, per_sample, generator, alpha=shares, lightness=lights)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"alpha": uniform(self.alpha), "lightness": uniform(self.lightness)}
+
+    def changed(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
+        effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64)
+        effect[..., 1, 1] = 8 + lightness
+        return imgops.filter2d(image, _blended(alpha, effect), "reflect")
+
+
+class RandomEmboss(ProbabilisticTransform):
+    """Raise an image's edges as in a relief, with a probability.
+
+    Parameters
+    ----------
+    alpha : float or (float, float)
+        The range of the share of the relief, in [0, 1].
+    strength : float or (float, float)
+        The range of its depth.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.filter2D``, as in albumentations' Emboss, within one level: :func:`imgops.filter2d`.
+    Floats are not clamped.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("strength"))
+
+    def __init__(
+        self,
+        alpha: Range = (0.2, 0.5),
+        strength: Range = (0.2, 0.7),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shares, depths = in_range(self, "alpha", alpha, 0.0, 1.0), in_range(self, "strength", strength, 0.0)
+        super().__init__(p, per_sample, generator, alpha=shares, strength=depths)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"alpha": uniform(self.alpha), "strength": uniform(self.strength)}
+
+    def changed(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
+        s = strength
+        rows = [[-1 - s, -s, 0 * s], [-s, 1 + 0 * s, s], [0 * s, s, 1 + s]]
+        effect = torch.stack([torch.stack(row, -1) for row in rows], -2)
+        return imgops.filter2d(image, _blended(alpha, effect), "reflect")

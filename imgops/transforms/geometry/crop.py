@@ -1,0 +1,194 @@
+"""Cropping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core import annotation_kinds, operators, pil_images
+from imgops.transforms._core.base import OperatorTransform, RandomTransform, fill_of
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
+from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
+from imgops.transforms.functional import _geometry
+
+__all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
+
+
+class CenterCrop(FixedTransform, v2.CenterCrop):
+    """As torchvision's."""
+
+    _config = ("size",)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return _geometry.center_crop(image, self.size)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return tuple(self.size)
+
+
+class FiveCrop(OperatorTransform, v2.FiveCrop):
+    """As torchvision's: the corners and the middle, as five images."""
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
+        return _geometry.five_crop(image, self.size)
+
+
+class TenCrop(OperatorTransform, v2.TenCrop):
+    """As torchvision's: the corners and the middle, and those of the mirrored image."""
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
+        return _geometry.ten_crop(image, self.size, self.vertical_flip)
+
+
+class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
+    """As torchvision's, with PIL's pixels, and per sample."""
+
+    _config = ("size", "scale", "ratio")
+    _moves = True
+    random_parameters = (
+        Parameter("top", kind=int),
+        Parameter("left", kind=int),
+        Parameter("height", neutral=lambda shape: [shape[2]], kind=int),
+        Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
+    )
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        top, left, high, wide = each_number(numbers)
+        box = [left, top, left + wide, top + high]
+        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
+
+    def outweighs_pil(self) -> bool:
+        return True
+
+    def is_pils(self) -> bool:
+        return True
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        boxes = as_integers(params.beside(image))
+        how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
+        # torchvision's crop of one interleaved image comes out planar: what follows is faster so.
+        return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        boxes = as_integers(params.beside(mask))
+        boxes = torch.as_tensor(boxes, device=None if isinstance(boxes, Tensor) else "cpu")
+        return operators.nearest(mask, boxes, self.size, False)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return tuple(self.size)
+
+
+class RandomCrop(RandomTransform, v2.RandomCrop):
+    """As torchvision's, and per sample."""
+
+    _config = ("size", "padding", "pad_if_needed", "padding_mode")
+    _moves = True
+    random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
+
+    @classmethod
+    def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:
+        if padding is not None:
+            left, right, top, bottom = padding
+            padding = [left, top, right, bottom]
+        return cls(padding=padding, **config)
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [values["top"], values["left"]]
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        top, left = map(int, numbers)
+        padding, (high, wide) = self._padding(height, width), self.size
+        crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
+        return crop | {"needs_pad": any(padding), "padding": padding}
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        top, left = each_number(numbers)
+        box = [left, top, left + self.size[1], top + self.size[0]]
+        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
+
+    def _padding(self, height: int, width: int) -> list[int]:
+        """left, top, right, bottom."""
+        left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)
+        if self.pad_if_needed:
+            high, wide = self.size
+            more_rows = torch.sym_max(high - height - top - bottom, 0)
+            more_columns = torch.sym_max(wide - width - left - right, 0)
+            left, right, top, bottom = (
+                *(left + more_columns, right + more_columns),
+                *(top + more_rows, bottom + more_rows),
+            )
+        return [left, top, right, bottom]
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        height, width = image.shape[-2:]
+        boxes = params.beside(image)
+        if not params.is_known:
+            boxes = boxes.long()
+        if self.padding is not None or self.pad_if_needed:
+            padding, fill = self._padding(height, width), fill_of(self, kind)
+            if params.is_known and self.padding_mode == "constant" and not fill:
+                # Outside of an image a crop is 0, and torchvision's padding lies outside of it.
+                left, top = boxes[0] - padding[0], boxes[1] - padding[1]
+                return _geometry.crop(image, top, left, *self.size)
+            image = _geometry.pad(image, padding, fill, self.padding_mode)
+        if params.is_known:
+            return _geometry.crop(image, boxes[1], boxes[0], *self.size)
+        return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return tuple(self.size)
+
+
+class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
+    """As torchvision's. In a graph one operator reads the boxes that the crop depends on."""
+
+    _config = ("min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "options", "trials")
+    _least = (0, 0, 1, 1)
+
+    @classmethod
+    def _from_config(cls, options: list[float], **config: Any) -> RandomIoUCrop:
+        return cls(sampler_options=options, **config)
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        values = self.make_params(inputs)
+        return self.pack(values, 0, 0) if values else None
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        box = [values["left"], values["top"], values["width"], values["height"]]
+        return [*box, *values["is_within_crop_area"].tolist()]
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        left, top, wide, high = map(int, numbers[:4])
+        inside = torch.tensor(numbers[4:], dtype=torch.float64) > 0
+        return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> None:
+        return None  # the boxes are not known beforehand
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        if sampler.draws_in_python():
+            return super()._sampled(inputs, sampler)
+        _, _, height, width = self.shape_of(inputs)
+        boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
+        kind = annotation_kinds.kind_of(boxes)
+        numbers = sampler.beside_boxes(self, _subclass.plain(boxes), kind, (height, width))
+        return Params((height, width), numbers)
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        left, top, wide, high = (int(n) for n in numbers[:4])
+        return left, top, wide, high
+
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        _, _, wide, high = self._sizes(params)
+        return high, wide
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        left, top, wide, high = self._sizes(params)
+        return imgops.crop(image, (left, top, left + wide, top + high))

@@ -1,0 +1,440 @@
+"""Distortions: maps that bend an image."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core import programs
+from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of
+from imgops.transforms._core.base import RandomTransform, fill_of
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, copy_to
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, seed, uniform
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms._core.signatures import take_signature
+from imgops.transforms.functional import _geometry
+from imgops.transforms.geometry import inverse_map
+
+__all__ = [
+    "ElasticTransform",
+    "RandomElastic",
+    "RandomGridDistortion",
+    "RandomOpticalDistortion",
+    "RandomThinPlateSpline",
+]
+
+Range = float | Sequence[float]
+
+
+class ElasticTransform(RandomTransform, v2.ElasticTransform):
+    """As torchvision's, by OpenCV's ``remap``, and per sample.
+
+    ``alpha`` may also be a tensor of one number, or of one for x and one for y, which can require a gradient.
+    """
+
+    _config = ("sigma",)
+    _moves = True
+    random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
+
+    def __init__(
+        self,
+        alpha: Any = 50.0,
+        sigma: Any = 5.0,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        fill: Any = 0,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        number = not isinstance(alpha, Tensor)
+        v2.ElasticTransform.__init__(self, alpha if number else 1.0, sigma, interpolation, fill)
+        if not number:
+            self.alpha = alpha
+        self._start(per_sample, generator)
+
+    @classmethod
+    def _from_config(cls, sigma: list[float]) -> ElasticTransform:
+        """What is sampled in a graph is the displacement for an alpha of 1."""
+        return cls(1.0, sigma)
+
+    def _factor(self) -> Tensor:
+        if isinstance(self.alpha, Tensor):
+            return self.alpha.to("cpu")
+        return torch.tensor(self.alpha, dtype=torch.float32, device="cpu")
+
+    def _draw(self, inputs: Any) -> Tensor:
+        return programs.from_description(self._description).make_params(inputs)["displacement"].flatten()
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return values["displacement"].flatten()
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        unit = copy(self)  # torchvision's displacement has the factor already
+        unit.alpha = [1.0, 1.0]
+        return RandomTransform.transform(unit, inpt, params)
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        unit = torch.tensor(numbers, dtype=torch.float32).reshape(1, height, width, 2)
+        return {"displacement": unit * self._factor()}
+
+    def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
+        assert params is not None
+        scaled = (params.numbers.unflatten(-1, (-1, 2)) * self._factor()).flatten(-2)
+        return super()._annotations(inpt, Params(params.canvas, scaled))
+
+    def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        unit = params.beside(image).unflatten(-1, (*image.shape[-2:], 2))
+        (displacement,) = copy_to(image.device, [(unit * self._factor()).to(dtype)])
+        whole = displacement[None] if displacement.ndim == 3 else displacement
+        return _geometry.elastic(image, whole, interpolation, fill)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._elastic(image, params, self.interpolation, fill_of(self, kind))
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._elastic(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+
+
+take_signature(ElasticTransform, v2.ElasticTransform)
+
+
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
+
+
+_PADDING = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+class _Distortion(ProbabilisticTransform):
+    """A transform that has a map for remap: ``map_of``."""
+
+    _moves = True
+
+    def __init__(
+        self,
+        p: float,
+        per_sample: bool,
+        generator: torch.Generator | None,
+        interpolation: Any,
+        padding_mode: str,
+        fill: Any,
+        **arguments: Any,
+    ) -> None:
+        arguments["interpolation"] = one_of(
+            self, "interpolation", getattr(interpolation, "value", interpolation), _INTERPOLATIONS
+        )
+        arguments["padding_mode"] = one_of(self, "padding_mode", padding_mode, _PADDING)
+        arguments["fill"] = fill_values(self, "fill", fill)
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._run(inputs, ParameterSampler.of(inputs))  # which drops the map in the end
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if _subclass.in_graph():
+            return super()._run(inputs, sampler)
+        _maps.calls += 1
+        try:
+            return super()._run(inputs, sampler)
+        finally:
+            _maps.calls -= 1
+            if not _maps.calls:
+                _maps.kept.clear()
+
+    def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
+        """Where each pixel comes from, ``(2, height, width)``."""
+        raise NotImplementedError
+
+    def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
+        """On the device and in the precision in which an image is sampled."""
+        height, width = image.shape[-2:]
+        dtype = real_of(image)
+        return self._on_canvas(height, width, dtype, params).to(image.device, non_blocking=True)
+
+    def _on_canvas(self, height: int, width: int, dtype: torch.dtype, params: dict[str, Any]) -> Tensor:
+        numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
+        return _maps.of(self._description, height, width, dtype, numbers)
+
+    def changed(self, image: Tensor, **params: Any) -> Tensor:
+        fill = self.fill if self.padding_mode == "constant" else 0
+        return imgops.remap(image, self._map(image, params), self.interpolation, self.padding_mode, fill)
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return imgops.remap(mask, self._map(mask, params), "nearest", self.padding_mode, 0)
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return inverse_map.points(self._on_canvas(*canvas, torch.float64, params), points)
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return inverse_map.boxes(self._on_canvas(*canvas, torch.float64, params), boxes)
+
+
+class _Maps(threading.local):
+    """The maps of a call: an image, its masks, boxes and keypoints need the same.
+
+    A call in Python drops them in the end. A graph does not say where it ends: there the latest ones stay.
+    """
+
+    #: In bytes.
+    limit_of_call, limit_of_graph = 1 << 29, 1 << 25
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[Any, Tensor] = OrderedDict()
+        self.calls = 0
+
+    def of(self, description: str, height: int, width: int, dtype: torch.dtype, numbers: Any) -> Tensor:
+        key = description, height, width, dtype, numbers
+        if key in self.kept:
+            self.kept.move_to_end(key)
+            return self.kept[key]
+        with torch.inference_mode(False), torch.no_grad():
+            made = programs.from_description(description).map_of(height, width, dtype, **dict(numbers))
+        self.kept[key] = made
+        limit = self.limit_of_call if self.calls else self.limit_of_graph
+        size = sum(m.nbytes for m in self.kept.values())
+        while size > limit:
+            size -= self.kept.popitem(last=False)[1].nbytes
+        return made
+
+
+_maps = _Maps()
+
+
+class RandomElastic(_Distortion):
+    """Move the parts of an image as on a rubber sheet, with a probability.
+
+    Parameters
+    ----------
+    alpha : float or (float, float)
+        The range of what the smoothed noise is multiplied with, in pixels.
+    sigma : float or (float, float)
+        The range of the standard deviation of the smoothing, in pixels.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.elastic_map` of noise between -1 and 1, which is torchvision's
+    ElasticTransform with half its alpha. (albumentations' ElasticTransform smooths both directions as one
+    image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
+    _known = ("alpha", "sigma", "seed")
+
+    def __init__(
+        self,
+        alpha: Range = (20.0, 60.0),
+        sigma: Range = (5.0, 5.0),
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        strengths, spreads = (
+            in_range(self, "alpha", alpha, 0.0, 1e9),
+            in_range(self, "sigma", sigma, 1e-3, WIDEST // 8),
+        )
+        how = (interpolation, padding_mode, fill)
+        super().__init__(p, per_sample, generator, *how, alpha=strengths, sigma=spreads)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"alpha": uniform(self.alpha), "sigma": uniform(self.sigma), "seed": seed()}
+
+    def map_of(
+        self, height: int, width: int, dtype: torch.dtype, alpha: float, sigma: float, seed: float
+    ) -> Tensor:
+        noise = torch.rand(2, height, width, generator=from_seed(seed)) * 2 - 1
+        return imgops.elastic_map(noise, alpha, sigma).to(dtype)
+
+
+class RandomGridDistortion(_Distortion):
+    """Give the columns and rows of a grid other widths and heights, with a probability.
+
+    Parameters
+    ----------
+    num_steps : int
+        How many columns and rows there are.
+    distort : float or (float, float)
+        The range of what is added to each width and height, as a share of itself.
+    normalize : bool
+        Whether they are scaled so that the image ends where it ended.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion.
+    Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    """
+
+    _known = ("steps_x", "steps_y")
+
+    def __init__(
+        self,
+        num_steps: int = 5,
+        distort: Range = (-0.3, 0.3),
+        normalize: bool = True,
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        count = one_number(self, "num_steps", num_steps, 1, WIDEST, whole=True)
+        self.random_parameters = (IS_APPLIED, *(Parameter(name, count + 1) for name in self._known))
+        how = {"num_steps": count, "distort": in_range(self, "distort", distort, -1.0, 1.0)}
+        if how["distort"][1] == -1:
+            must = "RandomGridDistortion: distort must have a highest number above -1"
+            raise ValueError(f"{must}, got {distort}")
+        rest = (interpolation, padding_mode, fill)
+        super().__init__(p, per_sample, generator, *rest, **how, normalize=bool(normalize))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self.num_steps + 1
+        return {n: [1 + uniform(self.distort) for _ in range(count)] for n in self._known}
+
+    def map_of(self, height: int, width: int, dtype: torch.dtype, steps_x: Any, steps_y: Any) -> Tensor:
+        how = {"normalize": self.normalize, "dtype": dtype}
+        return imgops.grid_distortion_map(steps_x, steps_y, (height, width), **how)
+
+
+class RandomOpticalDistortion(_Distortion):
+    """Look through a lens that distorts, with a probability.
+
+    Parameters
+    ----------
+    distort : float or (float, float)
+        The range of the coefficient of distortion; 0 changes nothing.
+    model : {"camera", "fisheye"}
+        OpenCV's camera (the coefficient is k1 and k2), or a fisheye.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.optical_distortion_map`, as in albumentations'
+    OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("k"))
+    _known = ("k",)
+
+    def __init__(
+        self,
+        distort: Range = (-0.3, 0.3),
+        model: str = "camera",
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        how = {"distort": in_range(self, "distort", distort, -1e6, 1e6)}
+        how["model"] = one_of(self, "model", model, ("camera", "fisheye"))
+        super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"k": uniform(self.distort)}
+
+    def map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
+        return imgops.optical_distortion_map(k, (height, width), self.model, dtype=dtype)
+
+
+class RandomThinPlateSpline(_Distortion):
+    """Bend an image like a thin plate whose points are moved, with a probability.
+
+    Parameters
+    ----------
+    scale : float or (float, float)
+        The range of the standard deviation by which points are moved, as a share of the image's sides.
+    num_control_points : int
+        How many points there are along each side, at least 2.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        Between pixels of images; masks take the nearest.
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+        What lies outside of the image.
+    fill : float or sequence of float
+        The value of a constant outside, for images; for masks it is 0.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.remap`` by :func:`imgops.thin_plate_spline_map`. (albumentations' ThinPlateSpline, whose
+    scale is ten times this one, does not pass through its points.) Boxes and keypoints follow the map: see
+    :doc:`the rule </transforms>`.
+    """
+
+    _known = ("moves",)
+
+    def __init__(
+        self,
+        scale: Range = (0.02, 0.04),
+        num_control_points: int = 4,
+        interpolation: Any = "bilinear",
+        padding_mode: str = "constant",
+        fill: Any = 0.0,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        count = one_number(self, "num_control_points", num_control_points, 2, 64, whole=True)
+        self.random_parameters = (IS_APPLIED, Parameter("moves", 2 * count**2))
+        how = {"scale": in_range(self, "scale", scale, 0.0, 1e6), "num_control_points": count}
+        super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        scale = uniform(self.scale)
+        return {"moves": (torch.randn(2 * self.num_control_points**2) * scale).tolist()}
+
+    def map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
+        places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)
+        sides = torch.tensor([width, height], dtype=torch.float64)
+        targets = torch.cartesian_prod(places, places)
+        points = targets + torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
+        return imgops.thin_plate_spline_map(points * sides, targets * sides, (height, width), dtype=dtype)

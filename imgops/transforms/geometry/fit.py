@@ -1,0 +1,300 @@
+"""Sizes that keep the shape of an image: by its longest side, its shortest, or with borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops import _subclass
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.arguments import fill_values, interpolation_of, one_of, require_planes, size_of
+from imgops.transforms._core.base import ANNOTATIONS, OperatorTransform
+from imgops.transforms._core.probabilistic import ADDED
+from imgops.transforms._core.programs import description_of
+from imgops.transforms._core.signatures import is_own
+from imgops.transforms.functional import _geometry
+
+__all__ = [
+    "LetterBox",
+    "LongestMaxSize",
+    "PadIfNeeded",
+    "SmallestMaxSize",
+]
+
+
+#: How much of the borders lies above and to the left.
+CORNERS: dict[str, tuple[int | None, int | None]] = {
+    "top_left": (0, 0),
+    "top_right": (0, 1),
+    "bottom_left": (1, 0),
+    "bottom_right": (1, 1),
+}
+_PADDING = ("constant", "edge", "reflect", "symmetric")
+
+
+def _set_fill(transform: Any, fill: Any) -> None:
+    """Take a fill, or one for each class of inputs, as :class:`Pad` does."""
+    must = (
+        f"{type(transform).__name__}: fill must be a number, a sequence of numbers, None, or a dict of these"
+    )
+    classes = fill if isinstance(fill, dict) else {"others": fill}
+    for kind, value in classes.items():
+        if kind != "others" and not isinstance(kind, type):
+            raise TypeError(f"{must} by class, got the key {kind!r:.120}")
+        if not isinstance(value, (int, float, tuple, list, type(None))):
+            raise TypeError(f"{must}, got {type(value).__name__}")
+        if value is not None:
+            fill_values(transform, "fill", value)
+    torchvision_private.set_fill(transform, fill)
+
+
+class _Fitted(OperatorTransform, v2.Transform):
+    """A resize whose size follows from the image's."""
+
+    _moves = True
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not cls.__name__.startswith("_") and cls.__module__.startswith("imgops."):
+            ADDED[cls.__name__] = cls
+
+    def __init__(self, interpolation: Any, antialias: bool, **arguments: Any) -> None:
+        v2.Transform.__init__(self)
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        self._config = tuple(arguments)
+        self.interpolation = interpolation_of(self, interpolation)
+        self.antialias = antialias
+        if is_own(type(self), "transform"):
+            self._description = description_of(self)
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        """What both sides are multiplied with."""
+        raise NotImplementedError
+
+    def _check_pixels(self, height: Any, width: Any) -> None:
+        if not (height and width):
+            must, got = "image must have at least one pixel", f"{height} x {width}"
+            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+
+    def _resized(self, height: Any, width: Any) -> tuple[Any, Any]:
+        self._check_pixels(height, width)
+        factor = self._factor(height, width)
+        return _geometry.rounded(height * factor), _geometry.rounded(width * factor)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self._resized(height, width)
+
+    def _canvas(self, params: Any) -> tuple[int, int]:
+        return self._out_size(*params.canvas)
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        size = list(self._resized(height, width))
+        how = {"interpolation": self.interpolation, "antialias": self.antialias}
+        return self.call_kernel(v2.functional.resize, inpt, size, **how)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if isinstance(inpt, ANNOTATIONS):
+            if _subclass.in_graph():
+                return self._annotations(inpt)
+            return self._fit(inpt, *inpt.canvas_size)
+        require_planes(self, inpt)
+        if isinstance(inpt, torch.Tensor):  # dynamo cannot read the shape of a tv_tensor
+            height, width = _subclass.plain(inpt).shape[-2:]
+        else:
+            height, width = v2.functional.get_size(inpt)
+        return self._fit(inpt, height, width)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        return self.transform(inpt, values)
+
+
+class LongestMaxSize(_Fitted):
+    """Resize an image so that its longest side has a length; its shape stays.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The longest side in pixels; or the greatest height and width.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
+    sizes: both sides times one factor, rounded. :func:`imgops.resize`. Masks, boxes and keypoints follow.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 512,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+    ) -> None:
+        size_of(self, "size", size)
+        super().__init__(interpolation, antialias, size=size if isinstance(size, int) else tuple(size))
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        if isinstance(self.size, int):
+            return self.size / torch.sym_max(height, width)
+        return torch.sym_min(self.size[0] / height, self.size[1] / width)
+
+
+class SmallestMaxSize(_Fitted):
+    """Resize an image so that its shortest side has a length; its shape stays.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The shortest side in pixels; or the least height and width.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
+    sizes: both sides times one factor, rounded. (torchvision's Resize cuts the other side off.)
+    :func:`imgops.resize`. Masks, boxes and keypoints follow.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 256,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+    ) -> None:
+        size_of(self, "size", size)
+        super().__init__(interpolation, antialias, size=size if isinstance(size, int) else tuple(size))
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        if isinstance(self.size, int):
+            return self.size / torch.sym_min(height, width)
+        return torch.sym_max(self.size[0] / height, self.size[1] / width)
+
+
+class LetterBox(_Fitted):
+    """Resize an image into a box; its shape stays, and borders fill the rest.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the box in pixels.
+    fill : float, sequence of float, or dict
+        The value of the borders, as for :class:`Pad`.
+    scale_up : bool
+        Whether smaller images are enlarged.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+
+    Notes
+    -----
+    Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, and
+    ``cv2.copyMakeBorder``: what object detectors of the YOLO family read. The image is in the middle; of an
+    odd rest the greater part is below and to the right. :func:`imgops.resize`, :func:`imgops.pad`. Masks,
+    boxes and keypoints follow.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 640,
+        fill: Any = 0,
+        scale_up: bool = True,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+    ) -> None:
+        box = size_of(self, "size", size)
+        super().__init__(interpolation, antialias, size=box, scale_up=bool(scale_up))
+        self.fill = fill
+        _set_fill(self, fill)
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        factor = torch.sym_min(self.size[0] / height, self.size[1] / width)
+        return factor if self.scale_up else torch.sym_min(factor, 1.0)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self.size
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        small = super()._fit(inpt, height, width)
+        high, wide = self._resized(height, width)
+        rows, columns = self.size[0] - high, self.size[1] - wide
+        top, left = rows // 2, columns // 2
+        padding = [left, top, columns - left, rows - top]
+        fill = (
+            None
+            if isinstance(inpt, tv_tensors.BoundingBoxes)
+            else torchvision_private.fill_of(self, type(inpt))
+        )
+        return self.call_kernel(v2.functional.pad, small, padding=padding, fill=fill)
+
+
+class PadIfNeeded(_Fitted):
+    """Give an image borders, if it is smaller than wanted or no multiple of a number.
+
+    Parameters
+    ----------
+    size : int or (int, int), optional
+        The least height and width in pixels.
+    divisor : int or (int, int), optional
+        What height and width are to be multiples of.
+    position : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
+        Where the image is; of an odd rest around its middle the greater part is below and to the right.
+    fill : float, sequence of float, or dict
+        The value of constant borders, as for :class:`Pad`.
+    padding_mode : {"constant", "edge", "reflect", "symmetric"}
+        The border rule, as for :class:`Pad`.
+
+    Notes
+    -----
+    Reference: ``cv2.copyMakeBorder``, as in albumentations' PadIfNeeded, bit-exact, for every dtype:
+    :func:`imgops.pad`. Masks, boxes and keypoints follow.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        divisor: int | Sequence[int] | None = None,
+        position: str = "center",
+        fill: Any = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        arguments = {
+            "size": None if size is None else size_of(self, "size", size),
+            "divisor": None if divisor is None else size_of(self, "divisor", divisor),
+            "position": one_of(self, "position", position, ("center", *CORNERS)),
+            "padding_mode": one_of(self, "padding_mode", padding_mode, _PADDING),
+        }
+        super().__init__(InterpolationMode.NEAREST, False, **arguments)
+        self.fill = fill
+        _set_fill(self, fill)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        sides = [height, width]
+        if self.size is not None:
+            sides = [torch.sym_max(n, least) for n, least in zip(sides, self.size, strict=True)]
+        if self.divisor is not None:
+            sides = [-(-n // by) * by for n, by in zip(sides, self.divisor, strict=True)]
+        return sides[0], sides[1]
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        self._check_pixels(height, width)
+        high, wide = self._out_size(height, width)
+        above, beside = CORNERS.get(self.position, (None, None))
+        rows, columns = high - height, wide - width
+        top = rows // 2 if above is None else rows * above
+        left = columns // 2 if beside is None else columns * beside
+        padding = [left, top, columns - left, rows - top]
+        boxes = isinstance(inpt, ANNOTATIONS)
+        fill = None if boxes else torchvision_private.fill_of(self, type(inpt))
+        mode = {"padding": padding, "fill": fill, "padding_mode": "constant" if boxes else self.padding_mode}
+        return self.call_kernel(v2.functional.pad, inpt, **mode)

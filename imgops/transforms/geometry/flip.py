@@ -1,0 +1,172 @@
+"""Flips, and turns by right angles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core import operators
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["RandomHorizontalFlip", "RandomRotate90", "RandomTranspose", "RandomVerticalFlip"]
+
+
+class _Flip(RandomTransform):
+    _config = ("p",)
+    _moves = True
+    _dim = -1
+    random_parameters = (IS_APPLIED,)
+
+    def is_pils(self) -> bool:
+        return True
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if params.is_known:
+            return operators.flip(image, self._dim)
+        return operators.flipped(image, params.beside(image)[..., 0] > 0, self._dim)
+
+
+class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
+    """As torchvision's, and per sample."""
+
+
+class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
+    """As torchvision's, and per sample."""
+
+    _dim = -2
+
+
+class _Turned(ProbabilisticTransform):
+    """A transform that may swap height and width: then a batch or a graph needs square images."""
+
+    _moves = True
+    _known: tuple[str, ...] = ()
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        params = super()._sampled(inputs, sampler)
+        if params is not None and not params.is_known and params.canvas[0] != params.canvas[1]:
+            must = f"{type(self).__name__}: image must be square in a graph and with per_sample=True"
+            raise NotImplementedError(f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
+        return params
+
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        height, width = params.canvas
+        swapped = params.is_known and self._swaps(**self._named(params.numbers))
+        return (width, height) if swapped else (height, width)
+
+    def _swaps(self, **params: Any) -> bool:
+        raise NotImplementedError
+
+    def _points(self, points: Tensor, size: tuple[float, float], **params: Any) -> Tensor:
+        """Positions (x, y) between 0 and a height and a width."""
+        raise NotImplementedError
+
+    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return self.changed(mask, **params)
+
+    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return self._points(points, (canvas[0] - 1, canvas[1] - 1), **params)
+
+    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        ends = self._points(boxes.reshape(-1, 2), canvas, **params).reshape(-1, 2, 2)
+        return torch.cat(ends.aminmax(dim=1), -1)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        out = super().by_torchvision(inpt, values)
+        if out is inpt or not hasattr(inpt, "canvas_size"):
+            return out
+        canvas = self._canvas(Params(inpt.canvas_size, self.pack(values, 0, 0), self))
+        return _dispatch.wrapped(_subclass.plain(out), inpt, canvas)
+
+
+class RandomRotate90(_Turned):
+    """Turn an image by 0, 1, 2 or 3 quarters, counterclockwise, with a probability.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``numpy.rot90``, as in albumentations' RandomRotate90, bit-exact, for every dtype:
+    :func:`imgops.rotate90`. Masks, boxes and keypoints follow. An image that is not square comes out with
+    other sides; in a graph and with ``per_sample=True`` it raises.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("turns"))
+    _known = ("turns",)
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p, per_sample, generator)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"turns": integer((0, 3))}
+
+    def _swaps(self, turns: float) -> bool:
+        return int(turns) % 2 == 1
+
+    def changed(self, image: Tensor, turns: float) -> Tensor:
+        return imgops.rotate90(image, int(turns))
+
+    def _points(self, points: Tensor, size: tuple[float, float], turns: float) -> Tensor:
+        height, width = size
+        x, y = points.unbind(-1)
+        turned = ((x, y), (y, width - x), (width - x, height - y), (height - y, x))
+        return torch.stack(turned[int(turns) % 4], -1)
+
+
+class RandomTranspose(_Turned):
+    """Swap the axes of an image, with a probability.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``numpy.transpose``, as in albumentations' Transpose, bit-exact, for every dtype. Masks, boxes
+    and keypoints follow. An image that is not square comes out with other sides; in a graph and with
+    ``per_sample=True`` it raises.
+    """
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p, per_sample, generator)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {}
+
+    def _swaps(self) -> bool:
+        return True
+
+    def changed(self, image: Tensor) -> Tensor:
+        return imgops.flip(imgops.rotate90(image, 3))
+
+    def _points(self, points: Tensor, size: tuple[float, float]) -> Tensor:
+        return points.flip(-1)

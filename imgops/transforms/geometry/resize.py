@@ -1,0 +1,69 @@
+"""Resizing: to a size, and to a random one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torchvision.transforms import v2
+
+from imgops.transforms._core import pil_images, torchvision_private
+from imgops.transforms._core.parameters import Numbers, Parameter, Params
+from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
+from imgops.transforms.functional import _geometry
+
+__all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
+
+
+class Resize(FixedTransform, v2.Resize):
+    """As torchvision's, with PIL's and OpenCV's pixels."""
+
+    _config = ("size", "max_size")
+
+    def outweighs_pil(self) -> bool:
+        return True
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        interpolation, antialias = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
+        return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        high, wide = torchvision_private.resized_size((height, width), self.size, self.max_size)
+        return high, wide
+
+
+class _RandomResize(RandomSizeTransform):
+    random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return torchvision_private.resized_size((height, width), values["size"], None)
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        return int(numbers[0]), int(numbers[1])
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        size = self._canvas(params)
+        if params.is_known and size == tuple(image.shape[-2:]):
+            return image
+        return _geometry.resized(image, size, self.interpolation, self.antialias)  # type: ignore[attr-defined]
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return _geometry.labels_resized(mask, self._canvas(params), self.interpolation)  # type: ignore[attr-defined]
+
+
+class RandomResize(_RandomResize, v2.RandomResize):
+    """As torchvision's, with PIL's pixels."""
+
+    _config = ("min_size", "max_size")
+
+
+class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
+    """As torchvision's, with PIL's pixels."""
+
+    _config = ("min_size", "max_size")
+
+
+class ScaleJitter(_RandomResize, v2.ScaleJitter):
+    """As torchvision's, with PIL's pixels."""
+
+    _config = ("target_size", "scale_range")

@@ -1,0 +1,122 @@
+"""Affine and perspective warps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.base import RandomTransform, fill_of
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms._core.sizes import RandomSizeTransform
+from imgops.transforms.functional import _geometry, _matrices
+
+__all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
+
+
+class _Warp(RandomTransform):
+    _moves = True
+
+    def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+        raise NotImplementedError
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._warped(image, params, self.interpolation, fill_of(self, kind))  # type: ignore[attr-defined]
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._warped(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+
+
+class RandomAffine(_Warp, v2.RandomAffine):
+    """As torchvision's, with OpenCV's pixels, and per sample."""
+
+    _config = ("degrees", "translate", "scale", "shear", "center")
+    random_parameters = (
+        Parameter("angle"),
+        Parameter("translate", 2, kind=int),
+        Parameter("scale", neutral=1.0),
+        Parameter("shear", 2),
+    )
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        angle, translate, scale, shear = self.split(numbers)
+        how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
+        return _matrices.affine(*how).flatten(-2)
+
+    def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+        matrix = params.beside(image).unflatten(-1, (2, 3))
+        return _geometry.warp(image, matrix, interpolation, fill)
+
+
+class RandomPerspective(_Warp, v2.RandomPerspective):
+    """As torchvision's, with OpenCV's pixels, and per sample."""
+
+    _config = ("distortion_scale", "p")
+    random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        return _matrices.of_coefficients(numbers).flatten(-2)
+
+    def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+        matrix = params.beside(image).unflatten(-1, (3, 3))
+        return _geometry.warp_corners(image, matrix, interpolation, fill)
+
+
+class RandomRotation(RandomSizeTransform, v2.RandomRotation):
+    """As torchvision's, with OpenCV's pixels, and per sample unless it expands."""
+
+    _config = ("degrees", "expand", "center")
+    _least = (1, 1, 1, 1)
+
+    random_parameters = (Parameter("angle"),)
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        """The image's, and that of the canvas of boxes and keypoints, which torchvision computes apart."""
+        canvas = v2.functional.rotate(
+            tv_tensors.KeyPoints(torch.zeros(1, 2), canvas_size=(height, width)),
+            numbers[0],
+            expand=True,
+            center=self.center,
+        ).canvas_size
+        return *torchvision_private.rotated_size(numbers[0], self.center, height, width), *canvas
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
+        return None if self.expand else (height, width)
+
+    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        if self.expand:
+            return super()._sampled(inputs, sampler)
+        return RandomTransform._sampled(self, inputs, sampler)
+
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        if not self.expand:
+            return params.canvas
+        _, _, height, width = self._sizes(params)
+        return height, width
+
+    def _turned(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+        if params.is_known:
+            (angle,) = params.numbers
+            if self.center is None and angle % 90 == 0:  # torchvision turns whole pixels there
+                return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
+        if not self.expand:
+            return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
+        angle = torch.as_tensor(params.beside(image), dtype=torch.float64)[..., 0]
+        return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
+
+    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        if self.expand:  # then the matrix depends on a size that is sampled
+            return numbers
+        (angle,) = each_number(numbers)
+        return _geometry.turned(angle, self.center, height, width).flatten(-2)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._turned(image, params, self.interpolation, fill_of(self, kind))
+
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        return self._turned(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))

@@ -1,0 +1,5 @@
+"""Several samples in one."""
+
+from imgops.transforms.mixing.copy_paste import *
+from imgops.transforms.mixing.mixup import *
+from imgops.transforms.mixing.mosaic import *

@@ -1,0 +1,184 @@
+"""The objects of one sample in the image of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core.arguments import WIDEST, one_number
+from imgops.transforms._core.parameters import IS_APPLIED, Params
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch, _geometry
+from imgops.transforms.mixing.mosaic import BOXES, MASKS, POINTS, Sample, _Joined, boxes_like, corners_of
+
+__all__ = ["CopyPaste"]
+
+
+class CopyPaste(_Joined):
+    """Put objects of one sample into the image of another, by the masks of their instances.
+
+    Parameters
+    ----------
+    share : float
+        The probability with which an object is taken.
+    feather : float
+        The standard deviation in pixels of a Gaussian that softens the edges; 0 leaves them sharp.
+    p : float
+        The probability with which it is applied.
+    generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    It is called with two samples of one structure, each with an image, ``BoundingBoxes`` and a ``Mask`` with
+    one mask for each box, and returns the first with objects of the second: its boxes, masks, and every other
+    tensor with a row for each box (labels) are those of both. The second image is resized to the size of the
+    first, and keypoints and masks with it. What lies behind the new objects is taken out of the other masks
+    of instances, whose boxes become the smallest around what is left; a mask of another kind (of classes) has
+    the second one's values there. What is hidden, and what was not taken (where it is not applied, all), has
+    an empty box, (0, 0, 0, 0), for :class:`SanitizeBoundingBoxes` to drop with its label and mask. Reference:
+    :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both
+    images. For graphs see :class:`Mosaic`.
+    """
+
+    random_parameters = (IS_APPLIED,)
+
+    def __init__(
+        self,
+        share: float = 0.5,
+        feather: float = 0.0,
+        p: float = 0.5,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {"share": one_number(self, "share", share, 0.0, 1.0)}
+        arguments["feather"] = one_number(self, "feather", feather, 0.0, WIDEST // 8)
+        super().__init__(p, False, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {}
+
+    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+        first, second = samples
+        places = _instance_masks(first), _instance_masks(second)
+        params = self._sampled([first.flat[first.image]], sampler)
+        return self._composed(first, second, places, self._taken(second, params, sampler))
+
+    def _taken(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
+        """Which objects are put into the other image."""
+        assert source.boxes is not None
+        count, device = source.boxes.shape[0], source.boxes.device
+        if params is not None and params.noise:
+            noise = params.noise.pop(0)
+        elif sampler.replays is not None:
+            return torch.zeros(count, dtype=torch.bool, device=device)
+        else:  # drawn where nothing is taken as well: a graph cannot know
+            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
+        if params is None:
+            return torch.zeros(count, dtype=torch.bool, device=device)
+        if sampler.record is not None:
+            sampler.record[sampler.path].noise.append(noise)
+        taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
+        return (taken if params.is_known else taken & (params.numbers[0] > 0)).to(device)
+
+    def _composed(self, first: Sample, second: Sample, places: tuple[int, int], taken: Tensor) -> list[Any]:
+        height, width = first.pixels.shape[-2:]
+        size = height, width
+        left = ~taken[:, None, None]
+        over = _resized_labels(_subclass.plain(second.flat[places[1]]), size).masked_fill(left, 0)
+        hidden = (over > 0).any(0, keepdim=True)
+        before = _subclass.plain(first.flat[places[0]])
+        under = before.masked_fill(hidden, 0)
+        out = []
+        for at, value in enumerate(first.flat):
+            if at == first.image:
+                image = self._image_of(first.pixels, second.pixels, hidden, size)
+                out.append(_dispatch.wrapped(image, value))
+            elif at == places[0]:
+                out.append(_dispatch.wrapped(torch.cat([under, over]), value))
+            elif isinstance(value, BOXES):
+                cut = ((under > 0) != (before > 0)).flatten(1).any(-1, keepdim=True)
+                boxes = corners_of(_subclass.plain(value), value.format)
+                boxes = torch.where(cut, _shrunk(boxes, _around(under > 0).to(boxes.dtype)), boxes)
+                both = torch.cat([boxes, _around(over > 0).to(boxes.dtype)])
+                out.append(boxes_like(both, value, size))
+            elif isinstance(value, MASKS):
+                out.append(_dispatch.wrapped(self._mask_of(at, first, second, hidden[0], left, size), value))
+            elif first.is_counted(at) and second.is_counted(at):
+                joined = torch.cat([_subclass.plain(value), _on_size(second.flat[at], size)])
+                out.append(_dispatch.wrapped(joined, value))
+            else:
+                out.append(value)
+        return out
+
+    def _mask_of(
+        self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
+    ) -> Tensor:
+        """A mask of instances is joined as the first one is; another one gets the pixels of the objects."""
+        mine = _subclass.plain(first.flat[at])
+        other = _resized_labels(_subclass.plain(second.flat[at]), size)
+        if first.is_counted(at) and second.is_counted(at):
+            return torch.cat([mine.masked_fill(hidden, 0), other.masked_fill(left, 0)])
+        if mine.shape[:-2] != other.shape[:-2]:
+            must = "CopyPaste: masks that are not of instances must have as many planes in both samples"
+            raise ValueError(f"{must}, got {tuple(mine.shape[:-2])} and {tuple(other.shape[:-2])}")
+        return torch.where(hidden, other.to(mine.dtype), mine)
+
+    def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:
+        if tuple(other.shape[-2:]) != size:
+            other = _geometry.resized(other, size, InterpolationMode.BILINEAR, True)
+        if not self.feather:
+            return imgops.paste(image, other, (0, 0), hidden)
+        side = int(8 * self.feather + 1) | 1
+        soft = imgops.gaussian_blur(hidden.to(torch.float32), side, self.feather)
+        return imgops.paste(image, other, (0, 0), soft.clamp(0, 1))
+
+
+def _resized_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
+    planes = mask.unsqueeze(0) if mask.ndim == 2 else mask
+    out = _geometry.labels_resized(planes, size, InterpolationMode.NEAREST)
+    return out.squeeze(0) if mask.ndim == 2 else out
+
+
+def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
+    """What has a row for each box; keypoints move with the image that is resized."""
+    plain = _subclass.plain(value)
+    if not isinstance(value, POINTS):
+        return plain
+    factors = [new / old for new, old in zip(reversed(size), reversed(value.canvas_size), strict=True)]
+    return torch.stack([plain[..., i] * factors[i] for i in (0, 1)], -1).to(plain.dtype)
+
+
+def _shrunk(before: Tensor, tight: Tensor) -> Tensor:
+    """Boxes no larger than they were: they may have been wider than their masks."""
+    low = torch.maximum(before[:, :2], tight[:, :2])
+    high = torch.minimum(before[:, 2:], tight[:, 2:])
+    seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
+    return torch.where(seen, torch.cat([low, high], -1), 0.0)
+
+
+def _around(masks: Tensor) -> Tensor:
+    """The smallest box around each mask ``(n, H, W)``; of an empty one (0, 0, 0, 0)."""
+    edges = []
+    for dim in (-2, -1):
+        some = masks.any(dim).to(torch.int32)
+        length = some.shape[-1]
+        first = some.argmax(-1)
+        last = length - some.flip(-1).argmax(-1)
+        edges.append((first, last))
+    (left, right), (top, bottom) = edges
+    found = torch.stack([left, top, right, bottom], -1)
+    return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
+
+
+def _instance_masks(sample: Sample) -> int:
+    for at, value in enumerate(sample.flat):
+        if isinstance(value, MASKS) and sample.is_counted(at):
+            return at
+    must = "CopyPaste: samples must have BoundingBoxes and a Mask (n, H, W) with one mask for each"
+    raise ValueError(f"{must}, got {[type(x).__name__ for x in sample.flat]}")

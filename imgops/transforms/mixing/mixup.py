@@ -1,0 +1,108 @@
+"""MixUp and CutMix: images and labels of a batch, mixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
+from imgops.transforms._core.parameters import Numbers, Parameter, as_integers
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["CutMix", "MixUp"]
+
+
+class _Mix(RandomTransform):
+    """MixUp and CutMix sample for a batch; ``per_sample`` samples for each of its images."""
+
+    _config = ("alpha",)
+    #: Whether samples are joined: what comes out of one depends on others, and labels get another form.
+    joins_samples = True
+
+    def forward(self, *inputs: Any) -> Any:
+        return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
+
+    _own_sampler: ParameterSampler | None = None
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if _subclass.in_graph():  # a compiler follows one call at a time, and cannot make the object below
+            self._own_sampler = sampler
+            out = self.forward(*inputs)
+            self._own_sampler = None
+            return out
+        again = object.__new__(type(self))
+        again.__dict__ = {**self.__dict__, "_own_sampler": sampler}
+        return again.forward(*inputs)
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """Sample torchvision's parameters; tensors in a graph, and where each image has its own."""
+        sampler = self._own_sampler or ParameterSampler()
+        before = sampler.count
+        if self.per_sample and before is None:
+            sampler.count = batch_of(flat_inputs)
+        params = sampler.params(self, flat_inputs)
+        sampler.count = before
+        assert params is not None
+        names = [parameter.name for parameter in self.random_parameters]
+        return dict(zip(names, self.split(params.numbers), strict=True))
+
+    def _draw(self, inputs: Any) -> Numbers:
+        _, _, height, width = self.shape_of(inputs)
+        return self.pack(super(RandomTransform, self).make_params(inputs), height, width)  # type: ignore[misc]
+
+    def _label(self, label: Tensor, weight: Any) -> Tensor:
+        if label.ndim == 1:
+            label = torch.nn.functional.one_hot(label, num_classes=self.num_classes)  # type: ignore[attr-defined]
+        if not label.dtype.is_floating_point:
+            label = label.float()
+        if isinstance(weight, Tensor):
+            weight = weight.to(label.device, label.dtype)[..., None]
+        return label.roll(1, 0) * (1.0 - weight) + label * weight
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if inpt is params["labels"]:
+            return self._label(inpt, params[self.random_parameters[-1].name])
+        if not _dispatch.is_image(inpt):
+            return inpt
+        torchvision_private.check_batch(self, inpt, params["batch_size"])
+        return _dispatch.wrapped(self._mixed(_subclass.plain(inpt), params), inpt)
+
+    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+        raise NotImplementedError
+
+
+class MixUp(_Mix, v2.MixUp):
+    """As torchvision's, on uint8 too, and per sample."""
+
+    random_parameters = (Parameter("lam", neutral=1.0),)
+
+    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+        weight = params["lam"]
+        if isinstance(weight, Tensor) and weight.ndim:
+            weight = weight.reshape(-1, *(1,) * (images.ndim - 4))
+        return imgops.blend(images.roll(1, 0), images, weight)
+
+
+class CutMix(_Mix, v2.CutMix):
+    """As torchvision's, and per sample."""
+
+    random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
+
+    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+        box = torch.as_tensor(as_integers(params["box"]), device="cpu")
+        if box.ndim > 1:
+            box = box.reshape(-1, *(1,) * (images.ndim - 4), 4)
+        return imgops.erase(images, box, images.roll(1, 0))

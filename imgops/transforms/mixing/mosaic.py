@@ -1,0 +1,283 @@
+"""Several samples in, one out: a mosaic of four or nine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+import imgops
+from imgops import _subclass
+from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops.transforms._core import operators
+from imgops.transforms._core.arguments import check_held, fill_values, in_range, interpolation_of, size_of
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch, _geometry
+
+__all__ = ["Mosaic"]
+
+BOXES, POINTS, MASKS = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Mask
+
+
+class _Joined(ProbabilisticTransform):
+    """A transform of a list of samples of one structure."""
+
+    _moves = True
+    joins_samples = True
+    #: How many there are.
+    _samples = 2
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._run(inputs, ParameterSampler.of(inputs))
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        samples = inputs[0] if len(inputs) == 1 else inputs
+        name = type(self).__name__
+        if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
+            got = len(samples) if isinstance(samples, (list, tuple)) else type(samples).__name__
+            raise ValueError(f"{name}: inputs must be a list of {self._samples} samples, got {got}")
+        flat = [tree_flatten(sample)[0] for sample in samples]
+        if any([type(x) for x in row] != [type(x) for x in flat[0]] for row in flat):
+            kinds = [[type(x).__name__ for x in row] for row in flat]
+            raise ValueError(f"{name}: samples must have one structure, got {kinds}")
+        spec = tree_flatten(samples[0])[1]
+        return tree_unflatten(self._joined([Sample(row) for row in flat], sampler), spec)
+
+    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+        raise NotImplementedError
+
+
+class Sample:
+    """The parts of a sample: places in its flat list."""
+
+    def __init__(self, flat: list[Any]) -> None:
+        self.flat = flat
+        image = next((i for i, x in enumerate(flat) if _dispatch.is_image(x)), None)
+        if image is None:
+            raise ValueError("Mosaic and CopyPaste: samples must have an image (a tensor), got none")
+        self.image = image
+        boxes = next((x for x in flat if isinstance(x, BOXES)), None)
+        self.boxes = None if boxes is None else _subclass.plain(boxes)
+
+    @property
+    def pixels(self) -> Tensor:
+        return _subclass.plain(self.flat[self.image])
+
+    def is_counted(self, place: int) -> bool:
+        """Whether a tensor has a row for each box: labels, areas, masks of instances."""
+        value = self.flat[place]
+        if self.boxes is None or place == self.image or not isinstance(value, Tensor):
+            return False
+        plain = _subclass.plain(value)
+        if isinstance(value, MASKS) and plain.ndim < 3:
+            return False
+        return plain.ndim > 0 and plain.shape[0] == self.boxes.shape[0]
+
+
+def corners_of(boxes: Tensor, format: Any) -> Tensor:
+    if format.value not in ("XYXY", "XYWH", "CXCYWH"):
+        must = "Mosaic and CopyPaste: bounding boxes must have the format XYXY, XYWH or CXCYWH"
+        raise NotImplementedError(f"{must}, got {format.value}")
+    real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
+    if format is tv_tensors.BoundingBoxFormat.XYXY:
+        return real
+    return v2.functional.convert_bounding_box_format(real, format, tv_tensors.BoundingBoxFormat.XYXY)
+
+
+def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
+    """Boxes in the format and dtype of others."""
+    out = corners
+    if like.format is not tv_tensors.BoundingBoxFormat.XYXY:
+        how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
+        out = v2.functional.convert_bounding_box_format(corners, *how)
+    dtype = _subclass.plain(like).dtype
+    return _dispatch.wrapped((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
+
+
+class Mosaic(_Joined):
+    """Four or nine samples in one image, as object detectors are trained with.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the mosaic in pixels.
+    grid : {2, 3}
+        2: four samples, around a point. 3: nine, around one in the middle.
+    center : float or (float, float)
+        The range of that point, as a share of the mosaic's sides.
+    fill : float or sequence of float
+        The value where no image is; for masks it is 0.
+    interpolation : InterpolationMode or str
+        Between pixels of images; masks take the nearest.
+    antialias : bool
+        PIL's resampling, or OpenCV's, which does not smooth.
+    generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    It is called with a list of samples of one structure, and returns one such sample. Each image is resized
+    so that it fits into a cell (a half or a third of the mosaic's sides), and lies in its cell as near to the
+    middle as it can; what reaches beyond the mosaic is cut off. Boxes and keypoints move along; boxes are
+    clamped to the mosaic, and what has no area left is there for :class:`SanitizeBoundingBoxes` to drop.
+    Tensors with a row for each box (labels, areas), and masks with one for each, are joined; other masks
+    become parts of one. Anything else is the first sample's. PyTorch compiles a graph anew where a sample has
+    one box, or none, instead of several: with one or several, four samples come to 17 graphs, of which
+    ``torch._dynamo.config.recompile_limit`` allows 8 unless it is set. Reference: a resize and a paste of
+    each image, :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
+
+    def __init__(
+        self,
+        size: int | Sequence[int] = 640,
+        grid: int = 2,
+        center: float | Sequence[float] = (0.25, 0.75),
+        fill: Any = 0,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool = True,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if type(grid) is not int or grid not in (2, 3):
+            raise ValueError(f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {grid}")
+        self._samples = grid**2
+        arguments = {"size": size_of(self, "size", size), "grid": grid}
+        arguments["center"] = in_range(self, "center", center, 0.0, 1.0)
+        super().__init__(1.0, False, generator, **arguments)
+        self.fill = fill_values(self, "fill", fill.tolist() if isinstance(fill, Tensor) else fill)
+        self.interpolation = interpolation_of(self, interpolation)
+        self.antialias = antialias
+
+    @classmethod
+    def _from_config(cls, p: float, **config: Any) -> Mosaic:
+        return cls(**config)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"x": uniform(self.center), "y": uniform(self.center)}
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [1.0, 0.5, 0.5]  # what is not applied is decided by the container
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        """The point in the middle, y and x, in pixels."""
+        _, x, y = numbers
+        return int(y * self.size[0]), int(x * self.size[1])
+
+    def _middle(self, params: Params) -> tuple[int, int]:
+        if _subclass.in_graph():
+            shape = operators.sizes(params.numbers, *params.canvas, (0, 0), self._description).shape
+            return shape[0], shape[1]
+        y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
+        return y, x
+
+    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+        params = self._sampled([s.flat[s.image] for s in samples], sampler)
+        assert params is not None
+        y, x = self._middle(params)
+        places = []
+        for i, sample in enumerate(samples):
+            row, column = divmod(i, self.grid)
+            height, width = sample.pixels.shape[-2:]
+            if not _subclass.in_graph() and 0 in (height, width):
+                must, got = "image must have at least one pixel", f"shape {tuple(sample.pixels.shape)}"
+                raise ValueError(f"Mosaic: {must}, got {got}")
+            cell = self.size[0] / self.grid, self.size[1] / self.grid
+            factor = torch.sym_min(cell[0] / height, cell[1] / width)
+            high, wide = (_geometry.rounded(n * factor) for n in (height, width))
+            top = _start(row, self.grid, y, high, self.size[0])
+            left = _start(column, self.grid, x, wide, self.size[1])
+            places.append((left, top, wide, high))
+        flat = samples[0].flat
+        return [self._part(i, samples, places) for i in range(len(flat))]
+
+    def _part(self, at: int, samples: list[Sample], places: list[tuple[int, int, int, int]]) -> Any:
+        first = samples[0].flat[at]
+        values = [s.flat[at] for s in samples]
+        if at == samples[0].image:
+            return _dispatch.wrapped(self._pasted([_subclass.plain(v) for v in values], places), first)
+        if isinstance(first, BOXES):
+            moved = torch.cat([self._moved_boxes(v, *p) for v, p in zip(values, places, strict=True)])
+            return boxes_like(moved, first, self.size)
+        if isinstance(first, POINTS):
+            points = [self._moved_points(v, *p) for v, p in zip(values, places, strict=True)]
+            return _dispatch.wrapped(torch.cat(points), first, self.size)
+        counted = all(s.is_counted(at) for s in samples)
+        if isinstance(first, MASKS):
+            masks = [_subclass.plain(v) for v in values]
+            if not counted:
+                return _dispatch.wrapped(self._pasted(masks, places, labels=True), first)
+            whole = [self._pasted([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
+            return _dispatch.wrapped(torch.cat(whole), first)
+        if counted:
+            return _dispatch.wrapped(torch.cat([_subclass.plain(v) for v in values]), first)
+        return first
+
+    def _pasted(
+        self, images: list[Tensor], places: list[tuple[int, int, int, int]], labels: bool = False
+    ) -> Tensor:
+        first = images[0]
+        flat = first.ndim == 2
+        shape = (*(first.unsqueeze(0) if flat else first).shape[:-2], *self.size)
+        canvas = self._canvas_of(first, shape, 0 if labels else self.fill)
+        for image, (left, top, wide, high) in zip(images, places, strict=True):
+            if labels:
+                whole = image.unsqueeze(0) if flat else image
+                small = _geometry.labels_resized(whole, (high, wide), InterpolationMode.NEAREST)
+            else:
+                small = _geometry.resized(image, (high, wide), self.interpolation, self.antialias)
+            imgops.paste_(canvas, small, (left, top))
+        return canvas.squeeze(0) if flat else canvas
+
+    def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
+        """Empty, in the memory format of the first image."""
+        how: dict[str, Any] = {"dtype": first.dtype, "device": first.device}
+        interleaved = first.ndim > 2 and first.shape[-3] > 1 and first.stride(-3) == 1
+        if interleaved:
+            shape = (*shape[:-3], *shape[-2:], shape[-3])
+        if not isinstance(fill, (int, float)) and len(fill) not in (1, first.shape[-3]):
+            must = f"Mosaic: fill must have 1 value or {first.shape[-3]}, one for each channel"
+            raise ValueError(f"{must}, got {len(fill)}")
+        check_held(self, "fill", fill, first.dtype)
+        if isinstance(fill, (int, float)):
+            canvas = torch.full(shape, fill, **how)
+        else:
+            values = torch.as_tensor(fill, **how)
+            canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
+        return canvas.movedim(-1, -3) if interleaved else canvas
+
+    def _moved_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+        height, width = boxes.canvas_size
+        corners = corners_of(_subclass.plain(boxes), boxes.format).unflatten(-1, (2, 2))
+        x = (corners[..., 0] * (wide / width) + left).clamp(0, self.size[1])
+        y = (corners[..., 1] * (high / height) + top).clamp(0, self.size[0])
+        return torch.stack([x, y], -1).flatten(-2)
+
+    def _moved_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+        height, width = points.canvas_size
+        plain = _subclass.plain(points)
+        x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top
+        return torch.stack([x, y], -1).to(plain.dtype)
+
+
+def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
+    """Where an image begins in its row or column: as near to the middle as it can."""
+    if count == 2:
+        return middle - length if place == 0 else middle
+    half = whole // 6
+    if place == 1:
+        return middle - length // 2
+    return middle - half - length if place == 0 else middle - half + whole // 3

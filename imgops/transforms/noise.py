@@ -1,0 +1,353 @@
+"""Noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops._torch_private import is_eager
+from imgops.transforms._core import operators, seeding
+from imgops.transforms._core.arguments import in_range
+from imgops.transforms._core.base import NOTHING, RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.probabilistic import (
+    ProbabilisticTransform,
+    from_seed,
+    on_pixels,
+    real_of,
+    seed,
+    uniform,
+)
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.color.adjust import _LEVELS, _cut, _of_channels
+from imgops.transforms.functional import _dispatch
+
+__all__ = [
+    "GaussianNoise",
+    "RandomGaussianNoise",
+    "RandomISONoise",
+    "RandomMultiplicativeNoise",
+    "RandomSaltAndPepper",
+    "RandomShotNoise",
+]
+
+Range = float | Sequence[float]
+
+
+class GaussianNoise(RandomTransform, v2.GaussianNoise):
+    """As torchvision's, and per sample."""
+
+    _config = ("mean", "sigma", "clip")
+    _dtypes = frozenset()  # noise is drawn where the transform is applied
+    random_parameters = (IS_APPLIED,)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {}
+
+    def forward(self, *inputs: Any) -> Any:
+        if (
+            len(inputs) == 1
+            and type(inputs[0]) is Tensor
+            and is_eager()
+            and self._draws_like_torchvision(inputs[0])
+        ):
+            noise = torch.empty_like(
+                inputs[0], dtype=inputs[0].dtype if inputs[0].is_floating_point() else torch.float32
+            )
+            seeding.noise(noise)
+            return self._noisy(inputs[0], noise, NOTHING)
+        return super().forward(*inputs)
+
+    def _draws_like_torchvision(self, image: Tensor) -> bool:
+        is_plain = (
+            self.generator is None and not self.per_sample and self.sigma >= 0 and bool(self._description)
+        )
+        return is_plain and (image.dtype == torch.uint8 or image.dtype.is_floating_point)
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None  # noise is drawn in its turn, beside the image
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        self._run(inputs, sampler)
+
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        if not _dispatch.is_image(inpt):
+            return super()._change(inpt, params, sampler)
+        image = _dispatch.plain(inpt)
+        if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
+            return self.by_torchvision(image, {})  # torchvision says what is wrong
+        noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
+        if sampler.record is not None:
+            sampler.record[sampler.path].noise.append(noise)
+        return _dispatch.wrapped(self._noisy(image, noise, params), inpt)
+
+    def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
+        """torchvision's arithmetic, in the samples that were chosen."""
+        if image.dtype == torch.uint8:
+            noisy = image + (self.mean * 255 + noise * (self.sigma * 255)).to(torch.int16)
+            out = (torch.clamp(noisy, 0, 255) if self.clip else noisy).to(torch.uint8)
+        else:
+            noisy = image + (self.mean + noise * self.sigma)
+            out = torch.clamp(noisy, 0, 1) if self.clip else noisy
+        if params.is_known:
+            return out
+        return operators.where(params.beside(image)[..., 0] > 0, out, image)
+
+
+class RandomMultiplicativeNoise(ProbabilisticTransform):
+    """Multiply all values, or each channel's, with a random number, with a probability.
+
+    Parameters
+    ----------
+    factor : float or (float, float)
+        The range of the factor.
+    per_channel : bool
+        Whether each channel has one of its own.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' MultiplicativeNoise, whose products are cut off to whole levels, bit-exact on
+    uint8: :func:`imgops.lut`. Floats are multiplied and clamped to [0, 1], with that gradient. (For a factor
+    of each pixel there is :func:`imgops.multiplicative_noise`.)
+    """
+
+    _levels = True
+    random_parameters = (IS_APPLIED, Parameter("factors", lambda t, shape: t._rest(shape[1])))
+
+    def __init__(
+        self,
+        factor: Range = (0.9, 1.1),
+        per_channel: bool = False,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        factors = in_range(self, "factor", factor, 0.0)
+        super().__init__(p, per_sample, generator, factor=factors, per_channel=bool(per_channel))
+
+    def _rest(self, channels: int) -> int:
+        return channels if self.per_channel else 1
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        count = self._rest(self.shape_of(flat_inputs)[1])
+        return {"factors": [uniform(self.factor) for _ in range(count)]}
+
+    def changed(self, image: Tensor, factors: Tensor) -> Tensor:
+        if image.dtype == torch.uint8:
+            return imgops.lut(image, _cut(_LEVELS * factors.float()[..., None]))
+        return (image * _of_channels(factors, image)).clamp(0, 1).to(image.dtype)
+
+
+class RandomSaltAndPepper(ProbabilisticTransform):
+    """Turn some pixels white and some black, with a probability.
+
+    Parameters
+    ----------
+    amount : float or (float, float)
+        The range of the share of pixels, in [0, 1].
+    salt : float or (float, float)
+        The range of the share of white ones among them, in [0, 1].
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's ``where``, as in albumentations' SaltAndPepper, bit-exact for the same pixels:
+    :func:`imgops.salt_and_pepper`. Each pixel is drawn by itself, so their number varies a little.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("salt"), Parameter("seed"))
+    _known = ("seed",)
+
+    def __init__(
+        self,
+        amount: Range = (0.01, 0.06),
+        salt: Range = (0.4, 0.6),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        amounts, shares = (in_range(self, n, v, 0.0, 1.0) for n, v in (("amount", amount), ("salt", salt)))
+        super().__init__(p, per_sample, generator, amount=amounts, salt=shares)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"amount": uniform(self.amount), "salt": uniform(self.salt), "seed": seed()}
+
+    def changed(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
+        return imgops.salt_and_pepper(image, _noise(torch.rand, image, 1, seed), amount, salt)
+
+
+class RandomShotNoise(ProbabilisticTransform):
+    """Add the noise of counted photons, with a probability.
+
+    Parameters
+    ----------
+    amount : float or (float, float)
+        The range of the variance of white: one over the number of its photons.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: NumPy's formula of :func:`imgops.shot_noise`: Poisson's distribution as a normal one, which has
+    a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("seed"))
+    _known = ("seed",)
+
+    def __init__(
+        self,
+        amount: Range = (0.005, 0.03),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p, per_sample, generator, amount=in_range(self, "amount", amount, 0.0))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"amount": uniform(self.amount), "seed": seed()}
+
+    def changed(self, image: Tensor, amount: Tensor, seed: float) -> Tensor:
+        return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), amount)
+
+
+class RandomISONoise(ProbabilisticTransform):
+    """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
+
+    Parameters
+    ----------
+    color_shift : float or (float, float)
+        The range of the standard deviation of hue at full intensity, in turns.
+    intensity : float or (float, float)
+        The range of the strength of both.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
+    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
+    channels. (Its color shift is in degrees, 360 times this one, and seldom seen.) The noise is a constant in
+    the gradient.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
+    _levels = True
+    _known = ("intensity", "seed")
+
+    def __init__(
+        self,
+        color_shift: Range = (0.01, 0.05),
+        intensity: Range = (0.1, 0.5),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        shifts = in_range(self, "color_shift", color_shift, 0.0, 1e6)
+        strengths = in_range(self, "intensity", intensity, 0.0, 1e6)
+        super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        numbers = {"color_shift": uniform(self.color_shift), "intensity": uniform(self.intensity)}
+        return {**numbers, "seed": seed()}
+
+    def changed(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
+        hue = _noise(torch.randn, image, 1, seed)
+        light = _photons(_lightness_spread(image) * intensity, image, seed)
+        return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
+
+
+def _lightness_spread(image: Tensor) -> Tensor:
+    """The standard deviation of HLS' lightness, ``(..., 1, 1, 1)``."""
+    pixels = image.detach()
+    real = pixels.to(torch.float32) / 255 if image.dtype == torch.uint8 else pixels.to(torch.float32)
+    low, high = real.aminmax(dim=-3, keepdim=True)
+    return ((low + high) / 2).std((-3, -2, -1), correction=0, keepdim=True)
+
+
+def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
+    """Counts of Poisson's distribution, one for each pixel."""
+    rates = rate.cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
+    counts = torch.poisson(rates, generator=from_seed(seed + 1))
+    dtype = real_of(image)
+    return counts.to(image.device, dtype, non_blocking=True)
+
+
+class RandomGaussianNoise(ProbabilisticTransform):
+    """Add normal noise of a random strength, with a probability.
+
+    Parameters
+    ----------
+    sigma : float or (float, float)
+        The range of the standard deviation, as a share of the largest value.
+    mean : float or (float, float)
+        The range of the mean, likewise.
+    per_channel : bool
+        Whether each channel has noise of its own.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: the sum with the same noise, which is cut off to whole levels, as in albumentations'
+    GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not.
+    (torchvision's GaussianNoise has one strength, and no probability.)
+    """
+
+    _levels = True
+    random_parameters = (IS_APPLIED, Parameter("sigma"), Parameter("mean"), Parameter("seed"))
+    _known = ("seed",)
+
+    def __init__(
+        self,
+        sigma: Range = (0.02, 0.1),
+        mean: Range = (0.0, 0.0),
+        per_channel: bool = True,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        spreads, means = in_range(self, "sigma", sigma, 0.0), in_range(self, "mean", mean)
+        how = {"sigma": spreads, "mean": means, "per_channel": bool(per_channel)}
+        super().__init__(p, per_sample, generator, **how)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"sigma": uniform(self.sigma), "mean": uniform(self.mean), "seed": seed()}
+
+    def changed(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
+        noise = _noise(torch.randn, image, image.shape[-3] if self.per_channel else 1, seed)
+        added = noise * on_pixels(sigma, image) + on_pixels(mean, image)
+        if image.dtype == torch.uint8:
+            return (image + (added * 255).to(torch.int16)).clamp(0, 255).to(torch.uint8)
+        return (image + added).clamp(0, 1).to(image.dtype)
+
+
+def _noise(draw: Any, image: Tensor, channels: int, seed: float) -> Tensor:
+    """Numbers beside an image. They are drawn on the CPU, so that each device has the same."""
+    shape = (*image.shape[:-3], channels, *image.shape[-2:])
+    dtype = real_of(image)
+    noise = draw(shape, generator=from_seed(seed), dtype=dtype, device="cpu")
+    return noise.to(image.device, non_blocking=True)

@@ -1,0 +1,336 @@
+"""The automatic policies: AutoAugment, RandAugment, TrivialAugmentWide and AugMix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+import imgops
+from imgops._torch_private import tree_unflatten
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.base import OperatorTransform, RandomTransform, fill_of, like
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch, _geometry, _matrices
+
+__all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
+
+Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
+
+#: The numbers of a step: a forward matrix, the place of a kind in ``_COLORS`` or -1, its amounts on uint8 and
+#: on floats; and for PIL images torchvision's step: the place of its name in ``_KINDS``, and its magnitude.
+_WIDTH = 11
+_NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+class _Policy(torchvision_private.PolicyHooks, RandomTransform):
+    """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
+
+    _dtypes = _dispatch.COMPUTED
+    random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
+    #: What torchvision's forward takes, where it is run to be written down.
+    _taken: list[Step] | None = None
+
+    def _steps(self) -> int:
+        """Return how many there can be."""
+        raise NotImplementedError
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return _NO_STEP * self._steps()
+
+    def make_params(self, flat_inputs: Any) -> dict[str, Any]:
+        """Run torchvision's own forward, and write its steps down instead of taking them."""
+        recorder = self._recorder(_taken=[])
+        recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
+        return {"steps": recorder._taken}
+
+    def _recorder(self, **state: Any) -> Any:
+        """The same transform with a state of its own, for threads share what a description made."""
+        recorder = object.__new__(type(self))
+        recorder.__dict__ = {**self.__dict__, **state}
+        return recorder
+
+    def torchvision_forward(self, *inputs: Any) -> Any:
+        return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        taken = values["steps"]
+        numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
+        return numbers + _NO_STEP * (self._steps() - len(taken))
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        starts = range(0, _WIDTH * self._steps(), _WIDTH)
+        return {"steps": [(_KINDS[int(numbers[at + 9])], numbers[at + 10]) for at in starts]}
+
+    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        if self._taken is not None:
+            self._taken.append((kind, float(magnitude)))
+            return image
+        return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        flat, spec, place = torchvision_private.one_image(self, inputs)
+        before = sampler.count
+        params = self._sampled([flat[place]], sampler)
+        assert params is not None
+        flat[place] = self._change(flat[place], params, sampler)
+        sampler.count = before
+        return tree_unflatten(flat, spec)
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        flat, _, place = torchvision_private.one_image(self, inputs)
+        self._sampled([flat[place]], sampler)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        for kind, magnitude in values["steps"]:
+            how = (self.interpolation, torchvision_private.fills(self))  # type: ignore[attr-defined]
+            inpt = self.torchvision_step(inpt, kind, magnitude, *how)
+        return inpt
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self._walked(image, params, range(self._steps()), fill_of(self, kind))
+
+    def _walked(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
+        """Take some of the steps; of those that are known, in eager mode, the half that does something."""
+        numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
+        place = 7 if image.dtype == torch.uint8 else 8
+        for i in steps:
+            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)] if not params.is_known else None
+            if step is None:
+                step = numbers[_WIDTH * i : _WIDTH * (i + 1)]
+                if step[:6] != _NO_STEP[:6]:
+                    matrix = torch.tensor(step[:6], dtype=torch.float64).reshape(2, 3)
+                    image = _geometry.warp(image, matrix, interpolation, fill)
+                if step[6] >= 0:
+                    image = _FUNCTIONS[int(step[6])](image, step[place])
+                continue
+            image = _geometry.warp(image, step[..., :6].unflatten(-1, (2, 3)), interpolation, fill)
+            amount = step[..., place : place + 1]
+            amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
+            image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
+        return image
+
+
+def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor:
+    angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+    return _matrices.affine(angle, translate, scale, shear, center, height, width)
+
+
+@lru_cache(maxsize=1024)
+def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
+    """The numbers of a step. Magnitudes are few: they are those of the policy's bins."""
+    name = [float(_KINDS.index(kind)), magnitude]
+    if kind in _MOVES:
+        matrix = _geometry_of(kind, magnitude, height, width)
+        return [*matrix.flatten().tolist(), *_NO_STEP[6:9], *name]
+    if kind == "Identity":
+        return _NO_STEP
+    place = float(list(_COLORS).index(kind))
+    return [*_NO_STEP[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0), *name]
+
+
+def _amount(kind: str, magnitude: float, most: float) -> float:
+    """The number that the operator of a color kind takes; ``most`` is white."""
+    if kind == "Posterize":
+        return float(int(magnitude))
+    return most * magnitude if kind == "Solarize" else 1 + magnitude
+
+
+def _slanted(magnitude: float) -> float:
+    return math.degrees(math.atan(magnitude))
+
+
+#: angle, translation, scale, shear and center of a forward matrix
+_MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
+    "ShearX": lambda m: (0.0, (0.0, 0.0), 1.0, (_slanted(m), 0.0), (0.0, 0.0)),
+    "ShearY": lambda m: (0.0, (0.0, 0.0), 1.0, (0.0, _slanted(m)), (0.0, 0.0)),
+    "TranslateX": lambda m: (0.0, (float(int(m)), 0.0), 1.0, (0.0, 0.0), None),
+    "TranslateY": lambda m: (0.0, (0.0, float(int(m))), 1.0, (0.0, 0.0), None),
+    "Rotate": lambda m: (-m, (0.0, 0.0), 1.0, (0.0, 0.0), None),
+}
+#: torchvision's names of the color steps -> those of :func:`imgops.color_sequence`
+_COLORS: dict[str, str] = {
+    kind: {"Color": "saturation"}.get(kind, kind.lower())
+    for kind in (
+        *("Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize"),
+        *("AutoContrast", "Equalize", "Invert"),
+    )
+}
+_STEPS = ",".join(_COLORS.values())
+#: What each of them does to a whole image, by its amount.
+_FUNCTIONS: tuple[Any, ...] = (
+    imgops.adjust_brightness,
+    imgops.adjust_saturation,
+    imgops.adjust_contrast,
+    imgops.adjust_sharpness,
+    imgops.posterize,
+    imgops.solarize,
+    lambda image, _: imgops.autocontrast(image),
+    lambda image, _: imgops.equalize(image),
+    lambda image, _: imgops.invert(image),
+)
+#: The names of all steps.
+_KINDS = ("Identity", *_MOVES, *_COLORS)
+
+
+class AutoAugment(_Policy, v2.AutoAugment):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _config = ("policy",)
+
+    @classmethod
+    def _from_config(cls, policy: str) -> AutoAugment:
+        return cls(v2.AutoAugmentPolicy(policy))
+
+    def _steps(self) -> int:
+        return 2
+
+
+class RandAugment(_Policy, v2.RandAugment):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _config = ("num_ops", "magnitude", "num_magnitude_bins")
+
+    def _steps(self) -> int:
+        return self.num_ops
+
+
+class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+
+    _config = ("num_magnitude_bins",)
+
+    def _steps(self) -> int:
+        return 1
+
+
+@lru_cache(maxsize=256)
+def _stand_in(samples: int, height: int, width: int) -> Tensor:
+    return torch.empty((0, height, width) if samples == 1 else (samples, 0, height, width), device="cpu")
+
+
+class AugMix(_Policy, v2.AugMix):
+    """As torchvision's, with PIL's and OpenCV's pixels, and per sample.
+
+    Parameters are the weights of the image and of each chain, for every sample of a batch, and the steps of
+    the chains, each filled up with steps that do nothing.
+    """
+
+    _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")
+    _weights: list[Tensor] | None = None
+
+    def _depth(self) -> int:
+        return self.chain_depth if self.chain_depth > 0 else 3
+
+    def _steps(self) -> int:
+        return self.mixture_width * self._depth()
+
+    random_parameters = (
+        Parameter(
+            "steps_and_weights",
+            lambda t, shape: _WIDTH * t._steps() + shape[0] * (1 + t.mixture_width),
+        ),
+    )
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        samples = shape[0]
+        return [*_NO_STEP * self._steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
+
+    def make_params(self, flat_inputs: Any) -> dict[str, Any]:
+        samples, *_ = self.shape_of(flat_inputs)
+        recorder = self._recorder(_taken=[], _weights=[], _chain=None)
+        # Without channels: what is mixed has no values, and its sizes are those of the image.
+        _, _, height, width = self.shape_of(flat_inputs)
+        recorder.torchvision_forward(_stand_in(samples, height, width))
+        first, second = recorder._weights
+        weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)
+        return {"steps": recorder._chains(), "weights": weights.reshape(samples, -1)}
+
+    _chain: Any = None
+
+    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        if self._taken is None:
+            return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+        # A chain begins with the image itself; each step gives a tensor of its own to tell them apart.
+        if self._chain is not image:
+            self._taken.append(("|", 0.0))
+        self._taken.append((kind, float(magnitude)))
+        self._chain = torch.empty_like(image)
+        return self._chain
+
+    def dirichlet(self, concentration: Any) -> Any:
+        if self._weights is None:
+            return super().dirichlet(concentration)
+        alphas = torch.full(concentration.shape, self.alpha, device="cpu")
+        self._weights.append(super().dirichlet(alphas))
+        return torch.empty_like(concentration)
+
+    def _chains(self) -> list[Step]:
+        """The steps, each chain filled up to the same length."""
+        assert self._taken is not None
+        starts = [i for i, (kind, _) in enumerate(self._taken) if kind == "|"]
+        out: list[Step] = []
+        for start, stop in zip(starts, [*starts[1:], len(self._taken)], strict=True):
+            chain = self._taken[start + 1 : stop]
+            out += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
+        return out
+
+    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [*super().pack(values, height, width), *values["weights"].T.flatten().tolist()]
+
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+        weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32)
+        return {
+            **super().unpack(numbers, height, width),
+            "weights": weights.reshape(1 + self.mixture_width, -1).T,
+        }
+
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        if isinstance(inpt, PIL.Image.Image):
+            tensor = v2.functional.pil_to_tensor(inpt)
+            return v2.functional.to_pil_image(super()._change(tensor, params, sampler))
+        return super()._change(inpt, params, sampler)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        def walk(start: int) -> Any:
+            chain = {"steps": values["steps"][start : start + self._depth()]}
+            return super(AugMix, self).by_torchvision(inpt, chain)
+
+        return self._mix(inpt, values["weights"].T, walk)
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        fill, depth = fill_of(self, kind), self._depth()
+
+        def walk(start: int) -> Tensor:
+            return self._walked(image, params, range(start, start + depth), fill)
+
+        weights = self._weights_of(params.beside(image))
+        if weights.ndim == 1:  # of each sample of a batch
+            return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
+        return self._mix(image, weights.movedim(-1, 0), walk)
+
+    def _weights_of(self, numbers: Numbers) -> Tensor:
+        if isinstance(numbers, Tensor):
+            return numbers[..., _WIDTH * self._steps() :]
+        return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64)
+
+    def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
+        """``weights``: ``(1 + width, samples)``; in float32, as torchvision mixes."""
+
+        def of(weight: Tensor) -> Tensor:
+            weight = weight.to(image.device, torch.float32, non_blocking=True)
+            if weight.numel() == 1 and image.ndim < 4:
+                return weight.reshape(())
+            return weight.reshape(*weight.shape, *(1,) * (image.ndim - weight.ndim))
+
+        mixed = of(weights[0]) * image
+        for i in range(self.mixture_width):
+            mixed = mixed + of(weights[1 + i]) * walk(i * self._depth())
+        return mixed.to(image.dtype)

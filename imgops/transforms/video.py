@@ -1,0 +1,24 @@
+"""Frames of videos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torchvision.transforms import v2
+
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.parameters import Params
+from imgops.transforms.functional import _dispatch
+
+__all__ = ["UniformTemporalSubsample"]
+
+
+class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
+    """As torchvision's."""
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return _dispatch.KERNELS["uniform_temporal_subsample"](image, self.num_samples)
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None

@@ -1,0 +1,3 @@
+"""Shadow, fog, rain, snow and sun flares."""
+
+from imgops.transforms.weather.transforms import *

@@ -1,0 +1,411 @@
+"""Shadow, fog, rain, snow and sun with random parameters, drawn by OpenCV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+import imgops
+from imgops.transforms._core.arguments import (
+    WIDEST,
+    color_of,
+    in_range,
+    one_number,
+    one_of,
+    region_of,
+    require_rgb,
+)
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, real_of, seed, uniform
+from imgops.transforms.weather import drawing
+
+__all__ = [
+    "RandomFog",
+    "RandomRain",
+    "RandomShadow",
+    "RandomSnow",
+    "RandomSunFlare",
+]
+
+Range = float | Sequence[float]
+#: Of things that are drawn one by one.
+_MANY = 1000
+
+
+class _Weather(ProbabilisticTransform):
+    """What is drawn depends on a seed and the size of the image."""
+
+    _levels = True
+
+
+def _beside(drawn: np.ndarray, image: Tensor) -> Tensor:
+    """What was drawn, (H, W) or (H, W, C), as a tensor beside an image."""
+    planes = torch.from_numpy(drawn)
+    planes = planes if planes.ndim == 2 else planes.permute(2, 0, 1)
+    return planes.to(image.device, non_blocking=True)
+
+
+class RandomShadow(_Weather):
+    """Let the shadows of polygons fall on an image, with a probability.
+
+    Parameters
+    ----------
+    region : (float, float, float, float)
+        Where their corners lie: left, top, right and bottom, as shares of the image.
+    shadows : int or (int, int)
+        The range of their number.
+    corners : int
+        How many corners each has.
+    darkness : float or (float, float)
+        The range of the share of light that each takes.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.fillPoly``, and a product that is cut off to whole levels, as in albumentations'
+    RandomShadow: bit-exact on uint8. Floats are multiplied, with that gradient.
+    """
+
+    _known = ("count", "darkness", "places")
+
+    def __init__(
+        self,
+        region: Sequence[float] = (0.0, 0.5, 1.0, 1.0),
+        shadows: int | Sequence[int] = (1, 2),
+        corners: int = 5,
+        darkness: Range = (0.4, 0.6),
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        counts = in_range(self, "shadows", shadows, 1, _MANY, whole=True)
+        arguments = {
+            "region": region_of(self, "region", region),
+            "shadows": counts,
+            "corners": one_number(self, "corners", corners, 3, _MANY, whole=True),
+            "darkness": in_range(self, "darkness", darkness, 0.0, 1.0),
+        }
+        self.random_parameters = (
+            IS_APPLIED,
+            Parameter("count"),
+            Parameter("darkness", counts[1]),
+            Parameter("places", 2 * counts[1] * arguments["corners"]),
+        )
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        low, high = self.shadows
+        left, top, right, bottom = self.region
+        low_high = torch.tensor([[left, top], [right, bottom]])
+        shares = torch.rand(high, self.corners, 2) * (low_high[1] - low_high[0]) + low_high[0]
+        depths = [uniform(self.darkness) for _ in range(high)]
+        count = int(torch.randint(low, high + 1, ()))
+        return {"count": count, "darkness": depths, "places": shares.flatten().tolist()}
+
+    def polygons(self, height: int, width: int, count: float, places: Sequence[float]) -> np.ndarray:
+        """The corners (x, y) of each shadow in pixels, (n, corners, 2), int32."""
+        shares = np.asarray(places).reshape(-1, self.corners, 2)[: int(count)]
+        return (shares * [width, height]).astype(np.int32)
+
+    def changed(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
+        height, width = image.shape[-2:]
+        for polygon, depth in zip(self.polygons(height, width, count, places), darkness, strict=False):
+            inside = _beside(cv2.fillPoly(np.zeros((height, width), np.uint8), [polygon], 1), image) > 0
+            if image.dtype == torch.uint8:
+                table = (torch.arange(256, dtype=torch.float64) * (1 - depth)).to(torch.uint8)
+                dark = imgops.lut(image, table)
+            else:
+                dark = image * (1 - depth)
+            image = torch.where(inside, dark, image)
+        return image
+
+
+class RandomFog(_Weather):
+    """Put patches of fog over an image, denser in the middle, with a probability.
+
+    Parameters
+    ----------
+    intensity : float or (float, float)
+        The range of how much fog there is, in [0, 1].
+    alpha : float
+        How much each patch covers at full intensity, in [0, 1].
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.circle`` and ``cv2.addWeighted`` for each patch, then ``cv2.GaussianBlur``, as in
+    albumentations' RandomFog: bit-exact on uint8 for the same patches, and within two levels where the
+    shortest side is below 300 pixels, for which OpenCV has other kernels. All patches are computed at once:
+    what becomes of a value depends only on how many cover it. Floats are computed by the same formula in real
+    numbers, with its gradient.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("intensity"), Parameter("seed"))
+    _known = ("intensity", "seed")
+
+    def __init__(
+        self,
+        intensity: Range = (0.3, 1.0),
+        alpha: float = 0.08,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        strengths = in_range(self, "intensity", intensity, 0.0, 1.0)
+        cover = one_number(self, "alpha", alpha, 0.0, 1.0)
+        super().__init__(p, per_sample, generator, intensity=strengths, alpha=cover)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"intensity": uniform(self.intensity), "seed": seed()}
+
+    def patches(
+        self, height: int, width: int, intensity: float, seed: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Their centers (x, y), ``(n, 2)``, and radii, ``(n,)``, in pixels."""
+        return drawing.fog_patches(height, width, intensity, seed)
+
+    def changed(self, image: Tensor, intensity: float, seed: float) -> Tensor:
+        height, width = image.shape[-2:]
+        layers = _beside(drawing.covered(height, width, *self.patches(height, width, intensity, seed)), image)
+        alpha = self.alpha * intensity
+        if image.dtype == torch.uint8:
+            table = torch.from_numpy(drawing.fogged_levels(int(layers.max()), alpha)).to(image.device)
+            fogged = table.flatten()[layers.long() * 256 + image.long()]
+        else:
+            fogged = 1 - (1 - image) * ((1 - alpha) ** layers.to(real_of(image))).to(image.dtype)
+        side = max(3, min(height, width) // 30) | 1
+        return imgops.gaussian_blur(fogged, side, 0.3 * ((side - 1) * 0.5 - 1) + 0.8)
+
+
+class RandomRain(_Weather):
+    """Let it rain on an image, with a probability.
+
+    Parameters
+    ----------
+    slant : float or (float, float)
+        The range of how far a drop is blown along x while it falls its length, in pixels.
+    kind : {"drizzle", "rain", "heavy", "torrential"}
+        How many drops there are: a quarter, a third, all, or twice as many as the image has rows.
+    length : int, optional
+        The length of a drop in pixels; by default an eighth of the height.
+    width : int
+        The width of a drop in pixels.
+    color : (int, int, int)
+        The color of a drop in levels of 255.
+    blur : int
+        The side of the window that drops are blurred with, in pixels; 1 leaves them sharp.
+    brightness : float
+        What the image is multiplied with in the end.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.polylines``, ``cv2.blur``, ``cv2.add`` and ``cv2.multiply``, as in albumentations'
+    RandomRain: bit-exact on uint8 for the same drops. Floats are computed by the same formula in real
+    numbers, with its gradient. 3 channels.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("slant"), Parameter("seed"))
+    _known = ("slant", "seed")
+
+    def __init__(
+        self,
+        slant: Range = (-10.0, 10.0),
+        kind: str = "rain",
+        length: int | None = None,
+        width: int = 1,
+        color: Sequence[int] = (200, 200, 200),
+        blur: int = 7,
+        brightness: float = 0.7,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments: dict[str, Any] = {
+            "slant": in_range(self, "slant", slant, -WIDEST, WIDEST),
+            "kind": one_of(self, "kind", kind, tuple(drawing.DROPS)),
+            "length": None if length is None else one_number(self, "length", length, 1, whole=True),
+            "width": one_number(self, "width", width, 1, WIDEST, whole=True),
+            "color": color_of(self, "color", color),
+            "blur": one_number(self, "blur", blur, 1, WIDEST, whole=True),
+            "brightness": one_number(self, "brightness", brightness, 0.0, 1e6),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"slant": uniform(self.slant), "seed": seed()}
+
+    def drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
+        """Where the drops begin, (x, y) ``(n, 2)``, int32, and how long they are, in pixels."""
+        length = max(1, height // 8) if self.length is None else min(self.length, height)
+        return drawing.drops(height, width, self.kind, length, seed), length
+
+    def changed(self, image: Tensor, slant: float, seed: float) -> Tensor:
+        require_rgb(self, image)
+        height, width = image.shape[-2:]
+        starts, length = self.drops(height, width, seed)
+        if not len(starts):
+            return image
+        layer: Any = np.zeros((height, width, 3), np.uint8)
+        ends = starts + np.array([[slant, length]])
+        lines: Any = np.stack((starts, ends), 1).astype(np.int32)
+        cv2.polylines(layer, lines, False, self.color, self.width, lineType=cv2.LINE_4)
+        if self.blur > 1:
+            layer = cv2.blur(layer, (self.blur, self.blur))
+        added = _beside(layer, image)
+        if image.dtype != torch.uint8:
+            return (image + (added / 255).to(image.dtype)).clamp(max=1) * self.brightness
+        wet = image.to(torch.int16).add_(added).clamp_(max=255).to(torch.uint8)
+        levels = np.arange(256, dtype=np.uint8)[:, None]
+        table = cv2.multiply(levels, self.brightness, dtype=cv2.CV_8U)
+        return imgops.lut(wet, torch.from_numpy(table[:, 0])) if self.brightness != 1 else wet
+
+
+class RandomSnow(_Weather):
+    """Let snow lie on what is dark, with a probability.
+
+    Parameters
+    ----------
+    amount : float or (float, float)
+        The range of how much there is, in [0, 1]: what is less light than ``amount / 2 + 1 / 3`` is whitened.
+    brightness : float
+        What its lightness is multiplied with.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.cvtColor`` to HLS and back, as in albumentations' RandomSnow with ``method="bleach"``:
+    bit-exact on uint8. Floats are computed in real numbers, with that gradient. 3 channels.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("amount"))
+
+    def __init__(
+        self,
+        amount: Range = (0.1, 0.3),
+        brightness: float = 2.5,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        amounts = in_range(self, "amount", amount, 0.0, 1.0)
+        factor = one_number(self, "brightness", brightness, 0.0, 1e6)
+        super().__init__(p, per_sample, generator, amount=amounts, brightness=factor)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"amount": uniform(self.amount)}
+
+    def changed(self, image: Tensor, amount: Tensor) -> Tensor:
+        require_rgb(self, image)
+        hls = imgops.cvt_color(image, "rgb2hls")
+        hue, light, saturation = hls.split(1, -3)
+        limit = (amount.double() * 255 / 2 + 255 / 3)[..., None, None, None].to(
+            image.device, non_blocking=True
+        )
+        if image.dtype == torch.uint8:
+            levels = torch.arange(256, dtype=torch.float32)
+            table = (levels * self.brightness).clamp(0, 255).to(torch.uint8)
+            white, under = imgops.lut(light, table), light < limit
+        else:
+            white, under = (light * self.brightness).clamp(0, 1), light * 255 < limit
+        snowy = torch.cat([hue, torch.where(under, white, light), saturation], -3)
+        return imgops.cvt_color(snowy, "hls2rgb")
+
+
+class RandomSunFlare(_Weather):
+    """Let the sun shine into the lens, with a probability.
+
+    Parameters
+    ----------
+    region : (float, float, float, float)
+        Where the sun may stand: left, top, right and bottom, as shares of the image.
+    radius : int
+        The radius of its light in pixels.
+    color : (int, int, int)
+        The color of its light in levels of 255.
+    angle : float or (float, float)
+        The range of the direction along which the lens mirrors it, in turns.
+    circles : int or (int, int)
+        The range of how many mirror images there are.
+    method : {"overlay", "physics_based"}
+        Circles over the image; or light that is blurred and added as on a screen.
+    p : float
+        The probability with which it is applied.
+    per_sample, generator
+        :doc:`As for every transform </transforms>`.
+
+    Notes
+    -----
+    Reference: ``cv2.circle``, ``cv2.line`` and ``cv2.GaussianBlur``, as in albumentations' RandomSunFlare:
+    "physics_based" within one level, "overlay" within three, for its fifty steps are taken as one, which is
+    rounded once. Floats are computed in real numbers; the gradient is the share of the image. 3 channels.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("seed"))
+    _known = ("seed",)
+
+    def __init__(
+        self,
+        region: Sequence[float] = (0.0, 0.0, 1.0, 0.5),
+        radius: int = 400,
+        color: Sequence[int] = (255, 255, 255),
+        angle: Range = (0.0, 1.0),
+        circles: int | Sequence[int] = (6, 10),
+        method: str = "overlay",
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments: dict[str, Any] = {
+            "region": region_of(self, "region", region),
+            "radius": one_number(self, "radius", radius, 10, WIDEST, whole=True),
+            "color": color_of(self, "color", color),
+            "angle": in_range(self, "angle", angle, 0.0, 1.0),
+            "circles": in_range(self, "circles", circles, 1, _MANY, whole=True),
+            "method": one_of(self, "method", method, ("overlay", "physics_based")),
+        }
+        super().__init__(p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"seed": seed()}
+
+    def flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
+        """The sun's place (x, y), and of each circle its opacity, place, size and color."""
+        how = (self.region, self.angle, self.circles, self.color)
+        return drawing.flare(height, width, *how, seed)
+
+    def changed(self, image: Tensor, seed: float) -> Tensor:
+        require_rgb(self, image)
+        height, width = image.shape[-2:]
+        center, circles = self.flare(height, width, seed)
+        draw = drawing.overlaid if self.method == "overlay" else drawing.shining
+        keep, light = draw(height, width, center, self.radius, self.color, circles)
+        kept, lit = _beside(keep, image), _beside(light, image)
+        if image.dtype != torch.uint8:
+            kept, lit = kept.to(real_of(image)), (lit / 255).to(real_of(image))
+            return (image * kept + lit).clamp(0, 1).to(image.dtype)
+        out = image.to(torch.float32) * kept.float() + lit.float()
+        out = out.round() if self.method == "overlay" else out.floor()
+        return out.clamp(0, 255).to(torch.uint8)
