@@ -28,7 +28,7 @@ class CommandError(Exception):
 
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     """Raise ``error`` with a message in the common grammar."""
-    raise error(f"{op}: {must}, got {got}")
+    _torch_private.raise_error(error, f"{op}: {must}, got {got}")
 
 
 def violates(condition: Any) -> bool:

@@ -6,12 +6,14 @@ changes its meaning. Nothing else in imgops may reach below PyTorch's public nam
 
 from __future__ import annotations
 
+import builtins
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.autograd.forward_ad as forward_ad
@@ -73,6 +75,33 @@ def is_plain(x: Tensor | None) -> bool:
         and not x.is_conj()
         and not _is_legacy_batched(x)  # gradients of a batch of cotangents (is_grads_batched)
     )
+
+
+def raise_error(kind: type[Exception], text: str) -> NoReturn:
+    """Raise an error that is also the one that is seen where a compiler follows the call.
+
+    Of any other exception dynamo says that it found no handler, advises to report a bug, and puts the text at
+    the end. Its own kind it lets pass; this one is of both kinds.
+    """
+    if _is_compiling():
+        _refuse(kind.__name__, text)
+    raise kind(text)
+
+
+def _refuse(kind: str, text: str) -> NoReturn:
+    raise _refusal(kind)(text)
+
+
+# Dynamo runs such a function instead of following it; torch.compiler.assume_constant_result, which says so,
+# imports dynamo.
+_refuse._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+@cache
+def _refusal(kind: str) -> type[Exception]:
+    from torch._dynamo.exc import Unsupported  # dynamo takes a second to import
+
+    return type(f"{kind}InGraph", (Unsupported, getattr(builtins, kind)), {"__module__": "imgops"})
 
 
 def is_eager() -> bool:

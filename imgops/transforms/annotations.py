@@ -9,7 +9,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import operators, torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms.functional import _dispatch
@@ -95,7 +95,7 @@ class _Sanitize(OperatorTransform):
             if not _subclass.in_graph():
                 return super().forward(*inputs)  # type: ignore[misc]  # torchvision says what is wrong
             must = f"inputs must have {self._said}, and as many labels, which are tensors or None"
-            raise ValueError(f"{type(self).__name__}: {must}")
+            raise_error(ValueError, f"{type(self).__name__}: {must}")
         places = operators.kept(self._valid(found, values))
         return tree_unflatten([self._selected(x, labels or (), places, values) for x in flat], spec)
 

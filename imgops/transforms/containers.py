@@ -18,8 +18,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
-from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
+from imgops import _check, _subclass
+from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import pil_images, programs
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._core.parameters import Key, Shape
@@ -214,6 +214,8 @@ def _is_hooked(module: Any) -> bool:
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
     """Apply one transform, where the gate is open."""
+    if sampler.gate is not None and not sampler.selects_later:
+        _require_shape(transform, inputs)
     usual = isinstance(transform, RandomTransform) and transform._description and transform.has_own_forward
     knows_samplers = usual and not _is_hooked(transform)
     if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
@@ -229,14 +231,41 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], transform)
 
 
-def _select(gate: Tensor, opened: Any, closed: Any, transform: Any) -> Any:
+def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
+    """Return the shapes of images before and after a transform that is known to change them; else None."""
+    images = [x for x in tree_flatten(inputs)[0] if _dispatch.is_image(x)]
+    if (
+        not images
+        or not isinstance(transform, OperatorTransform)
+        or getattr(transform, "joins_samples", False)
+    ):
+        return None
+    shape = RandomTransform.shape_of(transform, images)  # type: ignore[arg-type]
+    after = _shape_after(transform, shape, SamplingProgram(None, False))
+    return None if after is None or tuple(after) == tuple(shape) else (shape, after)
+
+
+def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
+    """Refuse a transform that may be left out and changes the size of an image."""
+    changed = _changed_shape(transform, inputs)
+    if changed is not None:
+        before, after = (f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in changed)
+        raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
+
+
+_FORMS = "the structure, shapes and dtypes"
+_WHERE = "in a graph and with per_sample=True"
+_REFUSAL = f"RandomApply: transforms that may be left out must keep {_FORMS} of their input {_WHERE}"
+_REFUSAL_OF_CHOICE = f"RandomChoice: transforms must give results of {_FORMS} of the first {_WHERE}"
+
+
+def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = _REFUSAL) -> Any:
     """Take one result where a gate is open, the other where it is closed."""
     changed, spec = tree_flatten(opened)
     unchanged, other_spec = tree_flatten(closed)
-    must = "transforms that may be left out must keep the structure, shapes and dtypes of their input"
-    refusal = f"RandomApply: {must} in a graph and with per_sample=True, got {type(transform).__name__}"
+    refusal = f"{must}, got {type(transform).__name__}"
     if spec != other_spec:
-        raise ValueError(f"{refusal}: {len(unchanged)} values to {len(changed)}")
+        raise_error(ValueError, f"{refusal}: {len(unchanged)} values to {len(changed)}")
     out = []
     for a, b in zip(changed, unchanged, strict=True):
         if a is b or not isinstance(a, Tensor):
@@ -245,9 +274,11 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any) -> Any:
         plain_a, plain_b = _subclass.plain(a), _subclass.plain(b)
         if plain_a.shape != plain_b.shape or plain_a.dtype != plain_b.dtype:
             forms = [f"{tuple(x.shape)} of {x.dtype}" for x in (plain_b, plain_a)]
-            raise ValueError(f"{refusal}: {forms[0]} to {forms[1]}")
+            raise_error(ValueError, f"{refusal}: {forms[0]} to {forms[1]}")
         if gate.ndim > plain_a.ndim or (gate.ndim and gate.shape[0] != plain_a.shape[0]):
-            raise ValueError(f"{refusal}: a value of {tuple(plain_a.shape)} for {gate.shape[0]} samples")
+            raise_error(
+                ValueError, f"{refusal}: a value of {tuple(plain_a.shape)} for {gate.shape[0]} samples"
+            )
         where = gate.to(plain_a.device, non_blocking=True)
         where = where.reshape(*gate.shape, *(1,) * (plain_a.ndim - gate.ndim))
         out.append(_dispatch.wrapped(torch.where(where, plain_a, plain_b), a))
@@ -310,25 +341,27 @@ class _Choosing(_Container):
         if not program.add(self, (1, len(self.transforms), 0, 0)):
             return None
         program.inside = inside or self.per_sample
-        known = self._plan_steps(shape, program, step)
+        after = self._plan_steps(shape, program, step)
         program.inside, program.path = inside, path
-        return shape if known else None
+        return after
 
-    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
-        """What the transforms inside sample; False if not all can be known."""
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
+        """Add what the transforms inside sample; return the shape that comes out, None where unknown."""
         raise NotImplementedError
 
-    def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> bool:
-        known, path = True, program.path
+    def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> Shape | None:
+        path, found = program.path, []
         for i, transform in enumerate(self.transforms):
             before, program.path = program.narrowed(step, column, i), (*path, i)
-            known = known and _shape_after(transform, shape, program) is not None
+            found.append(_shape_after(transform, shape, program))
             program.gate, program.path = before, path
-        return known
+            if found[-1] is None or tuple(found[-1]) != tuple(found[0] or ()):
+                return None
+        return found[0]
 
     def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """All of the transforms, each only where it was chosen."""
-        if self.joins_samples:
+        if self.joins_samples or any(_changed_shape(t, inputs) is not None for t in self.transforms):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
         for i in range(len(self.transforms)):
@@ -346,7 +379,7 @@ class _Choosing(_Container):
             before = sampler.narrowed(chosen == i)
             result = self._one(i, inputs, sampler)
             sampler.gate = before
-            out = result if i == 0 else _select(chosen == i, result, out, transform)
+            out = _select(chosen == i, result, out, transform, _REFUSAL_OF_CHOICE) if i else result
         sampler.selects_later = later
         return out
 
@@ -411,11 +444,11 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
             return self._call_all(inputs)
         return inputs if len(inputs) > 1 else inputs[0]
 
-    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         before = program.narrowed(step, 0, -1)
-        known = self._plan_through(shape, program)
+        after = self._plan_through(shape, program)
         program.gate = before
-        return known is not None
+        return after if after is not None and tuple(after) == tuple(shape) else None
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         if chosen[0]:
@@ -442,7 +475,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self.transforms[int(self.draw(())[0])](*inputs)
 
-    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         return self._plan_one_of(shape, program, step, 0)
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
@@ -464,13 +497,14 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
             inputs = out if len(inputs) > 1 else (out,)
         return out
 
-    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
-        known, path = True, program.path
+    def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
+        after: Shape | None = shape
+        path = program.path
         for turn in range(len(self.transforms)):
             program.path = (*path, turn)
-            known = known and self._plan_one_of(shape, program, step, turn)
+            after = None if after is None else self._plan_one_of(after, program, step, turn)
         program.path = path
-        return known
+        return after
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         several, path = len(inputs) > 1, sampler.path

@@ -11,6 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
@@ -123,7 +124,7 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if _subclass.in_graph():
             must = "the transform must come after the compiled function, for a graph has no PIL images"
-            raise NotImplementedError(f"ToPILImage: {must}, got a call inside of it")
+            raise_error(NotImplementedError, f"ToPILImage: {must}, got a call inside of it")
         return super().transform(inpt, params)
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
+from imgops._torch_private import raise_error
 from imgops.transforms._core import torchvision_private
 
 #: The largest side of a window that the operators take.
@@ -99,7 +100,9 @@ def one_number(
 def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{type(owner).__name__}: {name} must be one of {listed}, got {_shown(repr(value))}")
+        raise_error(
+            ValueError, f"{type(owner).__name__}: {name} must be one of {listed}, got {_shown(repr(value))}"
+        )
     return value
 
 
@@ -141,7 +144,7 @@ def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
     values = torch.as_tensor(value, dtype=torch.float64, device="cpu").reshape(-1)
     if len(values) not in (1, image.shape[-3]):
         must = f"{type(owner).__name__}: {name} must have 1 value or {image.shape[-3]}, one for each channel"
-        raise ValueError(f"{must}, got {len(values)}")
+        raise_error(ValueError, f"{must}, got {len(values)}")
     check_held(owner, name, value, image.dtype)
     return values.to(image.dtype)[:, None, None].to(image.device, non_blocking=True)
 
@@ -155,28 +158,28 @@ def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
     each = values if isinstance(values, (tuple, list)) else (values,)
     if any(not limits.min <= v <= limits.max for v in each):
         must = f"{name} must be from {limits.min:.15g} to {limits.max:.15g} for {dtype}"
-        raise ValueError(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+        raise_error(ValueError, f"{type(owner).__name__}: {must}, got {_shown(value)}")
 
 
 def require_planes(owner: Any, inpt: Any) -> None:
     """Raise if a tensor is no image: torchvision's classes give themselves the dimensions that they need."""
     if type(inpt) is Tensor and inpt.ndim < 3:
         must = f"{type(owner).__name__}: image must have at least 3 dimensions (..., C, H, W)"
-        raise ValueError(f"{must}, got shape {tuple(inpt.shape)}")
+        raise_error(ValueError, f"{must}, got shape {tuple(inpt.shape)}")
 
 
 def require_rgb(owner: Any, image: Tensor) -> None:
     if image.shape[-3] != 3:
         must = f"{type(owner).__name__}: image must have 3 channels"
-        raise ValueError(f"{must}, got {image.shape[-3]}")
+        raise_error(ValueError, f"{must}, got {image.shape[-3]}")
 
 
 def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:
     must = f"{type(owner).__name__}: {name} must be left, top, right and bottom as shares from 0 to 1"
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, (int, float)) for v in value):
-        raise TypeError(f"{must}, got {_shown(repr(value))}")
+        raise_error(TypeError, f"{must}, got {_shown(repr(value))}")
     if len(value) != 4 or not (0 <= value[0] < value[2] <= 1 and 0 <= value[1] < value[3] <= 1):
-        raise ValueError(f"{must}, got {_shown(tuple(value))}")
+        raise_error(ValueError, f"{must}, got {_shown(tuple(value))}")
     left, top, right, bottom = value
     return left, top, right, bottom
 
@@ -184,8 +187,8 @@ def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, f
 def color_of(owner: Any, name: str, value: Any) -> tuple[int, int, int]:
     must = f"{type(owner).__name__}: {name} must be 3 integers from 0 to 255 (red, green, blue)"
     if not isinstance(value, (tuple, list)) or not all(_is_number(v, True) for v in value):
-        raise TypeError(f"{must}, got {_shown(repr(value))}")
+        raise_error(TypeError, f"{must}, got {_shown(repr(value))}")
     if len(value) != 3 or not all(0 <= v <= 255 for v in value):
-        raise ValueError(f"{must}, got {_shown(tuple(value))}")
+        raise_error(ValueError, f"{must}, got {_shown(tuple(value))}")
     red, green, blue = value
     return red, green, blue

@@ -32,7 +32,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import _subclass
-from imgops._torch_private import is_eager, tree_flatten, tree_unflatten
+from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import annotation_kinds, operators, programs, seeding, torchvision_private
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -417,7 +417,7 @@ class RandomTransform(OperatorTransform):
             return out
         if among != numbers.shape[0]:
             must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
-            raise ValueError(f"{type(self).__name__}: {must}, got {among} with per_sample=True")
+            raise_error(ValueError, f"{type(self).__name__}: {must}, got {among} with per_sample=True")
         return self._annotations(inpt, Params(params.canvas, numbers[sample]))
 
     def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:

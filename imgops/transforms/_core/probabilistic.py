@@ -33,6 +33,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, pil_images
 from imgops.transforms._core.arguments import require_planes
 from imgops.transforms._core.base import RandomTransform
@@ -62,7 +63,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     ) -> None:
         v2.Transform.__init__(self)
         if not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: p must be a probability in [0, 1], got {p}")
+            raise_error(ValueError, f"{type(self).__name__}: p must be a probability in [0, 1], got {p}")
         for name, value in arguments.items():
             setattr(self, name, value)
         self.p = p
@@ -147,11 +148,11 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """Refuse what cannot be computed."""
         if 0 in image.shape[-3 if kind == "image" else -2 :]:  # masks may be those of no objects
             must, got = f"{kind} must have at least one pixel", f"shape {tuple(image.shape)}"
-            raise ValueError(f"{type(self).__name__}: {must}, got {got}")
+            raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         known = image.dtype == torch.uint8 or image.dtype.is_floating_point
         if kind == "image" and self._levels and not known:
             must = f"{type(self).__name__}: image must be uint8 or floating point"
-            raise TypeError(f"{must}, got {image.dtype}")
+            raise_error(TypeError, f"{must}, got {image.dtype}")
 
     def _given(self, values: dict[str, Any]) -> dict[str, Any]:
         known = self._known
@@ -250,7 +251,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
         if not pil_images.is_known(inpt):
             must = f"{type(self).__name__}: a PIL image must be gray (L) or RGB and have pixels"
-            raise TypeError(f"{must}, got {inpt.mode} of {inpt.size}")
+            raise_error(TypeError, f"{must}, got {inpt.mode} of {inpt.size}")
         image = pil_images.to_tensor(inpt)
         return pil_images.to_pil(self._worked(image, values, self._extra(image), "image"))
 
@@ -264,7 +265,7 @@ def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> An
     format = inpt.format
     if format.value not in ("XYXY", "XYWH", "CXCYWH"):
         must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"
-        raise NotImplementedError(f"{must}, got {format.value}")
+        raise_error(NotImplementedError, f"{must}, got {format.value}")
     plain = _subclass.plain(inpt)
     corners = v2.functional.convert_bounding_box_format(plain.reshape(-1, 4).double(), format, "XYXY")
     moved = v2.functional.convert_bounding_box_format(move(corners), "XYXY", format)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._torch_private import in_vmap, is_vmapped, tree_leaves
+from imgops._torch_private import in_vmap, is_vmapped, raise_error, tree_leaves
 from imgops.transforms._core import programs
 from imgops.transforms._core.parameters import Key, Params, Shape, Table
 from imgops.transforms._core.programs import SamplingProgram
@@ -158,7 +158,7 @@ class ParameterSampler:
     def _single(self, transform: Any, shape: Shape) -> Tensor:
         if not transform._description:
             must = "make_params and transform must be imgops' own in a graph and with per_sample=True"
-            raise NotImplementedError(f"{type(transform).__name__}: {must}, got a subclass's")
+            raise_error(NotImplementedError, f"{type(transform).__name__}: {must}, got a subclass's")
         program = SamplingProgram(self.count, True)
         program.add(transform, shape)
         return self._program(program, self.count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
@@ -39,7 +40,7 @@ class RandomSizeTransform(RandomTransform):
     def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
             must = "per_sample must be False, for samples of different sizes make no batch"
-            raise NotImplementedError(f"{type(self).__name__}: {must}, got True")
+            raise_error(NotImplementedError, f"{type(self).__name__}: {must}, got True")
         return super()._sampled(inputs, sampler)
 
     @staticmethod

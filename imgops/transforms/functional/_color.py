@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops._torch_private import raise_error
 
 
 def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tensor:
@@ -37,18 +38,18 @@ def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
 
 def require_not_negative(name: str, value: float | Tensor) -> float | Tensor:
     if not isinstance(value, Tensor) and value < 0:
-        raise ValueError(f"{name} ({value}) is not non-negative.")
+        raise_error(ValueError, f"{name} ({value}) is not non-negative.")
     return value
 
 
 def require_one_or_three(op: str, image: Tensor) -> None:
     if image.shape[-3] not in (1, 3):
-        raise TypeError(f"{op}: image must have 1 or 3 channels, got {image.shape[-3]}")
+        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {image.shape[-3]}")
 
 
 def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
     if not isinstance(hue_factor, Tensor) and not -0.5 <= hue_factor <= 0.5:
-        raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
+        raise_error(ValueError, f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     require_one_or_three("adjust_hue", image)
     return imgops.adjust_hue(image, hue_factor)
 
@@ -59,7 +60,8 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
 
 def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     if num_output_channels not in (1, 3):
-        raise ValueError(f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
+        must = "rgb_to_grayscale: num_output_channels must be 1 or 3"
+        raise_error(ValueError, f"{must}, got {num_output_channels}")
     return imgops.grayscale(image, num_output_channels)
 
 
@@ -70,7 +72,7 @@ def grayscale_to_rgb(image: Tensor) -> Tensor:
 def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tensor:
     if len(permutation) != image.shape[-3]:
         must = f"permutation must have {image.shape[-3]} numbers, one for each channel"
-        raise ValueError(f"permute_channels: {must}, got {len(permutation)}")
+        raise_error(ValueError, f"permute_channels: {must}, got {len(permutation)}")
     order = torch.as_tensor(permutation, dtype=torch.int64)
     return image.index_select(-3, order.to(image.device, non_blocking=True))
 
@@ -86,7 +88,7 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
 
 def require_bits(bits: int | Tensor) -> None:
     if not isinstance(bits, Tensor) and not (isinstance(bits, int) and 0 <= bits <= 8):
-        raise TypeError(f"posterize: bits must be an integer in [0, 8], got {bits}")
+        raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {bits}")
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
@@ -101,7 +103,8 @@ def white_of(image: Tensor) -> int:
 def require_threshold(image: Tensor, threshold: float | Tensor) -> None:
     most = white_of(image)
     if not isinstance(threshold, Tensor) and threshold > most:
-        raise TypeError(f"solarize: threshold must be at most {most} for {image.dtype}, got {threshold}")
+        must = f"solarize: threshold must be at most {most} for {image.dtype}"
+        raise_error(TypeError, f"{must}, got {threshold}")
 
 
 def autocontrast(image: Tensor) -> Tensor:
@@ -126,7 +129,7 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
     )
     for value in values:
         if value <= 0.0:
-            raise ValueError(f"sigma should have positive values. Got {sigma}")
+            raise_error(ValueError, f"sigma should have positive values. Got {sigma}")
     return imgops.gaussian_blur(image, sizes, sigma)
 
 

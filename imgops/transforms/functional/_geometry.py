@@ -16,6 +16,7 @@ from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, torchvision_private
 from imgops.transforms.functional import _matrices
 
@@ -43,7 +44,7 @@ def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, boo
 def _sampling(op: str, interpolation: Interpolation) -> str:
     name = _name(interpolation)
     if name not in _PLAIN:
-        raise ValueError(f"{op}: interpolation must be nearest, bilinear or bicubic, got {name}")
+        raise_error(ValueError, f"{op}: interpolation must be nearest, bilinear or bicubic, got {name}")
     return name
 
 
@@ -65,7 +66,7 @@ def resize(
     height, width = image.shape[-2:]
     name, _ = _how(interpolation, antialias)
     if name == "lanczos" and not antialias:
-        raise ValueError("resize: antialias must be True with lanczos, got False")
+        raise_error(ValueError, "resize: antialias must be True with lanczos, got False")
     size = torchvision_private.resized_size((height, width), size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know
         return image
@@ -153,7 +154,7 @@ def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
     high, wide = torchvision_private.crop_size(size)
     height, width = image.shape[-2:]
     if wide > width or high > height:
-        raise ValueError(f"five_crop: size must be at most {(height, width)}, got {(high, wide)}")
+        raise_error(ValueError, f"five_crop: size must be at most {(height, width)}, got {(high, wide)}")
     corners = [(0, 0), (0, width - wide), (height - high, 0), (height - high, width - wide)]
     return (*(crop(image, top, left, high, wide) for top, left in corners), center_crop(image, (high, wide)))
 
@@ -329,13 +330,13 @@ def elastic(
     fill: Fill = None,
 ) -> Tensor:
     if not isinstance(displacement, Tensor):
-        raise TypeError(f"elastic: displacement must be a Tensor, got {type(displacement).__name__}")
+        raise_error(TypeError, f"elastic: displacement must be a Tensor, got {type(displacement).__name__}")
     height, width = image.shape[-2:]
     samples, batch = displacement.shape[:-3], image.shape[:-3]
     one_each = len(samples) == len(batch) and all(n in (1, m) for n, m in zip(samples, batch, strict=True))
     if displacement.shape[-3:] != (height, width, 2) or not samples or not (samples == (1,) or one_each):
         must = f"displacement must be (1, {height}, {width}, 2) or one for each sample of {tuple(batch)}"
-        raise ValueError(f"elastic: {must}, got {tuple(displacement.shape)}")
+        raise_error(ValueError, f"elastic: {must}, got {tuple(displacement.shape)}")
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
     name = _sampling("elastic", interpolation)

@@ -10,6 +10,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
@@ -55,7 +56,7 @@ class _Turned(ProbabilisticTransform):
         params = super()._sampled(inputs, sampler)
         if params is not None and not params.is_known and params.canvas[0] != params.canvas[1]:
             must = f"{type(self).__name__}: image must be square in a graph and with per_sample=True"
-            raise NotImplementedError(f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
+            raise_error(NotImplementedError, f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
         return params
 
     def _canvas(self, params: Params) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core.arguments import WIDEST, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Params
 from imgops.transforms._core.sampling import ParameterSampler
@@ -126,7 +127,7 @@ class CopyPaste(_Joined):
             return torch.cat([mine.masked_fill(hidden, 0), other.masked_fill(left, 0)])
         if mine.shape[:-2] != other.shape[:-2]:
             must = "CopyPaste: masks that are not of instances must have as many planes in both samples"
-            raise ValueError(f"{must}, got {tuple(mine.shape[:-2])} and {tuple(other.shape[:-2])}")
+            raise_error(ValueError, f"{must}, got {tuple(mine.shape[:-2])} and {tuple(other.shape[:-2])}")
         return torch.where(hidden, other.to(mine.dtype), mine)
 
     def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:
@@ -181,4 +182,4 @@ def _instance_masks(sample: Sample) -> int:
         if isinstance(value, MASKS) and sample.is_counted(at):
             return at
     must = "CopyPaste: samples must have BoundingBoxes and a Mask (n, H, W) with one mask for each"
-    raise ValueError(f"{must}, got {[type(x).__name__ for x in sample.flat]}")
+    return raise_error(ValueError, f"{must}, got {[type(x).__name__ for x in sample.flat]}")

@@ -12,7 +12,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import operators
 from imgops.transforms._core.arguments import check_held, fill_values, in_range, interpolation_of, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
@@ -47,11 +47,11 @@ class _Joined(ProbabilisticTransform):
         name = type(self).__name__
         if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
             got = len(samples) if isinstance(samples, (list, tuple)) else type(samples).__name__
-            raise ValueError(f"{name}: inputs must be a list of {self._samples} samples, got {got}")
+            raise_error(ValueError, f"{name}: inputs must be a list of {self._samples} samples, got {got}")
         flat = [tree_flatten(sample)[0] for sample in samples]
         if any([type(x) for x in row] != [type(x) for x in flat[0]] for row in flat):
             kinds = [[type(x).__name__ for x in row] for row in flat]
-            raise ValueError(f"{name}: samples must have one structure, got {kinds}")
+            raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")
         spec = tree_flatten(samples[0])[1]
         return tree_unflatten(self._joined([Sample(row) for row in flat], sampler), spec)
 
@@ -66,7 +66,7 @@ class Sample:
         self.flat = flat
         image = next((i for i, x in enumerate(flat) if _dispatch.is_image(x)), None)
         if image is None:
-            raise ValueError("Mosaic and CopyPaste: samples must have an image (a tensor), got none")
+            raise_error(ValueError, "Mosaic and CopyPaste: samples must have an image (a tensor), got none")
         self.image = image
         boxes = next((x for x in flat if isinstance(x, BOXES)), None)
         self.boxes = None if boxes is None else _subclass.plain(boxes)
@@ -89,7 +89,7 @@ class Sample:
 def corners_of(boxes: Tensor, format: Any) -> Tensor:
     if format.value not in ("XYXY", "XYWH", "CXCYWH"):
         must = "Mosaic and CopyPaste: bounding boxes must have the format XYXY, XYWH or CXCYWH"
-        raise NotImplementedError(f"{must}, got {format.value}")
+        raise_error(NotImplementedError, f"{must}, got {format.value}")
     real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
     if format is tv_tensors.BoundingBoxFormat.XYXY:
         return real
@@ -153,7 +153,7 @@ class Mosaic(_Joined):
         generator: torch.Generator | None = None,
     ) -> None:
         if type(grid) is not int or grid not in (2, 3):
-            raise ValueError(f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {grid}")
+            raise_error(ValueError, f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {grid}")
         self._samples = grid**2
         arguments = {"size": size_of(self, "size", size), "grid": grid}
         arguments["center"] = in_range(self, "center", center, 0.0, 1.0)
@@ -194,7 +194,7 @@ class Mosaic(_Joined):
             height, width = sample.pixels.shape[-2:]
             if not _subclass.in_graph() and 0 in (height, width):
                 must, got = "image must have at least one pixel", f"shape {tuple(sample.pixels.shape)}"
-                raise ValueError(f"Mosaic: {must}, got {got}")
+                raise_error(ValueError, f"Mosaic: {must}, got {got}")
             cell = self.size[0] / self.grid, self.size[1] / self.grid
             factor = torch.sym_min(cell[0] / height, cell[1] / width)
             high, wide = (_geometry.rounded(n * factor) for n in (height, width))
@@ -250,7 +250,7 @@ class Mosaic(_Joined):
             shape = (*shape[:-3], *shape[-2:], shape[-3])
         if not isinstance(fill, (int, float)) and len(fill) not in (1, first.shape[-3]):
             must = f"Mosaic: fill must have 1 value or {first.shape[-3]}, one for each channel"
-            raise ValueError(f"{must}, got {len(fill)}")
+            raise_error(ValueError, f"{must}, got {len(fill)}")
         check_held(self, "fill", fill, first.dtype)
         if isinstance(fill, (int, float)):
             canvas = torch.full(shape, fill, **how)

@@ -1,0 +1,197 @@
+"""Every transform inside of every container: a graph, and samples drawn for alone, give what eager mode gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from added_cases import ROWS
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from transform_cases import CASES, picture, seeded
+
+import imgops
+from imgops import transforms as ours
+
+SEEDS = range(4)
+
+#: name -> a transform of a batch of images that keeps its shape.
+OF_IMAGES: dict[str, Callable[[], Any]] = {
+    **{str(c): lambda c=c: c.make(ours) for c in CASES if not (c.sized or c.boxes)},
+    **{str(r): lambda r=r: r.make(p=1.0) for r in ROWS if r.per_sample},
+    "Normalize": lambda: ours.Normalize([0.5] * 3, [0.25] * 3),
+    "Identity": lambda: ours.Identity(),
+    "Compose": lambda: ours.Compose([ours.RandomHorizontalFlip(), ours.ColorJitter(0.3)]),
+    "RandomApply": lambda: ours.RandomApply([ours.RandomVerticalFlip(1.0)]),
+    "Lambda": lambda: ours.Lambda(lambda x: 1 - x),
+}
+#: Those that make one sample of several, or mix those of a batch: with labels.
+MIXING: dict[str, Callable[[], Any]] = {
+    "MixUp": lambda: ours.MixUp(num_classes=3),
+    "CutMix": lambda: ours.CutMix(num_classes=3),
+    "flip, then MixUp": lambda: ours.Compose([ours.RandomHorizontalFlip(), ours.MixUp(num_classes=3)]),
+}
+LABELS = {"indices": torch.tensor([0, 1, 2, 1]), "shares": torch.eye(3)[[0, 1, 2, 1]]}
+
+
+def contain(container: str, first: Any, second: Any, per_sample: bool) -> Any:
+    how = {"per_sample": True} if per_sample else {}
+    if container == "RandomApply":
+        return ours.RandomApply([first], p=0.5, **how)
+    return getattr(ours, container)([first, second], **how)
+
+
+def outcome(call: Callable[..., Any], seed: int, *inputs: Any) -> Any:
+    """The result and the next draw: what is left out draws nothing."""
+    out = seeded(seed, call, *inputs)
+    return out, torch.rand(1)
+
+
+def agree(found: Any, wanted: Any, tolerance: float) -> bool:
+    pairs = list(zip(tree_leaves(found), tree_leaves(wanted), strict=True))
+    return all(
+        not isinstance(b, Tensor)
+        or (
+            type(a) is type(b)
+            and a.shape == b.shape
+            and a.dtype == b.dtype
+            and torch.allclose(a.double(), b.double(), rtol=0, atol=tolerance)
+        )
+        for a, b in pairs
+    )
+
+
+def assert_graph_is_eager(transform: Any, *inputs: Any, tolerance: float = 2e-6) -> None:
+    torch.compiler.reset()
+    graph = torch.compile(transform, fullgraph=True, backend="eager")
+    for seed in SEEDS:
+        wanted = outcome(transform, seed, *inputs)
+        assert agree(outcome(graph, seed, *inputs), wanted, tolerance), f"other results for seed {seed}"
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize("container", ["RandomApply", "RandomChoice", "RandomOrder"])
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_transforms_of_images(name: str, container: str, per_sample: bool) -> None:
+    images = torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)])
+    made = OF_IMAGES[name]()
+    with torch.no_grad():
+        torch.manual_seed(0)
+        changes_shape = made(images).shape != images.shape
+    if changes_shape and container != "RandomChoice":
+        pytest.skip("what may be left out keeps the shape: tested below")
+    other = OF_IMAGES[name]() if changes_shape else ours.RandomVerticalFlip(1.0)
+    assert_graph_is_eager(contain(container, made, other, per_sample), images)
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("container", ["RandomApply", "RandomChoice", "RandomOrder"])
+@pytest.mark.parametrize("name", MIXING)
+def test_transforms_that_mix(name: str, container: str, labels: str, per_sample: bool) -> None:
+    images = torch.stack([picture(seed=s) for s in range(4)])
+    transform = contain(container, MIXING[name](), ours.CutMix(num_classes=3), per_sample)
+    if container == "RandomApply" and labels == "indices":
+        torch.compiler.reset()
+        with pytest.raises(
+            ValueError, match=r"^RandomApply: transforms that may be left out must keep the str"
+        ):
+            torch.compile(transform, fullgraph=True, backend="eager")(images, LABELS[labels])
+        return
+    assert_graph_is_eager(transform, images, LABELS[labels])
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_what_is_never_or_always_applied_may_change_the_labels(p: float, per_sample: bool) -> None:
+    images = torch.stack([picture(seed=s) for s in range(4)])
+    transform = ours.RandomApply([ours.MixUp(num_classes=3)], p=p, per_sample=per_sample)
+    assert_graph_is_eager(transform, images, LABELS["indices"])
+    mixed, labels = transform(images, LABELS["indices"])
+    assert (labels.ndim == 2) == bool(p)
+    if not p:
+        assert torch.equal(mixed, images)
+
+
+@pytest.mark.parametrize("p", [[1.0, 0.0], [0.0, 1.0]])
+def test_the_weights_of_a_choice_count(p: list[float]) -> None:
+    images = torch.stack([picture(seed=s) for s in range(4)])
+    choice = ours.RandomChoice([ours.MixUp(num_classes=3), ours.CutMix(num_classes=3)], p=p)
+    graph = torch.compile(choice, fullgraph=True, backend="eager")
+    for seed in SEEDS:
+        _, labels = seeded(seed, graph, images, LABELS["indices"])
+        assert ((labels > 0).sum(1) <= 2).all(), "labels of one mix have two classes at most"
+        assert torch.allclose(labels.sum(1), torch.ones(4))
+
+
+def scene(seed: int) -> dict[str, Any]:
+    masks = torch.zeros(2, 40, 52, dtype=torch.uint8)
+    masks[0, 4:20, 3:15] = 1
+    masks[1, 22:36, 20:44] = 1
+    boxes = torch.tensor([[3.0, 4, 15, 20], [20, 22, 44, 36]])
+    return {
+        "image": tv_tensors.Image(picture(seed=seed)),
+        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(40, 52)),
+        "masks": tv_tensors.Mask(masks),
+        "labels": torch.tensor([1, 2]),
+    }
+
+
+@pytest.mark.parametrize(("name", "count"), [("CopyPaste", 2), ("Mosaic", 4)], ids=lambda value: str(value))
+def test_transforms_that_join_samples(name: str, count: int) -> None:
+    samples = [scene(seed) for seed in range(count)]
+    options = {"p": 1.0} if name == "CopyPaste" else {"size": 48}
+    one, other = (getattr(ours, name)(**options) for _ in range(2))
+    assert_graph_is_eager(ours.RandomChoice([one, other]), samples)
+    never = ours.RandomApply([one], p=0.0)
+    assert_graph_is_eager(never, samples)
+    assert len(seeded(0, never, samples)) == count
+    assert_graph_is_eager(ours.RandomApply([one], p=1.0), samples)
+    torch.compiler.reset()
+    with pytest.raises(ValueError, match=rf"^RandomApply: transforms that may be left out .*got {name}"):
+        torch.compile(ours.RandomApply([one], p=0.5), fullgraph=True, backend="eager")(samples)
+
+
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+def test_sizes_that_would_depend_on_a_choice_are_refused(per_sample: bool) -> None:
+    """In words that name what the user wrote, as the error that is seen."""
+    images = torch.stack([picture(seed=s) for s in range(3)])
+    crops = [ours.RandomResizedCrop(8), ours.RandomResizedCrop(9)]
+    refused = {
+        "RandomChoice: transforms must give results of .* got RandomResizedCrop": ours.RandomChoice(
+            crops, per_sample=per_sample
+        ),
+        "RandomApply: transforms that may be left out .* got RandomResizedCrop: 40 x 52 to 8 x 8": ours.RandomApply(
+            crops[:1], per_sample=per_sample
+        ),
+    }
+    for words, transform in refused.items():
+        torch.compiler.reset()
+        with pytest.raises(ValueError, match=rf"^{words}"):
+            torch.compile(transform, fullgraph=True, backend="eager")(images)
+
+
+def test_what_a_graph_refuses_is_the_error_that_is_seen() -> None:
+    torch.compiler.reset()
+    with pytest.raises(NotImplementedError, match="^ToPILImage: the transform must come after the compiled"):
+        torch.compile(ours.ToPILImage(), fullgraph=True)(picture())
+    with pytest.raises(ValueError, match=r"^resize: size must have 2 integers \(height, width\), got 1"):
+        torch.compile(lambda x: imgops.resize(x, (3,)), fullgraph=True)(picture())
+
+
+@pytest.mark.parametrize("numbers", [0.5, 0.4, 0.3])
+def test_pipelines_that_differ_in_a_number(numbers: float) -> None:
+    """Each compiles, one after the other and with dynamic shapes."""
+    for dynamic in (None, True):
+        steps = [ours.ToDtype(torch.float32, scale=True), ours.Normalize([numbers] * 3, [numbers] * 3)]
+        transform = ours.Compose(steps)
+        graph = torch.compile(transform, fullgraph=True, backend="eager", dynamic=dynamic)
+        assert torch.equal(graph(picture()), transform(picture()))
+
+
+@pytest.mark.parametrize("made", [ours.Normalize([0.5] * 3, [0.5] * 3), ours.Grayscale(3)], ids=str)
+def test_tv_tensors_that_may_be_left_as_they_are(made: Any) -> None:
+    assert_graph_is_eager(ours.RandomApply([made]), tv_tensors.Image(picture(torch.float32)))
