@@ -55,9 +55,10 @@ def _functional(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
             args = _all_arguments(signature, args, keywords)
         if not can_bypass_dispatcher() or (casts and _autocasts("cpu")) or not is_plain(args[0]):
             return dispatch(args)
-        for i in range(1, tensors):
-            if not is_plain(args[i]):
-                return dispatch(args)
+        if tensors > 1:
+            for x in args[1:tensors]:
+                if not is_plain(x):
+                    return dispatch(args)
         return run(args)
 
     return bound

@@ -109,6 +109,9 @@ def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
     x = args[0]
     if tensors == 1:
         return x.shape, x.stride(), x.dtype, args[1:]
+    if tensors == 2 and args[1] is not None:
+        y = args[1]
+        return x.shape, x.stride(), x.dtype, args[2:], y.shape, y.stride(), y.dtype
     key: tuple[Any, ...] = (x.shape, x.stride(), x.dtype, args[tensors:])
     for x in args[1:tensors]:
         key = (*key, None) if x is None else (*key, x.shape, x.stride(), x.dtype)

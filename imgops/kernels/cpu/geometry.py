@@ -19,7 +19,7 @@ from torch import Tensor
 from imgops import _layout, _slow_path
 from imgops.decomposition import geometry as formula
 from imgops.decomposition._saturate import saturate
-from imgops.kernels.cpu import _far_positions, _opencv, native
+from imgops.kernels.cpu import _far_positions, _opencv, _threads, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image
 from imgops.kernels.decompositions import run_decomposition
 
@@ -74,9 +74,7 @@ def _warp(
     fill: Tensor | None,
     *how: Any,
 ) -> None:
-    if _copy_if_identity(out, image, matrix) or (
-        op == "warp_affine" and _directly(out, image, matrix, fill, *how)
-    ):
+    if _copy_if_identity(out, image, matrix) or _directly(op, out, image, matrix, fill, warp, *how):
         return
     height, width, interpolation, border = how
     reaches_far = _far_positions.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
@@ -91,24 +89,47 @@ def _warp(
 
 
 def _directly(
+    op: str,
     out: Tensor,
     image: Tensor,
     matrix: Tensor,
     fill: Tensor | None,
+    warp: Warp,
     height: int,
     width: int,
     interpolation: str,
     border: str,
 ) -> bool:
-    """The native warp of one planar RGB image, without what several images or other types need."""
-    usual = interpolation == "nearest" and border == "constant" and image.dtype == torch.uint8
-    if not usual or image.ndim != 3 or image.shape[0] != 3 or matrix.ndim != 2 or not _native_agrees():
+    """One image with one color around it, without what several images or other types need.
+
+    A planar RGB image goes to the native warp, an interleaved one to OpenCV; False where it was not done.
+    """
+    if image.ndim != 3 or matrix.ndim != 2 or border != "constant" or image.dtype != torch.uint8:
         return False
     if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
         return False
-    target, source = out.numpy(), image.detach().numpy()
-    colors = [0.0 if fill is None else float(saturate(fill.detach(), torch.uint8).item())] * 3
-    return native.warp(target, source, _far_positions.inverse_of(matrix.detach().double().numpy()), colors)
+    channels = image.shape[0]
+    color = 0.0 if fill is None else float(saturate(fill.detach(), torch.uint8).item())
+    if out.is_contiguous():
+        if op != "warp_affine" or interpolation != "nearest" or channels != 3 or not _native_agrees():
+            return False
+        inverse = _far_positions.inverse_of(matrix.detach().double().numpy())
+        return native.warp(out.numpy(), image.detach().numpy(), inverse, [color] * 3)
+    sides = (*image.shape[1:], height, width)
+    if channels > 4 or max(sides) > _LONGEST or 0 in sides or not _layout.is_interleaved(image):
+        return False
+    how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[border]}
+    source, target = (x.detach().numpy().transpose(1, 2, 0) for x in (image, out))
+    with _threads.opencv:
+        warp(
+            source,
+            matrix.detach().double().numpy(),
+            (width, height),
+            dst=target,
+            borderValue=[color] * 4,
+            **how,
+        )
+    return True
 
 
 def _each_sample(
@@ -123,12 +144,16 @@ def _each_sample(
         kernel(out[i], image[i], matrix[i], own, *how)
 
 
+#: The rows of the matrices that move nothing.
+_IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+
 def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
     """Whether one matrix for all moves nothing; then it is done, in every dtype."""
-    if matrix.shape[:-2].numel() != 1:
+    if out.shape != image.shape or (matrix.ndim > 2 and matrix.shape[:-2].numel() != 1):
         return False
-    single = matrix.detach().double().reshape(matrix.shape[-2:]).numpy()
-    if not _is_identity(single, out, image):
+    rows = (matrix if matrix.ndim == 2 else matrix.reshape(matrix.shape[-2:])).tolist()
+    if rows != _IDENTITY[: len(rows)]:
         return False
     out.copy_(image.detach())
     return True

@@ -29,7 +29,6 @@ import PIL.Image
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
-from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
@@ -54,6 +53,8 @@ class OperatorTransform(torchvision_private.Hooks):
     #: The dtypes and numbers of channels of images that the operators compute; torchvision has the others.
     _dtypes: frozenset[torch.dtype] | None = None
     _channels: tuple[int, ...] | None = None
+    #: Whether an image alone is refused.
+    _needs_annotations = False
     #: Whether ``forward`` is not a user's, so that a pipeline may ask for the parts of what it does.
     has_own_forward = True
     #: Whether it has an ``_image``, and no method that torchvision's ``forward`` would call is a user's.
@@ -63,8 +64,7 @@ class OperatorTransform(torchvision_private.Hooks):
         super().__init_subclass__(**keywords)
         cls.has_own_forward = is_own(cls, "forward")
         steps = ("transform", "make_params", "check_inputs", "_call_kernel", "call_kernel")
-        checks_nothing = getattr(cls, "check_inputs", None) is v2.Transform.check_inputs
-        own = checks_nothing and all(is_own(cls, step) for step in steps)
+        own = all(is_own(cls, step) for step in steps) and not cls._needs_annotations
         cls._is_pure = own and cls._image is not OperatorTransform._image
         if cls.__module__.startswith("imgops."):
             if "_description_name" not in vars(cls):
@@ -275,7 +275,10 @@ class RandomTransform(OperatorTransform):
     def _draw(self, inputs: Any) -> Numbers | None:
         if self._has_probability and torch.rand(1).item() >= self._p_in_float32:
             return None
-        _, _, height, width = self.shape_of(inputs)
+        if type(inputs[0]) is Tensor:
+            height, width = inputs[0].shape[-2:]
+        else:
+            _, _, height, width = self.shape_of(inputs)
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
     def draw_row(self, shape: Shape) -> Numbers | None:

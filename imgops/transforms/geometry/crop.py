@@ -127,6 +127,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         return [left, top, right, bottom]
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if params.is_known and self.padding is None and not self.pad_if_needed:
+            return _geometry.crop(image, *params.numbers, *self.size)
         height, width = image.shape[-2:]
         boxes = params.beside(image)
         if not params.is_known:
@@ -151,6 +153,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
 
     _config = ("min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "options", "trials")
     _least = (0, 0, 1, 1)
+    _needs_annotations = True
 
     @classmethod
     def _from_config(cls, options: list[float], **config: Any) -> RandomIoUCrop:
