@@ -176,7 +176,7 @@ def test_sizes_that_would_depend_on_a_choice_are_refused(per_sample: bool) -> No
 
 def test_what_a_graph_refuses_is_the_error_that_is_seen() -> None:
     torch.compiler.reset()
-    with pytest.raises(NotImplementedError, match="^ToPILImage: the transform must come after the compiled"):
+    with pytest.raises(NotImplementedError, match=r"^ToPILImage: the transform must come after the compiled"):
         torch.compile(ours.ToPILImage(), fullgraph=True)(picture())
     with pytest.raises(ValueError, match=r"^resize: size must have 2 integers \(height, width\), got 1"):
         torch.compile(lambda x: imgops.resize(x, (3,)), fullgraph=True)(picture())

@@ -109,7 +109,7 @@ def numbers(op: str, images: int = 1, **checks: Callable[[str, str, Tensor], Non
 
     def check(*args: Any) -> None:
         for (name, one), value in zip(checks.items(), args[images:], strict=False):
-            if _on_host(value):
+            if value is not None and value.is_cpu:
                 one(op, name, value)
 
     return check
@@ -157,7 +157,7 @@ def fill(op: str, at: int) -> Function:
 
     def check(image: Tensor, *args: Any) -> None:
         value, mode = args[at], args[-1]
-        if _on_host(value) and (mode == "constant" or op != "pad"):
+        if value is not None and value.is_cpu and (mode == "constant" or op != "pad"):
             _finite_fill(op, value, image.dtype)
 
     return check

@@ -718,6 +718,9 @@ static PyMethodDef methods[] = {
     {"resized_crops", resized_crops, METH_VARARGS,
      "resized_crops(out, image, boxes, filter, shrinks_rows_first, simd) -> bool\n\n"
      "PIL's antialiased resize of what boxes (parts, 4) cut out of equal parts of a tensor of bytes."},
+    {"mirror_chosen", mirror_chosen, METH_VARARGS,
+     "mirror_chosen(out, image, chosen, simd) -> bool\n\n"
+     "Each row of bytes from its end, in the equal parts of a tensor for which a byte is not 0; copies of the others."},
     {"levels", levels, METH_VARARGS,
      "levels(out, image, table, simd) -> bool\n\nLook the bytes of a tensor up in a table of 256."},
     {"stretch_levels", stretch_levels, METH_VARARGS,

@@ -435,3 +435,39 @@ end:
     release(&arrays);
     return result;
 }
+
+/* Rows of bytes from their end, in the frames that are chosen; the others are copied. */
+static void mirror_frames(const Image *out, const Image *image, const uint8_t *chosen, Py_ssize_t frames, int simd) {
+    Py_ssize_t i, y, x, size = out->values / frames, pixel = out->channels, row = out->width * pixel;
+    for (i = 0; i < frames; i++) {
+        uint8_t *to = (uint8_t *)out->at + i * size;
+        const uint8_t *from = (const uint8_t *)image->at + i * size;
+        if (!chosen[i])
+            memcpy(to, from, (size_t)size);
+        else if (pixel == 1)
+            mirror_rows(to, from, size / row, row, simd);
+        else
+            for (y = 0; y < out->height; y++, to += row, from += row)
+                for (x = 0; x < out->width; x++) memcpy(to + x * pixel, from + row - (x + 1) * pixel, (size_t)pixel);
+    }
+}
+
+static PyObject *mirror_chosen(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object;
+    const char *chosen;
+    Py_ssize_t frames;
+    Image out, image;
+    int found, simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOy#i", &out_object, &image_object, &chosen, &frames, &simd)) return NULL;
+    if ((found = bytes_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found) Py_RETURN_FALSE;
+    if (!require(frames > 0 && out.planes % frames == 0, "the frames must be equal parts of the planes")) return NULL;
+    simd = usable_simd(simd);
+    if (out.values) {
+        Py_BEGIN_ALLOW_THREADS
+        mirror_frames(&out, &image, (const uint8_t *)chosen, frames, simd);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_TRUE;
+}

@@ -8,7 +8,7 @@ them into the image, ATen computes the sample: ``_far``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cv2
@@ -44,7 +44,7 @@ def warp_affine(
     border: str,
 ) -> None:
     how = fill, height, width, interpolation, border
-    _warp("warp_affine", warp_affine, formula.warp_affine, _affine, out, image, matrix, *how)
+    _warp("warp_affine", warp_affine, formula.warp_affine, cv2.warpAffine, out, image, matrix, *how)
 
 
 def warp_perspective(
@@ -59,7 +59,14 @@ def warp_perspective(
 ) -> None:
     how = fill, height, width, interpolation, border
     _warp(
-        "warp_perspective", warp_perspective, formula.warp_perspective, _perspective, out, image, matrix, *how
+        "warp_perspective",
+        warp_perspective,
+        formula.warp_perspective,
+        cv2.warpPerspective,
+        out,
+        image,
+        matrix,
+        *how,
     )
 
 
@@ -102,33 +109,36 @@ def _directly(
 ) -> bool:
     """One image with one color around it, without what several images or other types need.
 
-    A planar RGB image goes to the native warp, an interleaved one to OpenCV; False where it was not done.
+    A planar RGB image goes to the native warp, any other plane by plane, or as a frame, to OpenCV; False
+    where it was not done.
     """
     if image.ndim != 3 or matrix.ndim != 2 or border != "constant" or image.dtype != torch.uint8:
         return False
     if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
         return False
     channels = image.shape[0]
-    color = 0.0 if fill is None else float(saturate(fill.detach(), torch.uint8).item())
-    if out.is_contiguous():
-        if op != "warp_affine" or interpolation != "nearest" or channels != 3 or not _native_agrees():
-            return False
-        inverse = _far_positions.inverse_of(matrix.detach().double().numpy())
-        return native.warp(out.numpy(), image.detach().numpy(), inverse, [color] * 3)
     sides = (*image.shape[1:], height, width)
-    if channels > 4 or max(sides) > _LONGEST or 0 in sides or not _layout.is_interleaved(image):
+    if max(sides) > _LONGEST or 0 in sides:
+        return False
+    color = 0.0 if fill is None else float(saturate(fill.detach(), torch.uint8).item())
+    numbers = matrix.detach().double().numpy()
+    planar = out.is_contiguous()
+    if planar and interpolation == "nearest" and channels > 1:
+        if op != "warp_affine" or channels != 3 or not _native_agrees():
+            return False
+        inverse = _far_positions.inverse_of(numbers)
+        return native.warp(out.numpy(), image.detach().numpy(), inverse, [color] * 3)
+    if planar != image.is_contiguous() or (
+        not planar and (channels > 4 or not _layout.is_interleaved(image))
+    ):
         return False
     how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[border]}
-    source, target = (x.detach().numpy().transpose(1, 2, 0) for x in (image, out))
+    source, target = image.detach().numpy(), out.numpy()
+    if not planar:
+        source, target = source.transpose(1, 2, 0)[None], target.transpose(1, 2, 0)[None]
     with _threads.opencv:
-        warp(
-            source,
-            matrix.detach().double().numpy(),
-            (width, height),
-            dst=target,
-            borderValue=[color] * 4,
-            **how,
-        )
+        for part, moved in zip(source, target, strict=True):
+            warp(part, numbers, (width, height), dst=moved, borderValue=[color] * 4, **how)
     return True
 
 
@@ -159,8 +169,11 @@ def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
     return True
 
 
-def _is_identity(matrix: np.ndarray, out: Tensor, image: Tensor) -> bool:
-    return out.shape == image.shape and np.array_equal(matrix, np.eye(*matrix.shape))
+def _are_identities(matrices: np.ndarray, out: Tensor, image: Tensor) -> Sequence[bool]:
+    """Return for each of several matrices whether it moves nothing."""
+    if out.shape != image.shape:
+        return [False]
+    return (matrices == np.eye(*matrices.shape[1:])).all((1, 2)).tolist()
 
 
 def remap(
@@ -172,14 +185,6 @@ def remap(
         if _by_opencv("remap", out, image, folded, fill, interpolation, border, _remap):
             return
     run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
-
-
-def _affine(source: np.ndarray, matrix: np.ndarray, size: Any, **how: Any) -> None:
-    cv2.warpAffine(source, matrix, size, **how)
-
-
-def _perspective(source: np.ndarray, matrix: np.ndarray, size: Any, **how: Any) -> None:
-    cv2.warpPerspective(source, matrix, size, **how)
 
 
 def _remap(source: np.ndarray, map: np.ndarray, size: Any, **how: Any) -> None:
@@ -219,26 +224,27 @@ def _by_opencv(
             together and repeat == 3 and op == "warp_affine" and border == "constant" and _native_agrees()
         )
         several = op != "remap" and len(samples) > 1  # a single matrix was looked at before
-        still = [several and _is_identity(s, out, image) for s in samples]
+        still = _are_identities(samples, out, image) if several else [False]
         for i in range(len(sources) // repeat):
             planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
-            fills = [colors[j % len(colors)] for j in range(planes.start, planes.stop)]
+            first = i * repeat
             if still[i % len(still)]:  # a sample that was not chosen
                 np.copyto(targets[planes], sources[planes])
-            elif by_native and native.warp(
-                targets[planes], sources[planes], _far_positions.inverse_of(sample), [f[0] for f in fills]
-            ):
-                pass
-            elif together:
+                continue
+            if by_native:
+                color = [colors[j % len(colors)][0] for j in range(first, first + repeat)]
+                if native.warp(targets[planes], sources[planes], _far_positions.inverse_of(sample), color):
+                    continue
+            if together:
                 # Positions cost more than pixels: one frame's are found once. (Large buffers cost more.)
                 frame = cv2.merge(list(sources[planes]))
                 moved = np.empty((size[1], size[0], repeat), np.uint8)
-                color = (*(f[0] for f in fills), 0.0)[:4]
-                warp(frame, sample, size, dst=moved, borderValue=color, **how)
+                color = [colors[j % len(colors)][0] for j in range(first, first + repeat)]
+                warp(frame, sample, size, dst=moved, borderValue=(*color, 0.0)[:4], **how)
                 cv2.split(moved, list(targets[planes]))
-            else:
-                for plane, target, color in zip(sources[planes], targets[planes], fills, strict=True):
-                    warp(plane, sample, size, dst=target, borderValue=color, **how)
+                continue
+            for j in range(first, first + repeat):
+                warp(sources[j], sample, size, dst=targets[j], borderValue=colors[j % len(colors)], **how)
 
     return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
 

@@ -110,9 +110,10 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
         return
     image = in_format_of(image, out)
     channels = image.shape[-3]
-    rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256).contiguous().numpy()
-    rows = rows.reshape(-1, table.shape[-2], 256)
     whole = table.shape[-2] == 1 or not _layout.writes_interleaved(out)
+    rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256)
+    rows = (rows if whole or table.numel() > channels * 256 else table.detach()).contiguous().numpy()
+    rows = rows.reshape(-1, table.shape[-2], 256)
     if table.dtype == torch.uint8 or (table.dtype == torch.float32 and whole):
         served = native.has_passes(image)
     else:
@@ -125,6 +126,9 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
         sources, targets, tables = _rows(image, len(rows)), _rows(out, len(rows)), rows
     else:
         sources, targets = _layout.frames(image), _layout.frames(out)
+        if table.numel() == channels * 256:  # one for all frames, which make a tall one
+            rows = rows[:1]
+            sources, targets = (x.reshape(1, -1, *x.shape[2:]) for x in (sources, targets))
         tables = np.ascontiguousarray(rows.transpose(0, 2, 1))[:, None]
     with _threads.opencv:
         for source, target, values in zip(sources, targets, tables, strict=True):

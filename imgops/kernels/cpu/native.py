@@ -174,6 +174,11 @@ def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
     return module is not None and module.crop_each(out, image, places)
 
 
+def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
+    """Mirror the chosen of equal parts of a uint8 batch, copy the others; False where it was not done."""
+    return module is not None and module.mirror_chosen(out, image, chosen, SIMD_LEVEL)
+
+
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
     """Resize as PIL what boxes cut out of equal parts of a uint8 batch; False where it was not done."""
     return module is not None and module.resized_crops(

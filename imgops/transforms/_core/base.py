@@ -470,5 +470,4 @@ def batch_of(inputs: list[Any]) -> int | None:
     return None
 
 
-def fill_of(transform: Any, kind: type) -> Any:
-    return torchvision_private.fill_of(transform, kind)
+fill_of = torchvision_private.fill_of

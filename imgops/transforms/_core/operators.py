@@ -118,6 +118,10 @@ def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
 
 
 def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
+    is_batch = dim == -1 and image.ndim > 3 and chosen.numel() == image.shape[0]
+    if is_batch and native.mirror_chosen(out, image.detach(), bytes(chosen.flatten().tolist())):
+        return
+
     def mirror(out: Tensor, image: Tensor) -> None:
         if dim != -1 or not native.mirror(out, image):
             out.copy_(image.flip(dim))

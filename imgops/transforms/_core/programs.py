@@ -161,7 +161,9 @@ class SamplingProgram:
         self.steps.append((self.path, transform, shape[2], shape[3]))
         self.descriptions.append(transform._description)
         shape = (1, *shape[1:]) if each else tuple(shape)
-        self.sizes.append(transform.count_numbers(shape))
+        self.sizes.append(
+            _count_of(transform._description, shape) if each else transform.count_numbers(shape)
+        )
         self.shapes.extend(shape)
         self.generators.append(transform._generator_handle)
         self.conditions.extend((len(self.gate) // 3, *self.gate))
@@ -183,6 +185,11 @@ class SamplingProgram:
         del self.shapes[4 * steps :], self.conditions[conditions:]
 
 
+@lru_cache(maxsize=1024)
+def _count_of(description: str, shape: Shape) -> int:
+    return from_description(description).count_numbers(shape)
+
+
 class _Step:
     """A transform of a program that runs: what draws its numbers, and where they lie in a row."""
 
@@ -197,7 +204,7 @@ class _Step:
         transform = from_description(description)
         self.draw_row, self.shape, self.start, self.conditions = transform.draw_row, shape, start, conditions
         self.neutral = transform.neutral_numbers(shape)
-        self.generator = generator_of(generator)
+        self.generator = generator
 
     def is_open(self, row: list[float]) -> bool:
         """Return whether earlier steps of a sample let this one draw."""
@@ -207,6 +214,7 @@ class _Step:
         return True
 
 
+@lru_cache(maxsize=256)
 def _steps(
     program: str,
     sizes: Sequence[int],
@@ -234,22 +242,22 @@ def run_program(
     program: str,
 ) -> None:
     """Sample by sample, as a loop over a batch would, and step by step."""
-    steps = _steps(program, sizes, shapes, generators, conditions)
+    steps = _steps(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
     keyed = seeding.sample_generators(len(out))
     rows: list[Any] = []
+    are_lists = True
     for n, is_open in enumerate(gate.expand(len(out)).tolist()):
         if keyed is None:
-            rows.append(_sample_row(steps, is_open))
+            row = _sample_row(steps, is_open)
         else:
             with seeding.exchanged(keyed[n]):
-                rows.append(_sample_row(steps, is_open))
-    if not rows:
-        return
-    if isinstance(rows[0], Tensor) or any(isinstance(row, Tensor) for row in rows):
-        rows = [torch.as_tensor(row, dtype=torch.float64) for row in rows]
-        torch.stack(rows, out=out)
-    else:
+                row = _sample_row(steps, is_open)
+        are_lists = are_lists and type(row) is list
+        rows.append(row)
+    if are_lists and rows:
         out.copy_(torch.tensor(rows, dtype=torch.float64))
+    elif rows:
+        torch.stack([torch.as_tensor(row, dtype=torch.float64) for row in rows], out=out)
 
 
 def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
@@ -258,11 +266,11 @@ def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
     long: list[tuple[int, Tensor]] = []  # fields of the image's size stay tensors
     for step in steps:
         numbers: Any = None
-        if is_open and step.is_open(row):
-            if step.generator is None:
+        if is_open and (not step.conditions or step.is_open(row)):
+            if not step.generator:
                 numbers = step.draw_row(step.shape)
             else:
-                with seeding.exchanged(step.generator):
+                with seeding.exchanged(generator_of(step.generator)):
                     numbers = step.draw_row(step.shape)
         if numbers is None:
             numbers = step.neutral

@@ -41,6 +41,7 @@ def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, boo
     return name, bool(antialias) or name not in _PLAIN
 
 
+@lru_cache(maxsize=64)
 def _sampling(op: str, interpolation: Interpolation) -> str:
     name = _name(interpolation)
     if name not in _PLAIN:

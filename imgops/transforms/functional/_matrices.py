@@ -101,10 +101,11 @@ def _forward(back: Sequence[Any]) -> Tensor:
         (d * h - e * g, b * g - a * h, a * e - b * d),
     )
     size = a * rows[0][0] + b * rows[1][0] + c * rows[2][0]
-    values = [value / size for row in rows for value in row]
-    if isinstance(values[0], Tensor):
-        return torch.stack(values, -1).unflatten(-1, (3, 3))
-    return torch.tensor(values, dtype=torch.float64, device="cpu").reshape(3, 3)
+    if isinstance(size, Tensor):
+        return torch.stack([value / size for row in rows for value in row], -1).unflatten(-1, (3, 3))
+    (a, b, c), (d, e, f), (g, h, i) = rows
+    rows = ((a / size, b / size, c / size), (d / size, e / size, f / size), (g / size, h / size, i / size))
+    return torch.tensor(rows, dtype=torch.float64, device="cpu")
 
 
 def _through_corners(start: Any, end: Any) -> Tensor:
