@@ -111,9 +111,10 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     image = in_format_of(image, out)
     channels = image.shape[-3]
     whole = table.shape[-2] == 1 or not _layout.writes_interleaved(out)
-    rows = table.detach().expand(*image.shape[:-3], table.shape[-2], 256)
-    rows = (rows if whole or table.numel() > channels * 256 else table.detach()).contiguous().numpy()
-    rows = rows.reshape(-1, table.shape[-2], 256)
+    each = table.detach()
+    if whole or table.numel() > channels * 256:
+        each = each.expand(*image.shape[:-3], table.shape[-2], 256)
+    rows = each.contiguous().numpy().reshape(-1, table.shape[-2], 256)
     if table.dtype == torch.uint8 or (table.dtype == torch.float32 and whole):
         served = native.has_passes(image)
     else:
