@@ -1,4 +1,4 @@
-"""``python -m benchmarks.calls``: what a call costs beside its kernel, and the codecs beside their peers.
+"""``python -m benchmarks.calls``: what a call costs beside its kernel, transforms and codecs beside their peers.
 
 The overhead is the public function's time less that of its kernel filling newly allocated memory, 32 x 32. Python's speed differs between machines by several times: the price of ``torch.empty`` and of
 an empty custom operator, measured in the same rounds, are the scale.
@@ -22,6 +22,7 @@ from torch import Tensor
 
 import imgops
 from benchmarks.table import machine
+from benchmarks.transform_calls import tables
 from imgops._operators import operators
 
 RESULTS = Path(__file__).parent / "results"
@@ -151,6 +152,7 @@ def main() -> None:
     about = machine()
     shown = (f"- {k}: {v}" for k, v in about.items() if k != "slug")
     lines = ["# What a call costs", "", *shown, "", *call_table()]
+    lines += tables()
     lines += ["", "# Codecs, one thread, medians of paired rounds", "", *codec_table(), ""]
     path = RESULTS / f"calls-{date.today()}-{about['slug']}.md"
     path.write_text("\n".join(lines))

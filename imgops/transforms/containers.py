@@ -30,6 +30,9 @@ from imgops.transforms.functional import _dispatch
 __all__ = ["Compose", "RandomApply", "RandomChoice", "RandomOrder"]
 
 
+_EMPTY: dict[str, Any] = {}
+
+
 class _Container(RandomTransform):
     """Transforms inside of a transform: each stands at its place in the key of what it samples."""
 
@@ -46,7 +49,7 @@ class _Container(RandomTransform):
     def forward(self, *inputs: Any) -> Any:
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
-                if getattr(transform, "per_sample", False):
+                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules are slow to say no
                     break
             else:
                 return self._run_plainly(inputs)
@@ -247,9 +250,11 @@ def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shap
 
 def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
     """Refuse a transform that may be left out and changes the size of an image."""
-    changed = _changed_shape(transform, inputs)
-    if changed is not None:
-        before, after = (f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in changed)
+    flat_opened = _changed_shape(transform, inputs)
+    if flat_opened is not None:
+        before, after = (
+            f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in flat_opened
+        )
         raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
 
 
@@ -261,13 +266,13 @@ _REFUSAL_OF_CHOICE = f"RandomChoice: transforms must give results of {_FORMS} of
 
 def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = _REFUSAL) -> Any:
     """Take one result where a gate is open, the other where it is closed."""
-    changed, spec = tree_flatten(opened)
-    unchanged, other_spec = tree_flatten(closed)
+    flat_opened, structure = tree_flatten(opened)
+    flat_closed, other_structure = tree_flatten(closed)
     refusal = f"{must}, got {type(transform).__name__}"
-    if spec != other_spec:
-        raise_error(ValueError, f"{refusal}: {len(unchanged)} values to {len(changed)}")
+    if structure != other_structure:
+        raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
     out = []
-    for a, b in zip(changed, unchanged, strict=True):
+    for a, b in zip(flat_opened, flat_closed, strict=True):
         if a is b or not isinstance(a, Tensor):
             out.append(b)
             continue
@@ -281,8 +286,8 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
             )
         where = gate.to(plain_a.device, non_blocking=True)
         where = where.reshape(*gate.shape, *(1,) * (plain_a.ndim - gate.ndim))
-        out.append(_dispatch.wrapped(torch.where(where, plain_a, plain_b), a))
-    return tree_unflatten(out, spec)
+        out.append(_dispatch.wrap_like(torch.where(where, plain_a, plain_b), a))
+    return tree_unflatten(out, structure)
 
 
 class Compose(_Container, v2.Compose):
@@ -352,7 +357,7 @@ class _Choosing(_Container):
     def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> Shape | None:
         path, found = program.path, []
         for i, transform in enumerate(self.transforms):
-            before, program.path = program.narrowed(step, column, i), (*path, i)
+            before, program.path = program.narrow_gate(step, column, i), (*path, i)
             found.append(_shape_after(transform, shape, program))
             program.gate, program.path = before, path
             if found[-1] is None or tuple(found[-1]) != tuple(found[0] or ()):
@@ -365,7 +370,7 @@ class _Choosing(_Container):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
         for i in range(len(self.transforms)):
-            before = sampler.narrowed(chosen == i)
+            before = sampler.narrow_gate(chosen == i)
             out = self._one(i, inputs, sampler)
             sampler.gate = before
             inputs = out if several else (out,)
@@ -376,7 +381,7 @@ class _Choosing(_Container):
         out: Any = None
         later, sampler.selects_later = sampler.selects_later, True
         for i, transform in enumerate(self.transforms):
-            before = sampler.narrowed(chosen == i)
+            before = sampler.narrow_gate(chosen == i)
             result = self._one(i, inputs, sampler)
             sampler.gate = before
             out = _select(chosen == i, result, out, transform, _REFUSAL_OF_CHOICE) if i else result
@@ -445,7 +450,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         return inputs if len(inputs) > 1 else inputs[0]
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
-        before = program.narrowed(step, 0, -1)
+        before = program.narrow_gate(step, 0, -1)
         after = self._plan_through(shape, program)
         program.gate = before
         return after if after is not None and tuple(after) == tuple(shape) else None
@@ -460,7 +465,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
             return inputs if len(inputs) > 1 else inputs[0]
         before = sampler.gate
         if self.p < 1:
-            sampler.narrowed(chosen[..., 0] > 0)
+            sampler.narrow_gate(chosen[..., 0] > 0)
         out = self._through(inputs, sampler)
         sampler.gate = before
         return out

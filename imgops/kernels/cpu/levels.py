@@ -122,9 +122,10 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if served:
         native.lut(out, image, rows.reshape(-1, 1, 256) if whole else rows)
         return
+    tables: np.ndarray
     if whole:  # one table for a whole frame, whatever lies where in it; else one for each plane
-        rows = rows.reshape(-1, 256)
-        sources, targets, tables = _rows(image, len(rows)), _rows(out, len(rows)), rows
+        tables = rows.reshape(-1, 256)
+        sources, targets = _rows(image, len(tables)), _rows(out, len(tables))
     else:
         sources, targets = _layout.frames(image), _layout.frames(out)
         if table.numel() == channels * 256:  # one for all frames, which make a tall one
