@@ -90,6 +90,7 @@ for ax, library in zip(axes[:, 0], ("albumentations", "imgops"), strict=True):
 # On a batch, with a draw for each image. The graph has no break; equal seeds draw what eager mode draws, and 20 calls
 # with fresh draws are one compilation.
 
+torch._dynamo.utils.counters.clear()  # they count from the beginning of the process
 batch = torch.stack([image.contiguous()] * 16)
 each = transforms.Compose([ours], per_sample=True)
 graph = torch.compile(each, fullgraph=True, backend="aot_eager")

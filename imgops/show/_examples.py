@@ -18,8 +18,7 @@ from imgops.show._transforms import ARGUMENTS
 
 Draw = Callable[[dict[str, Any]], Image.Image]
 
-#: torchvision's transforms, with the arguments of their pictures. (Those of a transform that torchvision does
-#: not have are in its class.)
+#: torchvision's transforms, with the arguments of their pictures.
 OF_TORCHVISION: dict[str, dict[str, Any]] = {
     "AugMix": {"severity": 8},
     "AutoAugment": {},

@@ -52,7 +52,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "SmallestMaxSize": {"size": 110},
 }
 
-#: The public functions that a transform is made of.
+#: The public functions that a transform is made of; one that is not here uses PyTorch's own operators.
 MADE_OF: dict[str, tuple[str, ...]] = {
     "LongestMaxSize": ("resize",),
     "SmallestMaxSize": ("resize",),
@@ -65,7 +65,6 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "RandomBoxBlur": ("box_blur",),
     "RandomBrightnessContrast": ("lut",),
     "RandomCLAHE": ("clahe",),
-    "RandomChannelDropout": (),
     "RandomCompression": ("jpeg", "webp"),
     "RandomDownscale": ("downscale",),
     "RandomElastic": ("remap", "elastic_map"),

@@ -1,6 +1,6 @@
 """Sampling parameters: once for eager mode, for compiled graphs and for samples that have their own.
 
-What is sampled is torchvision's (:mod:`imgops.transforms._program`). Eager mode and a graph part in one
+What is sampled is torchvision's (:mod:`imgops.transforms._core.programs`). Eager mode and a graph part in one
 place, :meth:`ParameterSampler.draws_in_python`.
 """
 
