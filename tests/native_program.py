@@ -66,7 +66,37 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     def sequence(out: Any = pixels, image: Any = pixels, kinds: Any = kinds, amounts: Any = two) -> Any:
         return lambda: native.sequence(out, image, kinds, amounts, 2)
 
+    one_image = Tensor(np.zeros((2, 3, 8, 9), np.uint8))
+    two_boxes = np.array([[0, 0, 9, 8], [0, 0, 10, 8]])
+    frame = Tensor(np.zeros((2, 3, 4, 5), np.uint8))
     return {
+        "a crop of an array": (AttributeError, lambda: native.crop(out, image, 0, 0)),
+        "a crop of nothing": (AttributeError, lambda: native.crop(None, one_image, 0, 0)),
+        "boxes of floats": (
+            TypeError,
+            lambda: native.resized_crops(frame, one_image, two_boxes.astype(float), "box", True, 2),
+        ),
+        "a box outside": (
+            ValueError,
+            lambda: native.resized_crops(frame, one_image, two_boxes, "box", True, 2),
+        ),
+        "boxes for other parts": (
+            ValueError,
+            lambda: native.resized_crops(frame, one_image, np.array([[0, 0, 1, 1]] * 5), "box", True, 2),
+        ),
+        "no filter for boxes": (
+            ValueError,
+            lambda: native.resized_crops(frame, one_image, two_boxes, "cubic", True, 2),
+        ),
+        "places for other parts": (
+            ValueError,
+            lambda: native.crop_each(frame, one_image, np.zeros((4, 2), np.int64)),
+        ),
+        "a short table": (ValueError, lambda: native.levels(one_image, one_image, b"abc", 2)),
+        "a choice for other parts": (
+            ValueError,
+            lambda: native.mirror_chosen(one_image, one_image, b"12345", 2),
+        ),
         "an address": (TypeError, resample(out.ctypes.data)),
         "a list": (TypeError, resample(image=image.tolist())),
         "another type": (TypeError, resample(out.astype(np.int16), image.astype(np.int16))),
@@ -452,7 +482,94 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     return [crop, mirror, split, sharpen, warp, lut]
 
 
-MAKERS = (random_resample, random_color, random_levels, random_moves)
+# -- tensors ---------------------------------------------------------------------------------------
+
+
+class Tensor:
+    """What the module asks of a tensor, over an array: sizes and strides are those of (..., C, H, W)."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.itemsize = array, array.shape, array.itemsize
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(s // self.itemsize for s in self.array.strides)
+
+    def data_ptr(self) -> int:
+        return self.array.ctypes.data
+
+
+def random_image(
+    rng: np.random.Generator, frames: int, channels: int, height: int, width: int, interleaved: bool
+) -> np.ndarray:
+    if interleaved:
+        return noise(rng, (frames, height, width, channels), np.uint8).transpose(0, 3, 1, 2)
+    return noise(rng, (frames, channels, height, width), np.uint8)
+
+
+def like(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """An array of another size in the same memory format, with other values in it."""
+    frames, channels = image.shape[:2]
+    if image.flags.c_contiguous:
+        return np.full((frames, channels, height, width), 77, np.uint8)
+    return np.full((frames, height, width, channels), 77, np.uint8).transpose(0, 3, 1, 2)
+
+
+def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    """The functions of tensors, each beside NumPy where that is short."""
+    frames, channels = int(rng.integers(1, 4)), int(rng.choice([1, 3, 4]))
+    height, width = size(rng), size(rng)
+    image = random_image(rng, frames, channels, height, width, bool(rng.integers(2)))
+    high, wide = size(rng), size(rng)
+    left, top = (int(rng.integers(-40, 60)) for _ in range(2))
+    table = rng.integers(0, 256, 256, dtype=np.uint8)
+    chosen = rng.integers(0, 2, frames, dtype=np.uint8)
+    boxes = np.empty((frames, 4), np.int64)
+    for box in boxes:
+        x, y = np.sort(rng.integers(0, width + 1, 2)), np.sort(rng.integers(0, height + 1, 2))
+        box[:] = min(x[0], width - 1), min(y[0], height - 1), max(x[1], x[0] + 1), max(y[1], y[0] + 1)
+    boxes[:, 2:] = np.minimum(np.maximum(boxes[:, 2:], boxes[:, :2] + 1), [width, height])
+
+    def call(name: str, out: np.ndarray, *args: Any) -> np.ndarray:
+        done = getattr(native, name)(Tensor(out), Tensor(image), *args)
+        return out if done else np.zeros_like(out)
+
+    def crop(simd: int) -> np.ndarray:
+        wide_one = np.zeros((frames, channels, height + 2 * (high + 100), width + 2 * (wide + 100)), np.uint8)
+        wide_one[..., high + 100 : high + 100 + height, wide + 100 : wide + 100 + width] = image
+        y, x = top + high + 100, left + wide + 100
+        found = call("crop", like(image, high, wide), left, top)
+        wanted = wide_one[..., max(y, 0) : y + high, max(x, 0) : x + wide]
+        inside = y >= 0 and x >= 0 and wanted.shape[-2:] == (high, wide)
+        if inside and (channels == 1 or min(high, wide, height, width) > 1):
+            assert np.array_equal(found, wanted), "crop"
+        return found
+
+    def levels(simd: int) -> np.ndarray:
+        found = call("levels", like(image, height, width), table.tobytes(), simd)
+        assert np.array_equal(found, table[image]), "levels"
+        return found
+
+    def mirror(simd: int) -> np.ndarray:
+        found = call("mirror_chosen", like(image, height, width), chosen.tobytes(), simd)
+        assert np.array_equal(found, np.where(chosen[:, None, None, None], image[..., ::-1], image)), "mirror"
+        return found
+
+    def each(simd: int) -> np.ndarray:
+        return call("crop_each", like(image, high, wide), boxes[:, :2].copy())
+
+    def resized(simd: int) -> np.ndarray:
+        return call("resized_crops", like(image, high, wide), boxes, str(rng_filter), True, simd)
+
+    rng_filter = rng.choice(FILTERS)
+    found = [crop, levels, mirror, each, resized]
+    for equalize in (False, True):
+        found.append(lambda simd, e=equalize: call("stretch_levels", like(image, height, width), e, simd))
+    if channels == 3:
+        found.append(lambda simd: call("gray", like(image, height, width), simd))
+    return found
+
+
+MAKERS = (random_resample, random_color, random_levels, random_moves, random_tensors)
 
 
 def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:

@@ -57,7 +57,8 @@ def in_range(
     ):
         return pair if whole else (_real_number(pair[0]), _real_number(pair[1]))
     finite = not numbers or all(abs(v) <= _LARGEST for v in pair)
-    must = f"{name} must be {_describe_bounds(low, high, whole, odd, finite)} or a range (lowest, highest) of such"
+    bounds = _describe_bounds(low, high, whole, odd, finite)
+    must = f"{name} must be {bounds} or a range (lowest, highest) of such"
     raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 

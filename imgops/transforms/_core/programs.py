@@ -161,9 +161,7 @@ class SamplingProgram:
         self.steps.append((self.path, transform, shape[2], shape[3]))
         self.descriptions.append(transform._description)
         shape = (1, *shape[1:]) if each else tuple(shape)
-        self.sizes.append(
-            _count_of(transform._description, shape) if each else transform.count_numbers(shape)
-        )
+        self.sizes.append(transform.count_numbers(shape))
         self.shapes.extend(shape)
         self.generators.append(transform._generator_handle)
         self.conditions.extend((len(self.gate) // 3, *self.gate))
@@ -183,11 +181,6 @@ class SamplingProgram:
         steps, conditions = state
         del self.steps[steps:], self.descriptions[steps:], self.sizes[steps:], self.generators[steps:]
         del self.shapes[4 * steps :], self.conditions[conditions:]
-
-
-@lru_cache(maxsize=1024)
-def _count_of(description: str, shape: Shape) -> int:
-    return from_description(description).count_numbers(shape)
 
 
 class _Step:

@@ -7,7 +7,6 @@ sample is taken too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -27,10 +26,11 @@ _PLAIN = ("nearest", "bilinear", "bicubic")
 
 
 def _name(interpolation: Interpolation) -> str:
+    if isinstance(interpolation, InterpolationMode):
+        return interpolation.value
     return str(torchvision_private.interpolation_mode(interpolation).value)
 
 
-@lru_cache(maxsize=64)
 def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
     """ "nearest" is OpenCV's, "nearest-exact" PIL's; the last three filters are PIL's alone."""
     name = _name(interpolation)
@@ -41,7 +41,6 @@ def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, boo
     return name, bool(antialias) or name not in _PLAIN
 
 
-@lru_cache(maxsize=64)
 def _interpolation_name(op: str, interpolation: Interpolation) -> str:
     name = _name(interpolation)
     if name not in _PLAIN:
