@@ -55,7 +55,7 @@ def test_pixels(row: Row) -> None:
             )  # OpenCV rounds planes and pixels differently here and there
             if row.per_sample:
                 params = transform.sample(same)
-                values = dict(transform._named(params[()].numbers))
+                values = dict(transform._numbers_by_name(params[()].numbers))
                 for name, value in values.items():
                     values[name] = int(value) if name == "kernel_size" else value
                 found, wanted = transform.apply(same, params), row.reference(frame, transform, **values)
@@ -83,7 +83,9 @@ def test_fog_of_a_large_image() -> None:
     row = next(r for r in ROWS if r.name == "RandomFog")
     image, fog = picture(height=310, width=340), row.make(p=1.0)
     params = fog.sample(image)
-    wanted = row.reference(image.permute(1, 2, 0).contiguous().numpy(), fog, **fog._named(params[()].numbers))
+    wanted = row.reference(
+        image.permute(1, 2, 0).contiguous().numpy(), fog, **fog._numbers_by_name(params[()].numbers)
+    )
     assert np.array_equal(fog.apply(image, params).permute(1, 2, 0).numpy(), wanted)
 
 

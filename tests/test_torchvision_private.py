@@ -70,9 +70,9 @@ def test_base_class() -> None:
 def test_functions() -> None:
     assert torchvision_private.interpolation_mode("bilinear") is InterpolationMode.BILINEAR
     assert torchvision_private.interpolation_mode(2) is InterpolationMode.BILINEAR
-    assert torchvision_private.resized_size((10, 20), 5, None) == [5, 10]
-    assert torchvision_private.rotated_size(90.0, None, 10, 20) == (20, 10)
-    assert torchvision_private.rotated_size(30.0, None, 10, 20) == tuple(
+    assert torchvision_private.size_after_resize((10, 20), 5, None) == [5, 10]
+    assert torchvision_private.size_after_rotation(90.0, None, 10, 20) == (20, 10)
+    assert torchvision_private.size_after_rotation(30.0, None, 10, 20) == tuple(
         v2.functional.rotate(torch.zeros(1, 10, 20), 30.0, expand=True).shape[-2:]
     )
     assert list(torchvision_private.pad_sides([1, 2])) == [1, 1, 2, 2]
@@ -111,7 +111,7 @@ def test_scripting() -> None:
     def call(image: torch.Tensor) -> torch.Tensor:
         raise AssertionError
 
-    scripted = torch.jit.script(torchvision_private.scripted_as(call, v1.functional.hflip))
+    scripted = torch.jit.script(torchvision_private.script_as(call, v1.functional.hflip))
     assert scripted(torch.arange(2.0).reshape(1, 1, 2)).flatten().tolist() == [1, 0]
 
 

@@ -32,9 +32,9 @@ class _OfAnnotations(OperatorTransform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _subclass.in_graph():
             return super().transform(inpt, params)  # type: ignore[misc]
-        return self._marked(self._annotations(inpt))
+        return self._set_metadata(self._annotations(inpt))
 
-    def _marked(self, out: Any) -> Any:
+    def _set_metadata(self, out: Any) -> Any:
         return out
 
 
@@ -43,7 +43,7 @@ class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
 
     _config = ("format",)
 
-    def _marked(self, out: Any) -> Any:
+    def _set_metadata(self, out: Any) -> Any:
         format = self.format
         out.format = tv_tensors.BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
         return out
@@ -65,7 +65,7 @@ class SetClampingMode(
     """As torchvision's."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        out = _dispatch.wrapped(_subclass.plain(inpt).clone(), inpt)
+        out = _dispatch.wrap_like(_subclass.plain(inpt).clone(), inpt)
         out.clamping_mode = self.clamping_mode
         return out
 
@@ -81,35 +81,35 @@ class _Sanitize(OperatorTransform):
     """Drops what is not valid: in a graph through an operator whose size depends on the data."""
 
     _of: type = Tensor
-    _said = ""
+    _subject = ""
 
     def forward(self, *inputs: Any) -> Any:
         whole = inputs if len(inputs) > 1 else inputs[0]
         labels = torchvision_private.labels_of(self, whole)
         if isinstance(labels, Tensor):
             labels = (labels,)
-        flat, spec = tree_flatten(whole)
-        found = next((x for x in flat if isinstance(x, self._of)), None)
-        values = None if found is None else _subclass.plain(found)
+        flat, structure = tree_flatten(whole)
+        first = next((x for x in flat if isinstance(x, self._of)), None)
+        values = None if first is None else _subclass.plain(first)
         if values is None or not _fit(labels, values.shape[0]):
             if not _subclass.in_graph():
                 return super().forward(*inputs)  # type: ignore[misc]  # torchvision says what is wrong
-            must = f"inputs must have {self._said}, and as many labels, which are tensors or None"
+            must = f"inputs must have {self._subject}, and as many labels, which are tensors or None"
             raise ValueError(f"{type(self).__name__}: {must}")
-        places = operators.kept(self._valid(found, values))
-        return tree_unflatten([self._selected(x, labels or (), places, values) for x in flat], spec)
+        places = operators.indices_of_true(self._valid(first, values))
+        return tree_unflatten([self._select_valid(x, labels or (), places, values) for x in flat], structure)
 
-    def _valid(self, found: Any, values: Tensor) -> Tensor:
+    def _valid(self, first: Any, values: Tensor) -> Tensor:
         raise NotImplementedError
 
     def _follows(self, inpt: Any, values: Tensor) -> bool:
         return isinstance(inpt, self._of)
 
-    def _selected(self, inpt: Any, labels: Any, places: Tensor, values: Tensor) -> Any:
+    def _select_valid(self, inpt: Any, labels: Any, places: Tensor, values: Tensor) -> Any:
         if any(inpt is label for label in labels):
-            return _dispatch.wrapped(_subclass.plain(inpt)[places], inpt)
+            return _dispatch.wrap_like(_subclass.plain(inpt)[places], inpt)
         if self._follows(inpt, values):
-            return _dispatch.wrapped(_subclass.plain(inpt).index_select(0, places), inpt)
+            return _dispatch.wrap_like(_subclass.plain(inpt).index_select(0, places), inpt)
         return inpt
 
 
@@ -117,10 +117,10 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
     """As torchvision's; in a graph the number of boxes that stay is a new dynamic size."""
 
     _of = tv_tensors.BoundingBoxes
-    _said = "bounding boxes"
+    _subject = "bounding boxes"
 
-    def _valid(self, found: Any, values: Tensor) -> Tensor:
-        how = (found.format, found.canvas_size, self.min_size, self.min_area)
+    def _valid(self, first: Any, values: Tensor) -> Tensor:
+        how = (first.format, first.canvas_size, self.min_size, self.min_area)
         return torchvision_private.valid_boxes(values, *how)
 
     def _follows(self, inpt: Any, values: Tensor) -> bool:
@@ -133,7 +133,7 @@ class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
     """As torchvision's; in a graph the number of keypoints that stay is a new dynamic size."""
 
     _of = tv_tensors.KeyPoints
-    _said = "keypoints"
+    _subject = "keypoints"
 
-    def _valid(self, found: Any, values: Tensor) -> Tensor:
-        return torchvision_private.valid_keypoints(values, found.canvas_size)
+    def _valid(self, first: Any, values: Tensor) -> Tensor:
+        return torchvision_private.valid_keypoints(values, first.canvas_size)

@@ -231,14 +231,14 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
 
 def _select(gate: Tensor, opened: Any, closed: Any, transform: Any) -> Any:
     """Take one result where a gate is open, the other where it is closed."""
-    changed, spec = tree_flatten(opened)
-    unchanged, other_spec = tree_flatten(closed)
+    flat_opened, structure = tree_flatten(opened)
+    flat_closed, other_structure = tree_flatten(closed)
     must = "transforms that may be left out must keep the structure, shapes and dtypes of their input"
     refusal = f"RandomApply: {must} in a graph and with per_sample=True, got {type(transform).__name__}"
-    if spec != other_spec:
-        raise ValueError(f"{refusal}: {len(unchanged)} values to {len(changed)}")
+    if structure != other_structure:
+        raise ValueError(f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
     out = []
-    for a, b in zip(changed, unchanged, strict=True):
+    for a, b in zip(flat_opened, flat_closed, strict=True):
         if a is b or not isinstance(a, Tensor):
             out.append(b)
             continue
@@ -250,8 +250,8 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any) -> Any:
             raise ValueError(f"{refusal}: a value of {tuple(plain_a.shape)} for {gate.shape[0]} samples")
         where = gate.to(plain_a.device, non_blocking=True)
         where = where.reshape(*gate.shape, *(1,) * (plain_a.ndim - gate.ndim))
-        out.append(_dispatch.wrapped(torch.where(where, plain_a, plain_b), a))
-    return tree_unflatten(out, spec)
+        out.append(_dispatch.wrap_like(torch.where(where, plain_a, plain_b), a))
+    return tree_unflatten(out, structure)
 
 
 class Compose(_Container, v2.Compose):
@@ -321,7 +321,7 @@ class _Choosing(_Container):
     def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> bool:
         known, path = True, program.path
         for i, transform in enumerate(self.transforms):
-            before, program.path = program.narrowed(step, column, i), (*path, i)
+            before, program.path = program.narrow_gate(step, column, i), (*path, i)
             known = known and _shape_after(transform, shape, program) is not None
             program.gate, program.path = before, path
         return known
@@ -332,7 +332,7 @@ class _Choosing(_Container):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
         for i in range(len(self.transforms)):
-            before = sampler.narrowed(chosen == i)
+            before = sampler.narrow_gate(chosen == i)
             out = self._one(i, inputs, sampler)
             sampler.gate = before
             inputs = out if several else (out,)
@@ -343,7 +343,7 @@ class _Choosing(_Container):
         out: Any = None
         later, sampler.selects_later = sampler.selects_later, True
         for i, transform in enumerate(self.transforms):
-            before = sampler.narrowed(chosen == i)
+            before = sampler.narrow_gate(chosen == i)
             result = self._one(i, inputs, sampler)
             sampler.gate = before
             out = result if i == 0 else _select(chosen == i, result, out, transform)
@@ -412,7 +412,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         return inputs if len(inputs) > 1 else inputs[0]
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> bool:
-        before = program.narrowed(step, 0, -1)
+        before = program.narrow_gate(step, 0, -1)
         known = self._plan_through(shape, program)
         program.gate = before
         return known is not None
@@ -427,7 +427,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
             return inputs if len(inputs) > 1 else inputs[0]
         before = sampler.gate
         if self.p < 1:
-            sampler.narrowed(chosen[..., 0] > 0)
+            sampler.narrow_gate(chosen[..., 0] > 0)
         out = self._through(inputs, sampler)
         sampler.gate = before
         return out

@@ -78,13 +78,13 @@ def _levels_of(mean: Any, std: Any, device: str) -> Tensor | None:
     if len(mean) != len(std) or not mean or not all(std):
         return None
     try:
-        return _known_levels(tuple(mean), tuple(std), device)
+        return _compute_levels(tuple(mean), tuple(std), device)
     except TypeError:  # not numbers
         return None
 
 
 @lru_cache(maxsize=64)
-def _known_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
+def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
     with torch.inference_mode(False):  # the next call may be outside
         levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
         real = v2.functional.to_dtype(levels, torch.float32, scale=True)
@@ -154,4 +154,4 @@ class LinearTransformation(OperatorTransform, v2.LinearTransformation):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):
             return inpt
-        return _dispatch.wrapped(super().transform(_subclass.plain(inpt), params), inpt)
+        return _dispatch.wrap_like(super().transform(_subclass.plain(inpt), params), inpt)

@@ -118,19 +118,19 @@ _MOST_HOLES = 10000
 
 
 class _Dropout(ProbabilisticTransform):
-    """What has a map of the pixels that are left out: ``hidden``, (H, W)."""
+    """What has a map of the pixels that are left out: ``hole_mask``, (H, W)."""
 
     _moves = True
 
-    def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
+    def hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         if self.mask_fill is None:
             return mask
         check_held(self, "mask_fill", self.mask_fill, mask.dtype)
-        gone = torch.from_numpy(self.hidden(*mask.shape[-2:], **params))
-        return mask.masked_fill(gone.to(mask.device, non_blocking=True), self.mask_fill)
+        is_hole = torch.from_numpy(self.hole_mask(*mask.shape[-2:], **params))
+        return mask.masked_fill(is_hole.to(mask.device, non_blocking=True), self.mask_fill)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # of any format: nothing moves
@@ -140,17 +140,19 @@ class _Dropout(ProbabilisticTransform):
     def _changes_annotations(self) -> bool:
         return bool(self.min_visible)
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if not boxes.numel():
             return boxes
-        sums = np.pad(self.hidden(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        sums = np.pad(
+            self.hole_mask(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0))
+        )
         height, width = canvas
         left, right = (boxes[:, i].round().long().clamp(0, width).numpy() for i in (0, 2))
         top, bottom = (boxes[:, i].round().long().clamp(0, height).numpy() for i in (1, 3))
-        gone = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+        is_hole = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
         area = np.maximum((right - left) * (bottom - top), 1)
-        kept = torch.from_numpy(1 - gone / area >= self.min_visible)
-        return torch.where(kept[:, None], boxes, 0.0)
+        is_visible = torch.from_numpy(1 - is_hole / area >= self.min_visible)
+        return torch.where(is_visible[:, None], boxes, 0.0)
 
 
 def _fills(owner: Any, fill: Any, mask_fill: Any, min_visible: Any) -> dict[str, Any]:
@@ -220,31 +222,31 @@ class PixelDropout(_Dropout):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"seed": seed()}
 
-    def _drawn(self, shape: Sequence[int], value: float) -> Tensor:
+    def _draw_pixels(self, shape: Sequence[int], value: float) -> Tensor:
         return torch.rand(*shape, generator=from_seed(value)) < self.amount
 
-    def hidden(self, height: int, width: int, seed: float) -> np.ndarray:
-        return self._drawn((height, width), seed).numpy()
+    def hole_mask(self, height: int, width: int, seed: float) -> np.ndarray:
+        return self._draw_pixels((height, width), seed).numpy()
 
-    def changed(self, image: Tensor, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, seed: float) -> Tensor:
         shape = image.shape[-3:] if self.per_channel else image.shape[-2:]
-        gone = self._drawn(shape, seed).to(image.device, non_blocking=True)
-        return torch.where(gone, fill_tensor(self, "fill", self.fill, image), image)
+        is_hole = self._draw_pixels(shape, seed).to(image.device, non_blocking=True)
+        return torch.where(is_hole, fill_tensor(self, "fill", self.fill, image), image)
 
 
 class _Holes(_Dropout):
     """What leaves out boxes: ``boxes_of``, (n, 4), are left, top, right and bottom in pixels."""
 
-    def hidden(self, height: int, width: int, **params: Any) -> np.ndarray:
-        gone = np.zeros((height, width), dtype=bool)
+    def hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
+        is_hole = np.zeros((height, width), dtype=bool)
         for left, top, right, bottom in self.boxes_of(**params):
-            gone[top:bottom, left:right] = True
-        return gone
+            is_hole[top:bottom, left:right] = True
+        return is_hole
 
     def boxes_of(self, **params: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def changed(self, image: Tensor, **params: Any) -> Tensor:
+    def change_image(self, image: Tensor, **params: Any) -> Tensor:
         out = image.clone()
         generator = from_seed(params["seed"]) if self.fill == "random" else None
         fill = None if generator else fill_tensor(self, "fill", self.fill, image)

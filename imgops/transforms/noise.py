@@ -24,7 +24,7 @@ from imgops.transforms._core.probabilistic import (
     uniform,
 )
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.color.adjust import _LEVELS, _cut, _of_channels
+from imgops.transforms.color.adjust import _LEVELS, _of_channels, _to_levels
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -84,7 +84,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
-        return _dispatch.wrapped(self._noisy(image, noise, params), inpt)
+        return _dispatch.wrap_like(self._noisy(image, noise, params), inpt)
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
         """torchvision's arithmetic, in the samples that were chosen."""
@@ -142,9 +142,9 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         count = self._rest(self.shape_of(flat_inputs)[1])
         return {"factors": [uniform(self.factor) for _ in range(count)]}
 
-    def changed(self, image: Tensor, factors: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, factors: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
-            return imgops.lut(image, _cut(_LEVELS * factors.float()[..., None]))
+            return imgops.lut(image, _to_levels(_LEVELS * factors.float()[..., None]))
         return (image * _of_channels(factors, image)).clamp(0, 1).to(image.dtype)
 
 
@@ -186,7 +186,7 @@ class RandomSaltAndPepper(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amount": uniform(self.amount), "salt": uniform(self.salt), "seed": seed()}
 
-    def changed(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
         return imgops.salt_and_pepper(image, _noise(torch.rand, image, 1, seed), amount, salt)
 
 
@@ -224,7 +224,7 @@ class RandomShotNoise(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amount": uniform(self.amount), "seed": seed()}
 
-    def changed(self, image: Tensor, amount: Tensor, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, amount: Tensor, seed: float) -> Tensor:
         return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), amount)
 
 
@@ -271,7 +271,7 @@ class RandomISONoise(ProbabilisticTransform):
         numbers = {"color_shift": uniform(self.color_shift), "intensity": uniform(self.intensity)}
         return {**numbers, "seed": seed()}
 
-    def changed(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)
         light = _photons(_lightness_spread(image) * intensity, image, seed)
         return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
@@ -337,12 +337,12 @@ class RandomGaussianNoise(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"sigma": uniform(self.sigma), "mean": uniform(self.mean), "seed": seed()}
 
-    def changed(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
         noise = _noise(torch.randn, image, image.shape[-3] if self.per_channel else 1, seed)
-        added = noise * on_pixels(sigma, image) + on_pixels(mean, image)
+        offset = noise * on_pixels(sigma, image) + on_pixels(mean, image)
         if image.dtype == torch.uint8:
-            return (image + (added * 255).to(torch.int16)).clamp(0, 255).to(torch.uint8)
-        return (image + added).clamp(0, 1).to(image.dtype)
+            return (image + (offset * 255).to(torch.int16)).clamp(0, 255).to(torch.uint8)
+        return (image + offset).clamp(0, 1).to(image.dtype)
 
 
 def _noise(draw: Any, image: Tensor, channels: int, seed: float) -> Tensor:

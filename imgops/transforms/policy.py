@@ -36,7 +36,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _dtypes = _dispatch.COMPUTED
     random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
     #: What torchvision's forward takes, where it is run to be written down.
-    _taken: list[Step] | None = None
+    _recorded_steps: list[Step] | None = None
 
     def _steps(self) -> int:
         """Return how many there can be."""
@@ -47,9 +47,9 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         """Run torchvision's own forward, and write its steps down instead of taking them."""
-        recorder = self._recorder(_taken=[])
+        recorder = self._recorder(_recorded_steps=[])
         recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
-        return {"steps": recorder._taken}
+        return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
         """The same transform with a state of its own, for threads share what a description made."""
@@ -61,32 +61,32 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        taken = values["steps"]
-        numbers = [n for kind, magnitude in taken for n in _numbers_of(kind, magnitude, height, width)]
-        return numbers + _NO_STEP * (self._steps() - len(taken))
+        steps = values["steps"]
+        numbers = [n for kind, magnitude in steps for n in _numbers_of(kind, magnitude, height, width)]
+        return numbers + _NO_STEP * (self._steps() - len(steps))
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         starts = range(0, _WIDTH * self._steps(), _WIDTH)
         return {"steps": [(_KINDS[int(numbers[at + 9])], numbers[at + 10]) for at in starts]}
 
     def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
-        if self._taken is not None:
-            self._taken.append((kind, float(magnitude)))
+        if self._recorded_steps is not None:
+            self._recorded_steps.append((kind, float(magnitude)))
             return image
         return self.torchvision_step(image, kind, magnitude, interpolation, fill)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        flat, spec, place = torchvision_private.one_image(self, inputs)
+        flat, structure, place = torchvision_private.one_image(self, inputs)
         before = sampler.count
-        params = self._sampled([flat[place]], sampler)
+        params = self._sample_params([flat[place]], sampler)
         assert params is not None
         flat[place] = self._change(flat[place], params, sampler)
         sampler.count = before
-        return tree_unflatten(flat, spec)
+        return tree_unflatten(flat, structure)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _, place = torchvision_private.one_image(self, inputs)
-        self._sampled([flat[place]], sampler)
+        self._sample_params([flat[place]], sampler)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         for kind, magnitude in values["steps"]:
@@ -95,9 +95,9 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._walked(image, params, range(self._steps()), fill_of(self, kind))
+        return self._walk(image, params, range(self._steps()), fill_of(self, kind))
 
-    def _walked(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
+    def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
         """Take some of the steps; of those that are known, in eager mode, the half that does something."""
         numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
@@ -143,14 +143,14 @@ def _amount(kind: str, magnitude: float, most: float) -> float:
     return most * magnitude if kind == "Solarize" else 1 + magnitude
 
 
-def _slanted(magnitude: float) -> float:
+def _slant(magnitude: float) -> float:
     return math.degrees(math.atan(magnitude))
 
 
 #: angle, translation, scale, shear and center of a forward matrix
 _MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
-    "ShearX": lambda m: (0.0, (0.0, 0.0), 1.0, (_slanted(m), 0.0), (0.0, 0.0)),
-    "ShearY": lambda m: (0.0, (0.0, 0.0), 1.0, (0.0, _slanted(m)), (0.0, 0.0)),
+    "ShearX": lambda m: (0.0, (0.0, 0.0), 1.0, (_slant(m), 0.0), (0.0, 0.0)),
+    "ShearY": lambda m: (0.0, (0.0, 0.0), 1.0, (0.0, _slant(m)), (0.0, 0.0)),
     "TranslateX": lambda m: (0.0, (float(int(m)), 0.0), 1.0, (0.0, 0.0), None),
     "TranslateY": lambda m: (0.0, (0.0, float(int(m))), 1.0, (0.0, 0.0), None),
     "Rotate": lambda m: (-m, (0.0, 0.0), 1.0, (0.0, 0.0), None),
@@ -245,7 +245,7 @@ class AugMix(_Policy, v2.AugMix):
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         samples, *_ = self.shape_of(flat_inputs)
-        recorder = self._recorder(_taken=[], _weights=[], _chain=None)
+        recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
         # Without channels: what is mixed has no values, and its sizes are those of the image.
         _, _, height, width = self.shape_of(flat_inputs)
         recorder.torchvision_forward(_stand_in(samples, height, width))
@@ -256,12 +256,12 @@ class AugMix(_Policy, v2.AugMix):
     _chain: Any = None
 
     def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
-        if self._taken is None:
+        if self._recorded_steps is None:
             return self.torchvision_step(image, kind, magnitude, interpolation, fill)
         # A chain begins with the image itself; each step gives a tensor of its own to tell them apart.
         if self._chain is not image:
-            self._taken.append(("|", 0.0))
-        self._taken.append((kind, float(magnitude)))
+            self._recorded_steps.append(("|", 0.0))
+        self._recorded_steps.append((kind, float(magnitude)))
         self._chain = torch.empty_like(image)
         return self._chain
 
@@ -274,11 +274,11 @@ class AugMix(_Policy, v2.AugMix):
 
     def _chains(self) -> list[Step]:
         """The steps, each chain filled up to the same length."""
-        assert self._taken is not None
-        starts = [i for i, (kind, _) in enumerate(self._taken) if kind == "|"]
+        assert self._recorded_steps is not None
+        starts = [i for i, (kind, _) in enumerate(self._recorded_steps) if kind == "|"]
         out: list[Step] = []
-        for start, stop in zip(starts, [*starts[1:], len(self._taken)], strict=True):
-            chain = self._taken[start + 1 : stop]
+        for start, stop in zip(starts, [*starts[1:], len(self._recorded_steps)], strict=True):
+            chain = self._recorded_steps[start + 1 : stop]
             out += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
         return out
 
@@ -309,7 +309,7 @@ class AugMix(_Policy, v2.AugMix):
         fill, depth = fill_of(self, kind), self._depth()
 
         def walk(start: int) -> Tensor:
-            return self._walked(image, params, range(start, start + depth), fill)
+            return self._walk(image, params, range(start, start + depth), fill)
 
         weights = self._weights_of(params.beside(image))
         if weights.ndim == 1:  # of each sample of a batch
@@ -330,7 +330,7 @@ class AugMix(_Policy, v2.AugMix):
                 return weight.reshape(())
             return weight.reshape(*weight.shape, *(1,) * (image.ndim - weight.ndim))
 
-        mixed = of(weights[0]) * image
+        mixture = of(weights[0]) * image
         for i in range(self.mixture_width):
-            mixed = mixed + of(weights[1 + i]) * walk(i * self._depth())
-        return mixed.to(image.dtype)
+            mixture = mixture + of(weights[1 + i]) * walk(i * self._depth())
+        return mixture.to(image.dtype)

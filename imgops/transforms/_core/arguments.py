@@ -22,7 +22,7 @@ def _is_number(value: Any, whole: bool) -> bool:
     return isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
 
 
-def _bounded(low: float, high: float, whole: bool, odd: bool, finite: bool) -> str:
+def _describe_bounds(low: float, high: float, whole: bool, odd: bool, finite: bool) -> str:
     """What a message says of a number."""
     real = "a number" if finite else "a finite number"
     kind = "an odd integer" if odd else "an integer" if whole else real
@@ -56,8 +56,9 @@ def in_range(
     ):
         return pair if whole else (_real_number(pair[0]), _real_number(pair[1]))
     finite = not numbers or all(abs(v) <= _LARGEST for v in pair)
-    must = f"{name} must be {_bounded(low, high, whole, odd, finite)} or a range (lowest, highest) of such"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+    bounds = _describe_bounds(low, high, whole, odd, finite)
+    must = f"{name} must be {bounds} or a range (lowest, highest) of such"
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
 #: Of real numbers: what float32 holds, in which images are computed.
@@ -69,7 +70,7 @@ def _real_number(value: Any) -> Any:
     return value if abs(value) < 2**63 else float(value)
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     """An argument in a message: short, and Python writes no integer of more than 4300 digits."""
     try:
         text = str(value)
@@ -92,14 +93,16 @@ def one_number(
     known = _is_number(value, whole)
     if known and max(low, -_LARGEST) <= value <= min(high, _LARGEST):
         return value if whole else _real_number(value)
-    must = f"{name} must be {_bounded(low, high, whole, False, not known or abs(value) <= _LARGEST)}"
-    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+    must = f"{name} must be {_describe_bounds(low, high, whole, False, not known or abs(value) <= _LARGEST)}"
+    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
 def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{type(owner).__name__}: {name} must be one of {listed}, got {_shown(repr(value))}")
+        raise ValueError(
+            f"{type(owner).__name__}: {name} must be one of {listed}, got {_show_value(repr(value))}"
+        )
     return value
 
 
@@ -111,7 +114,7 @@ def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
         names = ", ".join(repr(mode.value) for mode in InterpolationMode)
         must = f"interpolation must be an InterpolationMode, or one of {names}"
         error = ValueError if isinstance(value, (str, int)) else TypeError
-        raise error(f"{type(owner).__name__}: {must}, got {_shown(repr(value))}") from None
+        raise error(f"{type(owner).__name__}: {must}, got {_show_value(repr(value))}") from None
 
 
 def size_of(owner: Any, name: str, value: Any, most: int = _MOST) -> tuple[int, int]:
@@ -122,7 +125,7 @@ def size_of(owner: Any, name: str, value: Any, most: int = _MOST) -> tuple[int, 
         return pair
     limit = "from 1 on" if most == _MOST else f"from 1 to {most}"
     must = f"{name} must be an integer {limit}, or a height and a width"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
 def fill_values(owner: Any, name: str, value: Any) -> Any:
@@ -133,7 +136,7 @@ def fill_values(owner: Any, name: str, value: Any) -> Any:
     if known and numbers and all(abs(v) <= (2**63 - 1 if isinstance(v, int) else _LARGEST) for v in numbers):
         return plain if isinstance(value, np.ndarray) else value
     must = f"{name} must be a finite number, or one for each channel"
-    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
 def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
@@ -155,7 +158,7 @@ def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
     each = values if isinstance(values, (tuple, list)) else (values,)
     if any(not limits.min <= v <= limits.max for v in each):
         must = f"{name} must be from {limits.min:.15g} to {limits.max:.15g} for {dtype}"
-        raise ValueError(f"{type(owner).__name__}: {must}, got {_shown(value)}")
+        raise ValueError(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
 def require_planes(owner: Any, inpt: Any) -> None:
@@ -174,9 +177,9 @@ def require_rgb(owner: Any, image: Tensor) -> None:
 def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:
     must = f"{type(owner).__name__}: {name} must be left, top, right and bottom as shares from 0 to 1"
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, (int, float)) for v in value):
-        raise TypeError(f"{must}, got {_shown(repr(value))}")
+        raise TypeError(f"{must}, got {_show_value(repr(value))}")
     if len(value) != 4 or not (0 <= value[0] < value[2] <= 1 and 0 <= value[1] < value[3] <= 1):
-        raise ValueError(f"{must}, got {_shown(tuple(value))}")
+        raise ValueError(f"{must}, got {_show_value(tuple(value))}")
     left, top, right, bottom = value
     return left, top, right, bottom
 
@@ -184,8 +187,8 @@ def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, f
 def color_of(owner: Any, name: str, value: Any) -> tuple[int, int, int]:
     must = f"{type(owner).__name__}: {name} must be 3 integers from 0 to 255 (red, green, blue)"
     if not isinstance(value, (tuple, list)) or not all(_is_number(v, True) for v in value):
-        raise TypeError(f"{must}, got {_shown(repr(value))}")
+        raise TypeError(f"{must}, got {_show_value(repr(value))}")
     if len(value) != 3 or not all(0 <= v <= 255 for v in value):
-        raise ValueError(f"{must}, got {_shown(tuple(value))}")
+        raise ValueError(f"{must}, got {_show_value(tuple(value))}")
     red, green, blue = value
     return red, green, blue

@@ -147,7 +147,7 @@ class OperatorTransform(torchvision_private.Hooks):
             params = Params(inpt.canvas_size, torch.zeros(0, dtype=torch.float64, device="cpu"))
         values, kind = _subclass.plain(inpt), annotation_kinds.kind_of(inpt)
         out = operators.by_torchvision(values, params.tensor(), *params.canvas, self._description, kind)
-        return _dispatch.wrapped(out, inpt, self._canvas(params))
+        return _dispatch.wrap_like(out, inpt, self._canvas(params))
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None where nothing is to be done."""
@@ -248,14 +248,14 @@ class RandomTransform(OperatorTransform):
 
     def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
         self.check_inputs([image])  # type: ignore[attr-defined]
-        params = self._sampled([image], sampler)
+        params = self._sample_params([image], sampler)
         return image if params is None else self._image(image, params, PIL.Image.Image)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         self.check_inputs(flat)  # type: ignore[attr-defined]
         needs = torchvision_private.needs_transform(self, flat)
-        self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
+        self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Transform one input by parameters of ``make_params``."""
@@ -269,7 +269,7 @@ class RandomTransform(OperatorTransform):
         """Sample the numbers for flat inputs, by torchvision's code; None where nothing is applied."""
         if self.generator is None:
             return self._draw(inputs)
-        with seeding.exchanged(programs.generator_of(self._generator_handle)):
+        with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
             return self._draw(inputs)
 
     def _draw(self, inputs: Any) -> Numbers | None:
@@ -327,11 +327,11 @@ class RandomTransform(OperatorTransform):
         """Return how many numbers the parameters are."""
         return sum(p.count(self, shape) for p in self.random_parameters)
 
-    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         """Return what operators take of the numbers, for images of a size."""
         return numbers
 
-    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """The parameters for flat inputs; sets how many samples have some of their own."""
         if self.per_sample and sampler.count is None:
             sampler.count = batch_of(inputs)
@@ -371,19 +371,19 @@ class RandomTransform(OperatorTransform):
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
-            params = self._sampled([inputs[0]], sampler)
+            params = self._sample_params([inputs[0]], sampler)
             out: Any = inputs[0]
             if params is not None:
                 out = self._change(out, params, sampler)
         else:
-            flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             self.check_inputs(flat)  # type: ignore[attr-defined]
             needs = torchvision_private.needs_transform(self, flat)
-            params = self._sampled([x for x, n in zip(flat, needs, strict=True) if n], sampler)
+            params = self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                out = tree_unflatten(self._change_all(flat, needs, params, sampler), spec)
+                out = tree_unflatten(self._change_all(flat, needs, params, sampler), structure)
         sampler.count = before
         return out
 
@@ -426,16 +426,16 @@ class RandomTransform(OperatorTransform):
             if _dispatch.is_image(inpt):
                 image = _subclass.plain(inpt)
                 if self._computes(image):
-                    return _dispatch.wrapped(self._image(image, params, type(inpt)), inpt)
+                    return _dispatch.wrap_like(self._image(image, params, type(inpt)), inpt)
                 if not params.is_known:
                     numbers = params.beside(image)
                     how = (*params.canvas, self._description, "image")
-                    return _dispatch.wrapped(operators.by_torchvision(image, numbers, *how), inpt)
+                    return _dispatch.wrap_like(operators.by_torchvision(image, numbers, *how), inpt)
             elif self._moves and isinstance(inpt, tv_tensors.Mask):
                 mask = _subclass.plain(inpt)
                 flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
                 out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
-                return _dispatch.wrapped(out.squeeze(-3) if flat else out, inpt)
+                return _dispatch.wrap_like(out.squeeze(-3) if flat else out, inpt)
         if isinstance(inpt, ANNOTATIONS) and not params.is_known:
             return self._annotations(inpt, params) if self._moves else inpt
         if not params.is_known and not isinstance(inpt, PIL.Image.Image):

@@ -69,26 +69,28 @@ def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], descri
     """No pixels: the shape has the sizes that parameters decide, each at least as said, and 0."""
 
 
-def _kept_fake(new_size: Callable[..., int], kept: Tensor) -> Tensor:
-    return torch.empty((new_size(min=0),), dtype=torch.int64, device=kept.device)
+def _indices_fake(new_size: Callable[..., int], flags: Tensor) -> Tensor:
+    return torch.empty((new_size(min=0),), dtype=torch.int64, device=flags.device)
 
 
-def _kept_kernel(kept: Tensor) -> Tensor:
-    return kept.nonzero()[:, 0]
+def _indices_kernel(flags: Tensor) -> Tensor:
+    return flags.nonzero()[:, 0]
 
 
-@imgops.operator("imgops_transforms::kept", kernel=_kept_kernel, fake=_kept_fake, dynamic=True)
-def kept(kept: Tensor) -> Tensor:
-    """The places of what is true."""
+@imgops.operator(
+    "imgops_transforms::indices_of_true", kernel=_indices_kernel, fake=_indices_fake, dynamic=True
+)
+def indices_of_true(flags: Tensor) -> Tensor:
+    """Return the indices of the True values."""
 
 
 # -- the samples that were chosen ------------------------------------------------------------------
 
 
-def where(chosen: Tensor, changed: Tensor, image: Tensor) -> Tensor:
-    """``changed`` in the samples that were chosen."""
+def where(chosen: Tensor, result: Tensor, image: Tensor) -> Tensor:
+    """``change_image`` in the samples that were chosen."""
     chosen = chosen.to(image.device, non_blocking=True)
-    return torch.where(chosen[..., None, None, None], changed, image)
+    return torch.where(chosen[..., None, None, None], result, image)
 
 
 def _change_chosen(
@@ -109,15 +111,15 @@ def _change_chosen(
 # -- flips ---------------------------------------------------------------------------------------
 
 
-def _flipped_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+def _flip_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     return _layout.empty(image, *image.shape[-2:])
 
 
-def _flipped_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+def _flip_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     return where(chosen, image.flip(dim), image)
 
 
-def _flipped_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
+def _flip_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
     def mirror(out: Tensor, image: Tensor) -> None:
         if dim != -1 or not native.mirror(out, image):
             out.copy_(image.flip(dim))
@@ -129,7 +131,7 @@ def flip(image: Tensor, dim: int) -> Tensor:
     """Mirror an image, and all samples of a batch."""
     if image.numel() < SMALL or dim != -1:
         return image.flip(dim) if _layout.is_dense(image) else image.contiguous().flip(dim)
-    return flipped(image, _ALL, dim)
+    return flip_chosen(image, _ALL, dim)
 
 
 #: Values up to which PyTorch's own flip and copy take less time than a call of the native ones.
@@ -138,46 +140,46 @@ _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 
 @imgops.operator(
-    "imgops_transforms::flipped",
-    kernel=_flipped_kernel,
+    "imgops_transforms::flip_chosen",
+    kernel=_flip_kernel,
     cuda=cuda.Kernel("chosen_samples.flip"),
-    fake=_flipped_fake,
+    fake=_flip_fake,
     vmap=imgops.vmap.leading(3, 0),
     sharding=imgops.sharding.leading(3, 0),
-    decomposition=_flipped_formula,
+    decomposition=_flip_formula,
 )
-def flipped(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
+def flip_chosen(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""
 
 
 # -- gray ----------------------------------------------------------------------------------------
 
 
-def _grayed_formula(image: Tensor, chosen: Tensor) -> Tensor:
+def _gray_formula(image: Tensor, chosen: Tensor) -> Tensor:
     return where(chosen, decomposition.grayscale(image, image.shape[-3]), image)
 
 
-def _grayed_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
+def _gray_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
     def gray(out: Tensor, image: Tensor) -> None:
         color.grayscale(out, image, image.shape[-3])
 
     _change_chosen(out, image.detach(), chosen, gray)
 
 
-def _grayed_fake(image: Tensor, chosen: Tensor) -> Tensor:
+def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
     return _layout.empty(image, *image.shape[-2:])
 
 
 @imgops.operator(
-    "imgops_transforms::grayed",
-    kernel=_grayed_kernel,
+    "imgops_transforms::gray_chosen",
+    kernel=_gray_kernel,
     cuda=cuda.Kernel("chosen_samples.grayscale"),
-    fake=_grayed_fake,
+    fake=_gray_fake,
     vmap=imgops.vmap.leading(3, 0),
     sharding=imgops.sharding.leading(3, 0),
-    decomposition=_grayed_formula,
+    decomposition=_gray_formula,
 )
-def grayed(image: Tensor, chosen: Tensor) -> Tensor:
+def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
     """The samples that were chosen, in PIL's gray and as many channels as before."""
 
 
@@ -255,20 +257,18 @@ def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Te
 # -- the transforms that torchvision does not have ---------------------------------------------------
 
 
-def _applied_fake(
-    image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
-) -> Tensor:
+def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str) -> Tensor:
     return _layout.empty(image, *image.shape[-2:])
 
 
-def _applied_formula(
+def _apply_formula(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
     # A derived gradient has its parameters beside the image; which samples are meant is decided on the host.
     return programs.from_description(description).each(image, numbers.cpu(), extra, kind, None)
 
 
-def _applied_kernel(
+def _apply_kernel(
     out: Tensor, image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> None:
     with _torch_private.default_dispatch_state(), torch.no_grad():
@@ -277,12 +277,14 @@ def _applied_kernel(
 
 
 @imgops.operator(
-    "imgops_transforms::applied",
-    kernel=_applied_kernel,
-    cuda=_applied_kernel,
-    fake=_applied_fake,
+    "imgops_transforms::apply_transform",
+    kernel=_apply_kernel,
+    cuda=_apply_kernel,
+    fake=_apply_fake,
     vmap=imgops.vmap.leading(3, 1, 1),
-    decomposition=_applied_formula,
+    decomposition=_apply_formula,
 )
-def applied(image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str) -> Tensor:
-    """The samples that were chosen, changed by the transform of a spec, whose parameters these are."""
+def apply_transform(
+    image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
+) -> Tensor:
+    """The samples that were chosen, changed by the transform of a description, whose parameters these are."""

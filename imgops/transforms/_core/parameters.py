@@ -74,7 +74,7 @@ class Table:
         """Return the numbers of one transform on a device."""
         if self.device != device:
             known = zip(self.steps, self.each, strict=True)
-            ready = [t.prepared(numbers, height, width) for (_, t, height, width), numbers in known]
+            ready = [t.operator_numbers(numbers, height, width) for (_, t, height, width), numbers in known]
             (moved,) = copy_to(device, [torch.cat(ready, -1)])
             parts = moved.split([r.shape[-1] for r in ready], -1)
             keys = [step[0] for step in self.steps]
@@ -139,7 +139,7 @@ class Params:
         if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:
             numbers = self.table.on(image.device, self.key)
         elif self.transform is not None:
-            numbers = self.transform.prepared(self.numbers, height, width)
+            numbers = self.transform.operator_numbers(self.numbers, height, width)
         else:
             numbers = self.numbers
         if not isinstance(numbers, Tensor) or numbers.ndim == 1 or image.ndim == 4:

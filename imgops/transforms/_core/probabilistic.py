@@ -5,19 +5,20 @@ Each is a class whose ``__init__`` names its arguments and hands them on to
 
 ====================  ===========================================================================
 ``random_parameters`` its parameters, the first of which says whether it is applied
-``_known``            those that ``changed`` takes as Python's numbers: they decide sizes, or are seeds;
+``_known``            those that ``change_image`` takes as Python's numbers: they decide sizes, or are seeds;
                       samples that share them are changed at once, but where ``seed`` is one of them
 ``make_params``       samples them
-``changed``           an image, by public operators
-``changed_mask``      a mask, where pixels move (``_moves``)
-``moved_boxes``,      corners and keypoints, likewise
-``moved_points``
+``change_image``      an image, by public operators
+``change_mask``       a mask, where pixels move (``_moves``)
+``move_boxes``,       corners and keypoints, likewise
+``move_points``
 ``_made_of``          the public functions behind it, for its page
 ``_example``          the arguments of its picture, where the defaults show too little
 ====================  ===========================================================================
 
-An image is changed by ``changed`` in eager mode, and by ``imgops_transforms::applied``, an operator that
-calls it for the samples that were chosen, in a graph and where samples have parameters of their own.
+An image is changed by ``change_image`` in eager mode, and by ``imgops_transforms::apply_transform``,
+an operator that calls it for the samples that were chosen, in a graph and where samples have parameters of
+their own.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         super()._start(per_sample, generator)
-        if not is_own(type(self), "changed"):
+        if not is_own(type(self), "change_image"):
             self._description = ""
 
     # -- parameters as numbers ---------------------------------------------------------------------
@@ -82,21 +83,21 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         )
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return self._named(numbers) if numbers[0] else None
+        return self._numbers_by_name(numbers) if numbers[0] else None
 
-    def _named(self, numbers: Sequence[Any]) -> dict[str, Any]:
+    def _numbers_by_name(self, numbers: Sequence[Any]) -> dict[str, Any]:
         """Each parameter of one row of numbers: a number or a list."""
         names = [parameter.name for parameter in self.random_parameters]
         return dict(list(zip(names, self.split(numbers), strict=True))[1:])
 
-    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         for inpt in inputs:
             require_planes(self, inpt)
-        return super()._sampled(inputs, sampler)
+        return super()._sample_params(inputs, sampler)
 
     # -- an image ----------------------------------------------------------------------------------
 
-    def changed(self, image: Tensor, **params: Any) -> Tensor:
+    def change_image(self, image: Tensor, **params: Any) -> Tensor:
         """An image ``(..., C, H, W)`` of the same shape and dtype.
 
         Parameters are tensors: ``()`` or ``(n,)``, and for several samples, which are the first dimension of
@@ -105,14 +106,14 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """
         raise NotImplementedError
 
-    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         return mask
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         """Keypoints ``(n, 2)``, float64: x and y as positions of pixels."""
         return points
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         """Boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
         return boxes
 
@@ -121,27 +122,27 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         return None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._done(image, params, "image")
+        return self._change_as(image, params, "image")
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._done(mask, params, "mask")
+        return self._change_as(mask, params, "mask")
 
-    def _done(self, image: Tensor, params: Params, kind: str) -> Tensor:
+    def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
         extra = self._extra(image) if kind == "image" else None
         if not params.is_known:
-            return operators.applied(image, params.numbers, extra, self._description, kind)
-        values = self._named(params.numbers)
+            return operators.apply_transform(image, params.numbers, extra, self._description, kind)
+        values = self._numbers_by_name(params.numbers)
         if torch.is_autocast_enabled(image.device.type):  # the operator above keeps the dtype as well
             with torch.autocast(image.device.type, enabled=False):
-                return self._worked(image, values, extra, kind)
-        return self._worked(image, values, extra, kind)
+                return self._compute(image, values, extra, kind)
+        return self._compute(image, values, extra, kind)
 
-    def _worked(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
+    def _compute(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
         """One image, or several that share parameters."""
         self._check(image, kind)
         more = {} if extra is None else {"extra": extra}
-        work = self.changed if kind == "image" else self.changed_mask
-        return work(image, **self._given(values), **more)
+        work = self.change_image if kind == "image" else self.change_mask
+        return work(image, **self._change_arguments(values), **more)
 
     def _check(self, image: Tensor, kind: str) -> None:
         """Refuse what cannot be computed."""
@@ -153,7 +154,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             must = f"{type(self).__name__}: image must be uint8 or floating point"
             raise TypeError(f"{must}, got {image.dtype}")
 
-    def _given(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _change_arguments(self, values: dict[str, Any]) -> dict[str, Any]:
         known = self._known
         return {n: v if n in known else _real(v) for n, v in values.items()}
 
@@ -167,22 +168,22 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """
         if numbers.ndim == 1:
             values = self.unpack(numbers.tolist(), 0, 0)
-            done = image if values is None else self._worked(image, values, extra, kind)
-            return done.clone() if out is None else out.copy_(done)
+            batch = image if values is None else self._compute(image, values, extra, kind)
+            return batch.clone() if out is None else out.copy_(batch)
         rows = numbers.reshape(image.shape[0], numbers.shape[-1])
         alone = "seed" in self._known
         groups: dict[tuple[float, ...], list[int]] = {}
         for i, row in enumerate(rows.tolist()):
             if row[0]:
-                values = self._named(row)
+                values = self._numbers_by_name(row)
                 known = (x for n in self._known for x in np.ravel(values[n]).tolist())
                 groups.setdefault((i,) if alone else tuple(known), []).append(i)
-        done = image.clone() if out is None else out
+        batch = image.clone() if out is None else out
         if out is not None and sum(map(len, groups.values())) < len(image):
             out.copy_(image)
         for places in groups.values():
-            done = self._group(image, rows, places, extra, kind, done, out is not None)
-        return done
+            batch = self._group(image, rows, places, extra, kind, batch, out is not None)
+        return batch
 
     def _group(
         self,
@@ -191,34 +192,34 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         places: list[int],
         extra: Tensor | None,
         kind: str,
-        done: Tensor,
+        batch: Tensor,
         writes: bool,
     ) -> Tensor:
         if len(places) == 1:
             (at,) = places
-            changed = self._worked(image[at], self._named(rows[at].tolist()), extra, kind)
+            result = self._compute(image[at], self._numbers_by_name(rows[at].tolist()), extra, kind)
             if writes:
-                done[at].copy_(changed)
-                return done
-            return done.index_copy(0, torch.tensor(places, device=image.device), changed[None])
+                batch[at].copy_(result)
+                return batch
+            return batch.index_copy(0, torch.tensor(places, device=image.device), result[None])
         self._check(image, kind)
         every = len(places) == len(image)
         index = torch.tensor(places)
         part = image if every else image.index_select(0, index.to(image.device, non_blocking=True))
         numbers = rows if every else rows.index_select(0, index.to(rows.device))
-        params = self._several(numbers, image.ndim - 4)
+        params = self._batch_arguments(numbers, image.ndim - 4)
         more = {} if extra is None else {"extra": extra}
-        work = self.changed if kind == "image" else self.changed_mask
-        changed = work(part, **params, **more)
+        work = self.change_image if kind == "image" else self.change_mask
+        result = work(part, **params, **more)
         if every:
-            return done.copy_(changed) if writes else changed
+            return batch.copy_(result) if writes else result
         place = index.to(image.device, non_blocking=True)
-        return done.index_copy_(0, place, changed) if writes else done.index_copy(0, place, changed)
+        return batch.index_copy_(0, place, result) if writes else batch.index_copy(0, place, result)
 
-    def _several(self, numbers: Tensor, between: int) -> dict[str, Any]:
+    def _batch_arguments(self, numbers: Tensor, between: int) -> dict[str, Any]:
         """The parameters of samples that share those of ``_known``."""
-        samples, first = len(numbers), self._named(numbers[0].tolist())
-        ends = self._named(range(numbers.shape[1]))
+        samples, first = len(numbers), self._numbers_by_name(numbers[0].tolist())
+        ends = self._numbers_by_name(range(numbers.shape[1]))
         found = {}
         for name, length, *_ in self.random_parameters[1:]:
             if name in self._known:
@@ -239,20 +240,20 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if not self._moves or not isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
             return inpt
         canvas = inpt.canvas_size
-        given = self._given(values)
+        arguments = self._change_arguments(values)
         plain = _subclass.plain(inpt)
         if isinstance(inpt, tv_tensors.KeyPoints):
             points = plain.reshape(-1, 2).double()
-            moved = self.moved_points(points, canvas, **given).reshape(plain.shape)
+            moved = self.move_points(points, canvas, **arguments).reshape(plain.shape)
             return tv_tensors.wrap(moved.to(plain.dtype), like=inpt)
-        return _with_corners(type(self).__name__, inpt, lambda b: self.moved_boxes(b, canvas, **given))
+        return _with_corners(type(self).__name__, inpt, lambda b: self.move_boxes(b, canvas, **arguments))
 
     def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
         if not pil_images.is_known(inpt):
             must = f"{type(self).__name__}: a PIL image must be gray (L) or RGB and have pixels"
             raise TypeError(f"{must}, got {inpt.mode} of {inpt.size}")
         image = pil_images.to_tensor(inpt)
-        return pil_images.to_pil(self._worked(image, values, self._extra(image), "image"))
+        return pil_images.to_pil(self._compute(image, values, self._extra(image), "image"))
 
 
 def _real(value: Any) -> Tensor:

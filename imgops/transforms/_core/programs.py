@@ -60,7 +60,7 @@ _handles = itertools.count(1)
 _generators: dict[int, torch.Generator] = {}
 #: The handles of generators that are not yet those of a worker: their transforms were made before it started.
 _brought: set[int] = set()
-_parting = threading.Lock()
+_parting_lock = threading.Lock()
 
 
 def handle_of(owner: Any, generator: torch.Generator | None) -> int:
@@ -89,21 +89,21 @@ def generator_of(handle: int) -> torch.Generator | None:
     return _generators[handle]
 
 
-def _reduced(generator: torch.Generator) -> tuple[Any, ...]:
+def _reduce_generator(generator: torch.Generator) -> tuple[Any, ...]:
     """A generator as it goes to a process that is spawned: with its state as bytes.
 
     PyTorch's own way is a tensor in shared memory, which is gone before the process has started.
     """
-    return _restored, (str(generator.device), generator.get_state().numpy().tobytes())
+    return _restore_generator, (str(generator.device), generator.get_state().numpy().tobytes())
 
 
-def _restored(device: str, state: bytes) -> torch.Generator:
+def _restore_generator(device: str, state: bytes) -> torch.Generator:
     generator = torch.Generator(device)
     generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
     return generator
 
 
-ForkingPickler.register(torch.Generator, _reduced)
+ForkingPickler.register(torch.Generator, _reduce_generator)
 
 
 def _part_ways(seed: int) -> None:
@@ -112,7 +112,7 @@ def _part_ways(seed: int) -> None:
     Every worker has a copy of it in the same state, and so has every epoch that starts workers. The seed of
     the worker, which the DataLoader drew, is another one each time.
     """
-    with _parting:
+    with _parting_lock:
         found = [_generators.get(handle) for handle in tuple(_brought)]
         for generator in {id(g): g for g in found if g is not None}.values():
             state = generator.get_state().numpy().tobytes()
@@ -167,7 +167,7 @@ class SamplingProgram:
         self.conditions.extend((len(self.gate) // 3, *self.gate))
         return True
 
-    def narrowed(self, step: int, column: int, value: int) -> tuple[int, ...]:
+    def narrow_gate(self, step: int, column: int, value: int) -> tuple[int, ...]:
         """Go on only where a number is as said; returns the gate to go back to."""
         before = self.gate
         self.gate = (*before, step, column, value)
@@ -235,13 +235,13 @@ def run_program(
 ) -> None:
     """Sample by sample, as a loop over a batch would, and step by step."""
     steps = _steps(program, sizes, shapes, generators, conditions)
-    keyed = seeding.sample_generators(len(out))
+    key_generators = seeding.sample_generators(len(out))
     rows: list[Any] = []
     for n, is_open in enumerate(gate.expand(len(out)).tolist()):
-        if keyed is None:
+        if key_generators is None:
             rows.append(_sample_row(steps, is_open))
         else:
-            with seeding.exchanged(keyed[n]):
+            with seeding.exchange_generator(key_generators[n]):
                 rows.append(_sample_row(steps, is_open))
     if not rows:
         return
@@ -262,7 +262,7 @@ def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
             if step.generator is None:
                 numbers = step.draw_row(step.shape)
             else:
-                with seeding.exchanged(step.generator):
+                with seeding.exchange_generator(step.generator):
                     numbers = step.draw_row(step.shape)
         if numbers is None:
             numbers = step.neutral
@@ -364,7 +364,7 @@ def _beside_kernel(
     numbers = None
     if gate.item():
         inputs = [image, annotation_kinds.tv_tensor(boxes.detach(), kind, (height, width))]
-        with seeding.exchanged(generator_of(generator)):
+        with seeding.exchange_generator(generator_of(generator)):
             numbers = transform.draw(inputs)
     if numbers is None:
         numbers = [0.0, 0.0, width, height, *(1.0 for _ in boxes)]
@@ -394,13 +394,13 @@ def normal_fake(image: Tensor, gate: Tensor, previous: Tensor, generator: int, s
 def normal_kernel(
     out: Tensor, image: Tensor, gate: Tensor, previous: Tensor, generator: int, site: int
 ) -> None:
-    with seeding.exchanged(generator_of(generator)):
+    with seeding.exchange_generator(generator_of(generator)):
         if gate.ndim == 0:
             seeding.noise(out) if gate.item() else out.zero_()
             return
-        keyed = seeding.sample_generators(len(out))
+        key_generators = seeding.sample_generators(len(out))
         for n, (sample, is_open) in enumerate(zip(out, gate.tolist(), strict=True)):
-            with seeding.exchanged(keyed[n] if keyed else None):
+            with seeding.exchange_generator(key_generators[n] if key_generators else None):
                 seeding.noise(sample) if is_open else sample.zero_()
 
 

@@ -73,7 +73,7 @@ class ParameterSampler:
         """The one place where eager mode and a graph part: whether PyTorch's generator can be used here."""
         return self.open is None and not torch.compiler.is_compiling()
 
-    def _opened(self) -> Tensor:
+    def _open_samples(self) -> Tensor:
         """Where parameters are sampled at all."""
         whole = torch.ones((), dtype=torch.bool, device="cpu") if self.open is None else self.open
         return whole if self.gate is None else whole & self.gate
@@ -123,7 +123,7 @@ class ParameterSampler:
 
     def noise(self, transform: Any, image: Tensor) -> Tensor:
         """Standard normal noise of the shape of an image, drawn in its turn."""
-        gate = self._opened()
+        gate = self._open_samples()
         if self.count is not None:
             gate = gate.expand(self.count)
         arguments = (image, gate, self._previous(), transform._generator_handle, transform._site)
@@ -137,7 +137,7 @@ class ParameterSampler:
 
     def beside_boxes(self, transform: Any, boxes: Tensor, kind: str, canvas: tuple[int, int]) -> Tensor:
         """What a transform samples that has to see the boxes."""
-        gate = self._opened()
+        gate = self._open_samples()
         options = (transform._generator_handle, transform._site, transform._description, kind)
         self.last = programs.sample_beside_boxes(boxes, gate, self._previous(), *canvas, *options)
         return self.last.to("cpu")
@@ -149,7 +149,7 @@ class ParameterSampler:
         self.ready.update(zip(program.keys, each, strict=True))
         self.table = Table(program.steps, each) if program.each else None
 
-    def narrowed(self, gate: Tensor) -> Tensor | None:
+    def narrow_gate(self, gate: Tensor) -> Tensor | None:
         """Open ``gate`` only where this sampler is open; returns the gate to go back to."""
         before = self.gate
         self.gate = gate if before is None else before & gate
@@ -164,7 +164,7 @@ class ParameterSampler:
         return self._program(program, self.count)
 
     def _program(self, program: SamplingProgram, count: int | None) -> Tensor:
-        gate = self._opened()
+        gate = self._open_samples()
         rows = 1 if count is None else count
         text = "\n".join(program.descriptions)
         options = (program.sizes, program.shapes, program.generators, program.conditions)

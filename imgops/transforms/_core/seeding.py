@@ -24,7 +24,7 @@ class Seeded:
     def __call__(self, *inputs: Any) -> Any:
         if isinstance(self.seeds, list):
             return _with_rows(self.transform, self.seeds, inputs)
-        with _keyed(None), exchanged(torch.Generator().manual_seed(self.seeds)):
+        with _use_keys(None), exchange_generator(torch.Generator().manual_seed(self.seeds)):
             return self.transform(*inputs)
 
     def __repr__(self) -> str:
@@ -94,14 +94,14 @@ def _inside(transform: Any) -> Iterator[Any]:
 
 def seed_of(key: Key) -> int:
     """A seed in [0, 2**63)."""
-    digest = hashlib.blake2b(_encoded(key), digest_size=8).digest()
+    digest = hashlib.blake2b(_encode(key), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
-def _encoded(key: Any) -> bytes:
+def _encode(key: Any) -> bytes:
     """Bytes that no other key has."""
     if isinstance(key, tuple):
-        parts = [_encoded(part) for part in key]
+        parts = [_encode(part) for part in key]
         return b"t" + b"".join(len(part).to_bytes(8, "little") + part for part in parts)
     if isinstance(key, str):
         return b"s" + key.encode("utf-8", "surrogateescape")
@@ -120,7 +120,7 @@ _exchange = threading.RLock()
 
 
 @contextmanager
-def exchanged(generator: torch.Generator | None) -> Iterator[None]:
+def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
     """Let what draws from PyTorch's global generator draw from another one; from itself where that is None.
 
     The two exchange their states for as long: what other threads draw meanwhile is theirs no more.
@@ -139,7 +139,7 @@ def exchanged(generator: torch.Generator | None) -> Iterator[None]:
 
 
 class _Draws(threading.local):
-    keyed = False
+    has_key = False
     rows: list[torch.Generator] | None = None
 
 
@@ -147,18 +147,18 @@ _draws = _Draws()
 
 
 @contextmanager
-def _keyed(rows: list[torch.Generator] | None) -> Iterator[None]:
+def _use_keys(rows: list[torch.Generator] | None) -> Iterator[None]:
     """What is drawn has a key: for each image of a batch or for all, and no longer that of a call around."""
-    outer = _draws.keyed, _draws.rows
-    _draws.keyed, _draws.rows = True, rows
+    outer = _draws.has_key, _draws.rows
+    _draws.has_key, _draws.rows = True, rows
     try:
         yield
     finally:
-        _draws.keyed, _draws.rows = outer
+        _draws.has_key, _draws.rows = outer
 
 
 def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tuple[Any, ...]) -> Any:
-    with _exchange, _keyed([torch.Generator().manual_seed(seed) for seed in seeds]):
+    with _exchange, _use_keys([torch.Generator().manual_seed(seed) for seed in seeds]):
         before = torch.get_rng_state()
         try:
             out = transform(*inputs)
@@ -182,7 +182,7 @@ def sample_generators(count: int) -> list[torch.Generator] | None:
 
 def noise(out: torch.Tensor) -> None:
     """Fill an image with standard normal noise; with a key, on a device, from a seed."""
-    if out.is_cpu or not _draws.keyed:
+    if out.is_cpu or not _draws.has_key:
         out.normal_()
         return
     seed = int(torch.randint(2**62, ()))

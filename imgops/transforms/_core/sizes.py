@@ -36,11 +36,11 @@ class RandomSizeTransform(RandomTransform):
     def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
         return None
 
-    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
             must = "per_sample must be False, for samples of different sizes make no batch"
             raise NotImplementedError(f"{type(self).__name__}: {must}, got True")
-        return super()._sampled(inputs, sampler)
+        return super()._sample_params(inputs, sampler)
 
     @staticmethod
     def _is_batch(inputs: list[Any]) -> bool:

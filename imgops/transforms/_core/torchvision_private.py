@@ -32,7 +32,7 @@ def interpolation_mode(interpolation: Any) -> InterpolationMode:
     return v2_geometry._check_interpolation(interpolation)
 
 
-def resized_size(canvas: tuple[int, int], size: Any, max_size: int | None) -> list[int]:
+def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) -> list[int]:
     if max_size is None and isinstance(size, (list, tuple)) and len(size) == 2:
         return list(size)
     if _subclass.in_graph() and not (isinstance(size, (list, tuple)) and len(size) != 1):
@@ -56,7 +56,7 @@ def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | No
     return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
 
 
-def rotated_size(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:
+def size_after_rotation(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:
     """Height and width of an image that is rotated and shown whole."""
     if center is None and angle % 90 == 0:
         return (height, width) if angle % 180 == 0 else (width, height)
@@ -112,8 +112,8 @@ def labels_of(transform: Any, inputs: Any) -> Any:
 
 def one_image(transform: Any, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, int]:
     """The inputs of an automatic policy, flat, their structure, and the place of the only image."""
-    (flat, spec, place), _ = transform._flatten_and_extract_image_or_video(inputs)
-    return flat, spec, place
+    (flat, structure, place), _ = transform._flatten_and_extract_image_or_video(inputs)
+    return flat, structure, place
 
 
 def beta(transform: Any) -> Any:
@@ -148,7 +148,7 @@ def is_users_kernel(functional: Callable[..., Any], kind: type) -> bool:
     return False
 
 
-def scripted_as(function: Any, theirs: Callable[..., Any]) -> Any:
+def script_as(function: Any, theirs: Callable[..., Any]) -> Any:
     """Let ``torch.jit.script(function)`` take torchvision's function: TorchScript cannot call Python."""
     function.__script_if_tracing_wrapper = True
     function.__original_fn = theirs

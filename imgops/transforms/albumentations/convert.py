@@ -20,13 +20,13 @@ from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.probabilistic import _with_corners
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram, Shape
 from imgops.transforms.albumentations import moves, values
-from imgops.transforms.albumentations.rules import OUTSIDE, Arguments, Made, Near, Rule, Unmapped, chance
+from imgops.transforms.albumentations.rules import OUTSIDE, Arguments, Maker, Near, Rule, Unmapped, chance
 from imgops.transforms.functional import _dispatch
 
 __all__ = ["from_albumentations"]
 
-SAME: dict[str, Made] = moves.SAME | values.SAME
-NEAR: dict[str, tuple[Made, str]] = values.NEAR
+SAME: dict[str, Maker] = moves.SAME | values.SAME
+NEAR: dict[str, tuple[Maker, str]] = values.NEAR
 
 
 # -- boxes and keypoints ---------------------------------------------------------------------------------
@@ -64,8 +64,8 @@ class _Filter(RandomTransform, v2.Transform):
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         """Nothing is sampled; where the step before was left out, there is nothing more to mark."""
-        flat, spec = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-        return tree_unflatten([self.transform(x, {}) for x in flat], spec)
+        flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        return tree_unflatten([self.transform(x, {}) for x in flat], structure)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
@@ -74,8 +74,8 @@ class _Filter(RandomTransform, v2.Transform):
             return out
         if isinstance(inpt, tv_tensors.KeyPoints) and self.points:
             plain = _subclass.plain(inpt)
-            seen = _inside(plain, inpt.canvas_size)[..., None]
-            return _dispatch.wrapped(torch.where(seen, plain, OUTSIDE).to(plain.dtype), inpt)
+            is_inside = _inside(plain, inpt.canvas_size)[..., None]
+            return _dispatch.wrap_like(torch.where(is_inside, plain, OUTSIDE).to(plain.dtype), inpt)
         return inpt
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
@@ -84,15 +84,15 @@ class _Filter(RandomTransform, v2.Transform):
     def _visible(self, boxes: Tensor, canvas: tuple[int, int]) -> Tensor:
         """The visible parts of boxes ``(n, 4)``; what is dropped is 0."""
         limit = torch.tensor([canvas[1], canvas[0]] * 2, dtype=boxes.dtype)
-        cut = torch.minimum(boxes.clamp(min=0), limit)
-        wide, high = (cut[:, 2:] - cut[:, :2]).unbind(-1)
-        whole = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
-        kept = (whole >= _TINY) & (wide * high >= max(self.area - _TINY, _TINY))
-        kept &= wide * high / (whole + _TINY) >= self.visibility
-        kept &= (wide >= self.width - _TINY) & (high >= self.height - _TINY)
+        clipped = torch.minimum(boxes.clamp(min=0), limit)
+        wide, high = (clipped[:, 2:] - clipped[:, :2]).unbind(-1)
+        read_outermost = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
+        is_visible = (read_outermost >= _TINY) & (wide * high >= max(self.area - _TINY, _TINY))
+        is_visible &= wide * high / (read_outermost + _TINY) >= self.visibility
+        is_visible &= (wide >= self.width - _TINY) & (high >= self.height - _TINY)
         if self.ratio is not None:
-            kept &= torch.maximum(wide / (high + _TINY), high / (wide + _TINY)) <= self.ratio
-        return torch.where(kept[:, None], cut, 0.0)
+            is_visible &= torch.maximum(wide / (high + _TINY), high / (wide + _TINY)) <= self.ratio
+        return torch.where(is_visible[:, None], clipped, 0.0)
 
 
 def _inside(points: Tensor, canvas: tuple[int, int]) -> Tensor:
@@ -119,8 +119,8 @@ class _Removal(OperatorTransform, v2.Transform):
         return out
 
     def _without(self, inputs: Any, kind: type, fields: Sequence[str]) -> Any:
-        flat, spec = tree_flatten(inputs)
-        places = [operators.kept(self._valid(x)) for x in flat if isinstance(x, kind)]
+        flat, structure = tree_flatten(inputs)
+        places = [operators.indices_of_true(self._valid(x)) for x in flat if isinstance(x, kind)]
         if not places:
             return inputs
         missing = [n for n in fields if not isinstance(inputs, dict) or n not in inputs]
@@ -133,8 +133,8 @@ class _Removal(OperatorTransform, v2.Transform):
             must = f"inputs must be a dict with the label fields {', '.join(fields)}"
             raise ValueError(f"from_albumentations: {must}, got {got}")
         following = iter(places)
-        chosen = [_chosen(x, next(following)) if isinstance(x, kind) else x for x in flat]
-        out = tree_unflatten(chosen, spec)
+        valid = [_select_valid(x, next(following)) if isinstance(x, kind) else x for x in flat]
+        out = tree_unflatten(valid, structure)
         counts = [_subclass.plain(x).shape[0] for x in flat if isinstance(x, kind)]
         for name in fields:
             several = len(places) > 1  # a batch has a list of boxes, and of labels
@@ -154,8 +154,8 @@ class _Removal(OperatorTransform, v2.Transform):
         return (corners[:, 2:] > corners[:, :2]).all(-1)
 
 
-def _chosen(inpt: Any, places: Tensor) -> Any:
-    out = _dispatch.wrapped(_subclass.plain(inpt).index_select(0, places), inpt)
+def _select_valid(inpt: Any, places: Tensor) -> Any:
+    out = _dispatch.wrap_like(_subclass.plain(inpt).index_select(0, places), inpt)
     if isinstance(inpt, tv_tensors.BoundingBoxes):
         out.clamping_mode = "soft"
     return out
@@ -170,7 +170,7 @@ def _labels(name: str, labels: Any, places: Tensor, count: int) -> Any:
             f"from_albumentations: {name} must be a tensor or a list of {count} labels, got {got}"
         )
     if isinstance(labels, Tensor):
-        return _dispatch.wrapped(_subclass.plain(labels).index_select(0, places), labels)
+        return _dispatch.wrap_like(_subclass.plain(labels).index_select(0, places), labels)
     return type(labels)([labels[i] for i in places.tolist()])
 
 
@@ -195,7 +195,7 @@ class _Pipeline(containers.Compose):
         return super().forward(*inputs)
 
 
-class _Reading:
+class _Reader:
     """A pipeline that is being read: what was not mapped, and what comes only near."""
 
     def __init__(self, outermost: Any) -> None:
@@ -214,21 +214,21 @@ class _Reading:
         if points is not None and len(points.format) > 2:
             self.unmapped.append(f"KeypointParams(format={points.format})")
 
-    def read(self, given: Any, p: float | None = None) -> Any:
+    def read(self, transform: Any, p: float | None = None) -> Any:
         """The counterpart of a transform; ``p`` stands for its own probability."""
-        name, p = type(given).__name__, given.p if p is None else p
+        name, p = type(transform).__name__, transform.p if p is None else p
         if name in ("Compose", "ReplayCompose", "Sequential"):
-            steps = [s for t in given.transforms for s in self.filtered(_opened(self.read(t)))]
+            steps = [s for t in transform.transforms for s in self.add_filter(_steps_of(self.read(t)))]
             return chance(containers.Compose(steps or [conversion.Identity()]), p)
         if name in ("OneOf", "OneOrOther"):  # what is chosen is applied
-            made = [self.read(t, 1.0) for t in given.transforms]
+            made = [self.read(t, 1.0) for t in transform.transforms]
             if name == "OneOrOther":
                 return containers.RandomChoice(made, [p, 1 - p])
-            return chance(containers.RandomChoice(made, [t.p for t in given.transforms]), p)
+            return chance(containers.RandomChoice(made, [t.p for t in transform.transforms]), p)
         try:
             if name not in SAME and name not in NEAR:
                 raise Unmapped
-            return self.made(name, {**given.get_transform_init_args(), "p": p, "rule": self.rule})
+            return self.made(name, {**transform.get_transform_init_args(), "p": p, "rule": self.rule})
         except Unmapped as why:
             self.unmapped.append(f"{name}({why})" if str(why) else name)
         return conversion.Identity()
@@ -251,19 +251,21 @@ class _Reading:
         points = points and self.rule.drops_points
         return [_Filter(boxes=bool(how), points=points, **how)] if how or points else []
 
-    def filtered(self, steps: list[Any]) -> list[Any]:
+    def add_filter(self, steps: list[Any]) -> list[Any]:
         """The steps of a transform, and what albumentations drops after it."""
         if not any(_moves(step) for step in steps) or isinstance(steps[-1], _Filter):
             return steps
         each = [p is not None and p.check_each_transform for p in (self.boxes, self.points)]
         return steps + self.filter(*each)
 
-    def whole(self, given: Any) -> Any:
+    def read_outermost(self, transform: Any) -> Any:
         """The counterpart of the outermost transform."""
-        made = self.read(given)
+        made = self.read(transform)
         if self.boxes is None and not self.rule.drops_points:
-            return _Pipeline(_opened(made) or [conversion.Identity()])
-        steps, p = (list(made.transforms[0].transforms), made.p) if given.p < 1 else (_opened(made), 1.0)
+            return _Pipeline(_steps_of(made) or [conversion.Identity()])
+        steps, p = (
+            (list(made.transforms[0].transforms), made.p) if transform.p < 1 else (_steps_of(made), 1.0)
+        )
         last = self.filter()
         if steps and isinstance(steps[-1], _Filter):
             last = [f for f in last if (f.boxes, f.points) != (steps[-1].boxes, steps[-1].points)]
@@ -281,7 +283,7 @@ def _moves(step: Any) -> bool:
     return getattr(step, "_moves", False) or any(_moves(t) for t in getattr(step, "transforms", ()))
 
 
-def _opened(made: Any) -> list[Any]:
+def _steps_of(made: Any) -> list[Any]:
     """The steps of a pipeline inside of another; nothing for what does nothing."""
     if type(made) is conversion.Identity:
         return []
@@ -339,12 +341,12 @@ def from_albumentations(compose: Any) -> Any:
     if not type(compose).__module__.startswith("albumentations"):
         must = "from_albumentations: compose must be a pipeline of albumentations"
         raise TypeError(f"{must}, got {type(compose).__name__}")
-    reading = _Reading(compose)
-    made = reading.whole(compose)
-    if reading.unmapped:
+    reader = _Reader(compose)
+    made = reader.read_outermost(compose)
+    if reader.unmapped:
         must = "from_albumentations: transforms must have a counterpart"
-        raise ValueError(f"{must}, got {', '.join(reading.unmapped)}")
-    if reading.near:
-        listed = "; ".join(f"{name}: {differs}" for name, differs in reading.near.items())
+        raise ValueError(f"{must}, got {', '.join(reader.unmapped)}")
+    if reader.near:
+        listed = "; ".join(f"{name}: {differs}" for name, differs in reader.near.items())
         warnings.warn(f"from_albumentations: these come near, but differ: {listed}", stacklevel=2)
     return made

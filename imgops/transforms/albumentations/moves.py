@@ -11,7 +11,7 @@ from imgops.transforms.albumentations.rules import (
     MODES,
     NAMES,
     Arguments,
-    Made,
+    Maker,
     Unmapped,
     chance,
     choice,
@@ -39,13 +39,13 @@ def _how(a: Arguments) -> dict[str, Any]:
 _MIRRORED = "boxes and keypoints are not repeated in a mirrored border"
 
 
-def _if_mirrored(a: Arguments, transform: Any) -> Any:
+def _near_if_mirrored(a: Arguments, transform: Any) -> Any:
     return near_if(a["border_mode"] in (2, 4) and a["rule"].follows, transform, _MIRRORED)
 
 
 def _affine(a: Arguments) -> Any:
     shear, scale, shares, pixels = (a[n] for n in ("shear", "scale", "translate_percent", "translate_px"))
-    made = _warps._AffineCounterpart(
+    transform = _warps._AffineCounterpart(
         **_how(a),
         rotate=a["rotate"],
         scale=(scale["x"], scale["y"]),
@@ -55,7 +55,7 @@ def _affine(a: Arguments) -> Any:
         keep_ratio=a["keep_ratio"],
         balanced=a["balanced_scale"],
     )
-    return _if_mirrored(a, made)
+    return _near_if_mirrored(a, transform)
 
 
 #: What Affine does not do.
@@ -65,16 +65,16 @@ _NOT: dict[str, Any] = {"shear": ((0, 0), (0, 0)), "pixels": None, "keep_ratio":
 def _shift_scale_rotate(a: Arguments) -> Any:
     factor = tuple(1 + limit for limit in a["scale_limit"])
     shares = (a["shift_limit_x"], a["shift_limit_y"])
-    made = _warps._AffineCounterpart(
+    transform = _warps._AffineCounterpart(
         **_how(a), **_NOT, rotate=a["rotate_limit"], scale=(factor, factor), shares=shares
     )
-    return _if_mirrored(a, made)
+    return _near_if_mirrored(a, transform)
 
 
 def _rotate(a: Arguments) -> Any:
     only(a, crop_border=False)
     still: dict[str, Any] = {"scale": ((1, 1), (1, 1)), "shares": ((0, 0), (0, 0))}
-    return _if_mirrored(a, _warps._AffineCounterpart(**_how(a), **_NOT, **still, rotate=a["limit"]))
+    return _near_if_mirrored(a, _warps._AffineCounterpart(**_how(a), **_NOT, **still, rotate=a["limit"]))
 
 
 def _perspective(a: Arguments) -> Any:
@@ -97,15 +97,15 @@ def _resize(a: Arguments) -> dict[str, Any]:
     return {"interpolation": of(MODES, a, "interpolation"), "antialias": False}
 
 
-def _max_size(kind: Any) -> Made:
+def _max_size(kind: Any) -> Maker:
     def make(a: Arguments) -> Any:
         sizes = a["max_size"] if a["max_size"] is not None else [tuple(a["max_size_hw"])]
         sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
         if any(None in s for s in sizes if isinstance(s, tuple)):
             raise Unmapped(f"max_size_hw={a['max_size_hw']}")
-        made = choice([kind(s, **_resize(a)) for s in sizes], a["p"])
+        transform = choice([kind(s, **_resize(a)) for s in sizes], a["p"])
         differs = "keypoints follow the size in whole pixels, not the factor before it is rounded"
-        return near_if(a["rule"].has_points, made, differs)
+        return near_if(a["rule"].has_points, transform, differs)
 
     return make
 
@@ -116,14 +116,14 @@ def _position(a: Arguments, name: str) -> Any:
 
 def _pad_if_needed(a: Arguments) -> Any:
     size, divisor = (a["min_height"], a["min_width"]), (a["pad_height_divisor"], a["pad_width_divisor"])
-    made = fit.PadIfNeeded(
+    transform = fit.PadIfNeeded(
         None if size == (None, None) else tuple(n or 1 for n in size),
         None if divisor == (None, None) else tuple(n or 1 for n in divisor),
         _position(a, "position"),
         fills_of(a),
         of(_PADDING, a, "border_mode"),
     )
-    return _if_mirrored(a, chance(made, a["p"]))
+    return _near_if_mirrored(a, chance(transform, a["p"]))
 
 
 #: What a border may be, beside an image.
@@ -133,25 +133,25 @@ _PADDING = {k: v for k, v in BORDERS.items() if v != "wrap"}
 def _pad(a: Arguments) -> Any:
     padding = a["padding"]
     padding = [padding] * 4 if isinstance(padding, int) else list(padding)
-    made = _warps._PadCounterpart(padding, of(_PADDING, a, "border_mode"), fills_of(a))
-    return _if_mirrored(a, chance(made, a["p"]))
+    transform = _warps._PadCounterpart(padding, of(_PADDING, a, "border_mode"), fills_of(a))
+    return _near_if_mirrored(a, chance(transform, a["p"]))
 
 
-def _cropped(a: Arguments, crop: Any) -> Any:
+def _crop_after_padding(a: Arguments, crop: Any) -> Any:
     """A crop, after the borders that it may need."""
     if not a["pad_if_needed"]:
         return chance(crop, a["p"])
     mode = of(_PADDING, a, "border_mode")
     pad = fit.PadIfNeeded((a["height"], a["width"]), None, _position(a, "pad_position"), fills_of(a), mode)
-    return _if_mirrored(a, chance(containers.Compose([pad, crop]), a["p"]))
+    return _near_if_mirrored(a, chance(containers.Compose([pad, crop]), a["p"]))
 
 
 def _center_crop(a: Arguments) -> Any:
-    return _cropped(a, _warps._CenterCropCounterpart((a["height"], a["width"])))
+    return _crop_after_padding(a, _warps._CenterCropCounterpart((a["height"], a["width"])))
 
 
 def _random_crop(a: Arguments) -> Any:
-    return _cropped(a, crop.RandomCrop((a["height"], a["width"])))
+    return _crop_after_padding(a, crop.RandomCrop((a["height"], a["width"])))
 
 
 def _dihedral(a: Arguments) -> Any:
@@ -162,7 +162,7 @@ def _dihedral(a: Arguments) -> Any:
 _BY_MAP = "boxes and keypoints follow the map exactly, not a mask of whole pixels"
 
 
-def _distorted(a: Arguments, transform: Any) -> Any:
+def _near_by_map(a: Arguments, transform: Any) -> Any:
     return near_if(a["rule"].follows, transform, _BY_MAP)
 
 
@@ -172,28 +172,30 @@ def _elastic(a: Arguments) -> Any:
         "same": a["same_dxdy"],
         "kernel": 17 if a["approximate"] else 0,
     }
-    return _distorted(a, _warps._ElasticCounterpart(alpha=a["alpha"], sigma=a["sigma"], **noise, **_warp(a)))
+    return _near_by_map(
+        a, _warps._ElasticCounterpart(alpha=a["alpha"], sigma=a["sigma"], **noise, **_warp(a))
+    )
 
 
 def _grid(a: Arguments) -> Any:
-    return _distorted(
+    return _near_by_map(
         a, _warps._GridDistortionCounterpart(a["num_steps"], a["distort_limit"], a["normalized"], **_warp(a))
     )
 
 
 def _lens(a: Arguments) -> Any:
-    return _distorted(a, _warps._LensCounterpart(a["distort_limit"], a["mode"], **_warp(a)))
+    return _near_by_map(a, _warps._LensCounterpart(a["distort_limit"], a["mode"], **_warp(a)))
 
 
 def _spline(a: Arguments) -> Any:
     points = {"num_control_points": a["num_control_points"]}
-    return _distorted(
+    return _near_by_map(
         a, _warps._SplineCounterpart(scale=tuple(x / 10 for x in a["scale_range"]), **points, **_warp(a))
     )
 
 
 #: Those with the same pixels for the same parameters, and the same distribution of these.
-SAME: dict[str, Made] = {
+SAME: dict[str, Maker] = {
     "Affine": _affine,
     "CenterCrop": _center_crop,
     "D4": _dihedral,

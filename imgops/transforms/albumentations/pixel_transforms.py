@@ -33,31 +33,31 @@ class _HolesCounterpart:
     def _changes_annotations(self) -> bool:
         return True
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if self.rule[0] is None or not len(self.boxes_of(**params)):  # type: ignore[attr-defined]
             return boxes
-        hidden = self.hidden(*canvas, **params)  # type: ignore[attr-defined]
-        left = [self._left_of(box, hidden) for box in boxes.long().clamp(min=0).tolist()]
+        hole_mask = self.hole_mask(*canvas, **params)  # type: ignore[attr-defined]
+        left = [self._visible_part(box, hole_mask) for box in boxes.long().clamp(min=0).tolist()]
         return torch.tensor(left, dtype=boxes.dtype).reshape(boxes.shape)
 
-    def _left_of(self, box: list[int], hidden: np.ndarray) -> list[int]:
+    def _visible_part(self, box: list[int], hole_mask: np.ndarray) -> list[int]:
         """The smallest box around what is visible of a box; an empty one where that is too little."""
         least_area, least_share = self.rule[0]  # type: ignore[attr-defined]
         left, top, right, bottom = box
-        visible = ~hidden[top:bottom, left:right]
+        visible = ~hole_mask[top:bottom, left:right]
         area = visible.sum()
         if not area or area < least_area or area / ((right - left) * (bottom - top)) < least_share:
             return [0, 0, 0, 0]
         rows, columns = visible.any(1).nonzero()[0], visible.any(0).nonzero()[0]
         return [left + columns[0], top + rows[0], left + columns[-1] + 1, top + rows[-1] + 1]
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if not self.rule[1]:  # type: ignore[attr-defined]
             return points
         x, y = points[:, :1], points[:, 1:]
         left, top, right, bottom = torch.from_numpy(self.boxes_of(**params)).mT  # type: ignore[attr-defined]
-        gone = ((x >= left) & (x < right) & (y >= top) & (y < bottom)).any(1, keepdim=True)
-        return torch.where(gone, OUTSIDE, points)
+        is_hole = ((x >= left) & (x < right) & (y >= top) & (y < bottom)).any(1, keepdim=True)
+        return torch.where(is_hole, OUTSIDE, points)
 
 
 class _CoarseDropoutCounterpart(_HolesCounterpart, dropout.CoarseDropout):
@@ -128,19 +128,19 @@ class _GridDropoutCounterpart(_HolesCounterpart, dropout.GridDropout):
 class _PixelDropoutCounterpart(_HolesCounterpart, dropout.PixelDropout):
     """Single pixels, which lose boxes but leave keypoints alone."""
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if self.rule[0] is None or self.per_channel or not boxes.numel():
             return boxes
-        visible = torch.from_numpy(~self.hidden(*canvas, **params))
+        visible = torch.from_numpy(~self.hole_mask(*canvas, **params))
         y, x = (torch.arange(n)[:, None] for n in canvas)
         left, top, right, bottom = boxes.mT
         # The pixels at the edges of a box belong to it, as in albumentations.
         rows, columns = ((y >= top) & (y <= bottom)).double(), ((x >= left) & (x <= right)).double()
         area = torch.einsum("yn,yx,xn->n", rows, visible.double(), columns)
-        kept = (area >= self.rule[0][0]) & (area / ((right - left) * (bottom - top)) >= self.rule[0][1])
-        return torch.where(kept[:, None], boxes, 0.0)
+        is_visible = (area >= self.rule[0][0]) & (area / ((right - left) * (bottom - top)) >= self.rule[0][1])
+        return torch.where(is_visible[:, None], boxes, 0.0)
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return points
 
 
@@ -156,7 +156,7 @@ class _HistogramCounterpart(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
 
-    def changed(self, image: Tensor) -> Tensor:
+    def change_image(self, image: Tensor) -> Tensor:
         whole = image.dtype == torch.uint8
         levels = image if whole else (image.clamp(0, 1) * 255).round()
         flat = levels.reshape(-1, image.shape[-2] * image.shape[-1]).long()
@@ -167,7 +167,7 @@ class _HistogramCounterpart(ProbabilisticTransform):
         return out if whole else out.to(image.dtype) / 255
 
 
-def _equalized(counts: np.ndarray) -> np.ndarray:
+def _equalize(counts: np.ndarray) -> np.ndarray:
     """As ``cv2.equalizeHist``."""
     first = counts.nonzero()[0][0]
     rest = counts.sum() - counts[first]
@@ -177,7 +177,7 @@ def _equalized(counts: np.ndarray) -> np.ndarray:
     return np.rint(above * (np.float32(255) / np.float32(rest)))
 
 
-def _equalized_by_steps(counts: np.ndarray) -> np.ndarray:
+def _equalize_by_steps(counts: np.ndarray) -> np.ndarray:
     """Nearly as PIL, which has each level's pixels half above it and half below."""
     step = counts[: counts.nonzero()[0][-1]].sum() // 255
     return np.minimum((counts.cumsum() + step // 2) // step, 255) if step else np.arange(256)
@@ -189,7 +189,7 @@ def _ends(counts: np.ndarray) -> tuple[int, int]:
     return (levels[0], levels[-1]) if len(levels) else (0, 0)
 
 
-def _stretched(counts: np.ndarray) -> np.ndarray:
+def _stretch(counts: np.ndarray) -> np.ndarray:
     low, high = _ends(counts)
     if high <= low:
         return np.arange(256)
@@ -198,7 +198,7 @@ def _stretched(counts: np.ndarray) -> np.ndarray:
     return table
 
 
-def _flattened(counts: np.ndarray) -> np.ndarray:
+def _flatten(counts: np.ndarray) -> np.ndarray:
     low, high = _ends(counts)
     if high <= low:
         return np.arange(256)
@@ -210,10 +210,10 @@ def _flattened(counts: np.ndarray) -> np.ndarray:
 
 
 _TABLES = {
-    "equalize": _equalized,
-    "equalize by steps": _equalized_by_steps,
-    "contrast": _stretched,
-    "contrast by counts": _flattened,
+    "equalize": _equalize,
+    "equalize by steps": _equalize_by_steps,
+    "contrast": _stretch,
+    "contrast by counts": _flatten,
 }
 
 
@@ -229,7 +229,7 @@ class _ShotNoiseCounterpart(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"scale": uniform(tuple(self.scale)), "seed": seed()}
 
-    def changed(self, image: Tensor, scale: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, scale: float, seed: float) -> Tensor:
         whole = image.dtype == torch.uint8
         real = image.to("cpu", torch.float32) / 255 if whole else image.to("cpu", torch.float32)
         counts = torch.poisson(real.clamp(min=0) ** 2.2 / scale + 1e-6, generator=from_seed(seed))
@@ -240,8 +240,8 @@ class _ShotNoiseCounterpart(ProbabilisticTransform):
 class _CompressionCounterpart(compression.RandomCompression):
     """Files whose red is stored as blue, as OpenCV writes what it takes for BGR."""
 
-    def changed(self, image: Tensor, quality: Tensor) -> Tensor:
-        return super().changed(image.flip(-3), quality).flip(-3)
+    def change_image(self, image: Tensor, quality: Tensor) -> Tensor:
+        return super().change_image(image.flip(-3), quality).flip(-3)
 
 
 class _MorphologyCounterpart(morphology.RandomMorphology):
@@ -251,6 +251,6 @@ class _MorphologyCounterpart(morphology.RandomMorphology):
         super().__init__(**arguments)
         add_arguments(self, element=element)
 
-    def changed(self, image: Tensor, kernel_size: float) -> Tensor:
+    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         element = torch.from_numpy(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, tuple(self.element)))
         return imgops.morphology(image, self.operation, element)

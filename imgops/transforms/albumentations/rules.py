@@ -12,7 +12,7 @@ from imgops.transforms import containers
 
 #: Those of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
 Arguments = Mapping[str, Any]
-Made = Callable[[Arguments], Any]
+Maker = Callable[[Arguments], Any]
 
 #: Where a keypoint is moved that is not visible any more: no transform brings it back into an image.
 OUTSIDE = -(2.0**20)

@@ -12,7 +12,7 @@ from imgops.transforms.albumentations import pixel_transforms as _pixels
 from imgops.transforms.albumentations.rules import (
     NAMES,
     Arguments,
-    Made,
+    Maker,
     Unmapped,
     chance,
     choice,
@@ -61,7 +61,7 @@ def _coarse(a: Arguments) -> Any:
     return _pixels._CoarseDropoutCounterpart(holes=a["num_holes_range"], **sides, **_holes(a))
 
 
-def _erasing(a: Arguments) -> Any:
+def _erase(a: Arguments) -> Any:
     return _pixels._ErasingCounterpart(scale=a["scale"], ratio=a["ratio"], **_holes(a))
 
 
@@ -175,7 +175,7 @@ def _unsharp(a: Arguments) -> Any:
     return sharpen.RandomUnsharpMask(radius, percent, a["threshold"], a["p"])
 
 
-def _multiplied(a: Arguments) -> Any:
+def _multiplicative_noise(a: Arguments) -> Any:
     only(a, elementwise=False)
     return noise.RandomMultiplicativeNoise(a["multiplier"], a["per_channel"], a["p"])
 
@@ -185,7 +185,7 @@ def _gauss_noise(a: Arguments) -> Any:
     return noise.RandomGaussianNoise(a["std_range"], a["mean_range"], a["per_channel"], a["p"])
 
 
-def _sharpened(a: Arguments) -> Any:
+def _sharpen(a: Arguments) -> Any:
     only(a, method="kernel")
     return sharpen.RandomSharpen(a["alpha"], a["lightness"], a["p"])
 
@@ -202,12 +202,12 @@ def _planck(a: Arguments) -> Any:
 
 
 def _jitter(a: Arguments) -> Any:
-    made = adjust.ColorJitter(*(tuple(a[n]) for n in ("brightness", "contrast", "saturation", "hue")))
-    return chance(made, a["p"])
+    transform = adjust.ColorJitter(*(tuple(a[n]) for n in ("brightness", "contrast", "saturation", "hue")))
+    return chance(transform, a["p"])
 
 
 #: Those with the same pixels for the same parameters, and the same distribution of these.
-SAME: dict[str, Made] = {
+SAME: dict[str, Maker] = {
     "AutoContrast": _autocontrast,
     "Blur": lambda a: blur.RandomBoxBlur(a["blur_limit"], a["p"]),
     "CLAHE": lambda a: levels.RandomCLAHE(a["clip_limit"], a["tile_grid_size"], a["p"]),
@@ -216,7 +216,7 @@ SAME: dict[str, Made] = {
     "CoarseDropout": _coarse,
     "Emboss": lambda a: sharpen.RandomEmboss(a["alpha"], a["strength"], a["p"]),
     "Equalize": _equalize,
-    "Erasing": _erasing,
+    "Erasing": _erase,
     "GaussNoise": _gauss_noise,
     "GridDropout": _grid,
     "HistogramMatching": lambda a: domain.HistogramMatching(_references(a), a["blend_ratio"], a["p"]),
@@ -232,7 +232,7 @@ SAME: dict[str, Made] = {
     "MotionBlur": lambda a: blur.RandomMotionBlur(
         a["blur_limit"], a["angle_range"], a["direction_range"], a["allow_shifted"], a["p"]
     ),
-    "MultiplicativeNoise": _multiplied,
+    "MultiplicativeNoise": _multiplicative_noise,
     "NoOp": lambda a: conversion.Identity(),
     "Normalize": _normalize,
     "PixelDropout": _pixel_dropout,
@@ -249,7 +249,7 @@ SAME: dict[str, Made] = {
     ),
     "RandomSnow": _snow,
     "RandomToneCurve": lambda a: adjust.RandomToneCurve(a["scale"], a["per_channel"], a["p"]),
-    "Sharpen": _sharpened,
+    "Sharpen": _sharpen,
     "ShotNoise": lambda a: _pixels._ShotNoiseCounterpart(a["p"], a["scale_range"]),
     "Solarize": lambda a: levels.RandomSolarize(255 * one(a["threshold_range"], "threshold_range"), a["p"]),
     "ToFloat": _to_float,
@@ -258,7 +258,7 @@ SAME: dict[str, Made] = {
 }
 
 #: Those that come near, and what differs.
-NEAR: dict[str, tuple[Made, str]] = {
+NEAR: dict[str, tuple[Maker, str]] = {
     "ColorJitter": (_jitter, "PIL's and torchvision's arithmetic"),
     "Downscale": (_downscale, "OpenCV is given sizes instead of a factor"),
     "FDA": (lambda a: domain.FDA(_references(a), a["beta_limit"], a["p"]), "one level"),

@@ -43,25 +43,25 @@ class _MatrixWarp(ProbabilisticTransform):
         _, _, height, width = self.shape_of(flat_inputs)
         return {"matrix": self.matrix(height, width).ravel().tolist()}
 
-    def _warped(self, image: Tensor, matrix: Tensor, interpolation: str, fill: Any) -> Tensor:
+    def _warp(self, image: Tensor, matrix: Tensor, interpolation: str, fill: Any) -> Tensor:
         square = matrix.unflatten(-1, (3, 3))
         return imgops.warp_perspective(image, square, None, interpolation, self.border, fill)
 
-    def changed(self, image: Tensor, matrix: Tensor) -> Tensor:
-        return self._warped(image, matrix, self.interpolation, self.fill if self.border == "constant" else 0)
+    def change_image(self, image: Tensor, matrix: Tensor) -> Tensor:
+        return self._warp(image, matrix, self.interpolation, self.fill if self.border == "constant" else 0)
 
-    def changed_mask(self, mask: Tensor, matrix: Tensor) -> Tensor:
-        return self._warped(mask, matrix, "nearest", self.mask_fill if self.border == "constant" else 0)
+    def change_mask(self, mask: Tensor, matrix: Tensor) -> Tensor:
+        return self._warp(mask, matrix, "nearest", self.mask_fill if self.border == "constant" else 0)
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
         square = matrix.reshape(3, 3)
-        moved = points @ square[:, :2].mT + square[:, 2]
-        return moved[:, :2] / moved[:, 2:]
+        positions = points @ square[:, :2].mT + square[:, 2]
+        return positions[:, :2] / positions[:, 2:]
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
         corners = boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 2) - self._offset
-        moved = self.moved_points(corners, canvas, matrix).reshape(-1, 4, 2) + self._offset
-        return torch.cat(moved.aminmax(dim=1), -1)
+        positions = self.move_points(corners, canvas, matrix).reshape(-1, 4, 2) + self._offset
+        return torch.cat(positions.aminmax(dim=1), -1)
 
 
 class _AffineCounterpart(_MatrixWarp):
@@ -69,7 +69,7 @@ class _AffineCounterpart(_MatrixWarp):
 
     _offset = 0.5
 
-    def _warped(self, image: Tensor, matrix: Tensor, interpolation: str, fill: Any) -> Tensor:
+    def _warp(self, image: Tensor, matrix: Tensor, interpolation: str, fill: Any) -> Tensor:
         upper = matrix.unflatten(-1, (3, 3))[..., :2, :]
         return imgops.warp_affine(image, upper, None, interpolation, self.border, fill)
 
@@ -126,20 +126,20 @@ def _homography(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 # -- distortions by a map --------------------------------------------------------------------------------
 
 
-class _Lost:
+class _LosesPoints:
     """A distortion that loses the keypoints that it moves out of the image."""
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         map = self._on_canvas(*canvas, torch.float64, params)  # type: ignore[attr-defined]
-        moved = inverse_map.points(map, points)
+        positions = inverse_map.points(map, points)
         # Where the map does not lead to a point, it is put at the nearest position.
-        miss = imgops.remap(map, moved.mT[..., None], "bilinear", "edge")[..., 0].mT - points
+        miss = imgops.remap(map, positions.mT[..., None], "bilinear", "edge")[..., 0].mT - points
         limit = torch.tensor([canvas[1], canvas[0]], dtype=points.dtype) - 0.5
-        known = (miss.norm(dim=-1) < 0.75) & ((moved > -0.5) & (moved < limit)).all(1)
-        return torch.where(known[:, None], moved, OUTSIDE)
+        known = (miss.norm(dim=-1) < 0.75) & ((positions > -0.5) & (positions < limit)).all(1)
+        return torch.where(known[:, None], positions, OUTSIDE)
 
 
-class _ElasticCounterpart(_Lost, distortion.RandomElastic):
+class _ElasticCounterpart(_LosesPoints, distortion.RandomElastic):
     """Noise of albumentations' distribution, smoothed in both directions as one image, as it does."""
 
     def __init__(self, *, noise: str, same: bool, kernel: int, **arguments: Any) -> None:
@@ -164,15 +164,15 @@ class _ElasticCounterpart(_Lost, distortion.RandomElastic):
         return (torch.stack([x, y]) + move).to(dtype)
 
 
-class _GridDistortionCounterpart(_Lost, distortion.RandomGridDistortion):
+class _GridDistortionCounterpart(_LosesPoints, distortion.RandomGridDistortion):
     pass
 
 
-class _LensCounterpart(_Lost, distortion.RandomOpticalDistortion):
+class _LensCounterpart(_LosesPoints, distortion.RandomOpticalDistortion):
     pass
 
 
-class _SplineCounterpart(_Lost, distortion.RandomThinPlateSpline):
+class _SplineCounterpart(_LosesPoints, distortion.RandomThinPlateSpline):
     """albumentations' own spline: it fits one kernel and evaluates another, so that it misses its points."""
 
     def __init__(self, **arguments: Any) -> None:
@@ -211,7 +211,7 @@ def _squares(points: Tensor, places: Tensor) -> Tensor:
 # -- borders and a crop ----------------------------------------------------------------------------------
 
 
-class _PadCounterpart(fit._Fitted):
+class _PadCounterpart(fit._FitTransform):
     """Borders of any kind, beside boxes and keypoints too."""
 
     def __init__(self, padding: Any, padding_mode: str, fill: Any = 0) -> None:
@@ -230,7 +230,7 @@ class _PadCounterpart(fit._Fitted):
         return self.call_kernel(v2.functional.pad, inpt, padding=self.padding, **how)
 
 
-class _CenterCropCounterpart(fit._Fitted):
+class _CenterCropCounterpart(fit._FitTransform):
     """The middle of an image; of an odd rest the smaller part is cut off above and to the left."""
 
     def __init__(self, size: Any) -> None:

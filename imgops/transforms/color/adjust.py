@@ -14,7 +14,7 @@ import imgops
 from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
-from imgops.transforms.color.channels import PERMUTATION, permuted
+from imgops.transforms.color.channels import PERMUTATION, reorder_channels
 from imgops.transforms.color.steps import ColorSteps
 
 __all__ = [
@@ -55,8 +55,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
         return self._pack_steps(values, values["fn_idx"].tolist())
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        used = [int(i) for i in numbers[:4] if i >= 0]
-        order = [*used, *(i for i in range(4) if i not in used)]
+        steps = [int(i) for i in numbers[:4] if i >= 0]
+        order = [*steps, *(i for i in range(4) if i not in steps)]
         return {"fn_idx": torch.tensor(order), **self._unpack_factors(numbers)}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -99,13 +99,13 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
             image = super()._image(image, params, kind)
         if params.is_known and permutation == sorted(permutation):
             return image
-        return permuted(image, as_integers(permutation))
+        return reorder_channels(image, as_integers(permutation))
 
 
 _LEVELS = torch.arange(256, dtype=torch.float32)
 
 
-def _cut(table: Tensor) -> Tensor:
+def _to_levels(table: Tensor) -> Tensor:
     """Levels, cut off to whole ones."""
     return table.clamp(0, 255).to(torch.uint8)
 
@@ -143,17 +143,17 @@ class RandomBrightnessContrast(ProbabilisticTransform):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        added = in_range(self, "brightness", brightness)
+        offsets = in_range(self, "brightness", brightness)
         factors = in_range(self, "contrast", contrast, -1.0)
-        super().__init__(p, per_sample, generator, brightness=added, contrast=factors)
+        super().__init__(p, per_sample, generator, brightness=offsets, contrast=factors)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"brightness": uniform(self.brightness), "contrast": uniform(self.contrast)}
 
-    def changed(self, image: Tensor, brightness: Tensor, contrast: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, brightness: Tensor, contrast: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
             by, more = ((v.float())[..., None] for v in (1 + contrast, brightness * 255))
-            return imgops.lut(image, _cut(_LEVELS * by + more)[..., None, :])
+            return imgops.lut(image, _to_levels(_LEVELS * by + more)[..., None, :])
         by, more = on_pixels(1 + contrast, image), on_pixels(brightness, image)
         return (image * by + more).clamp(0, 1).to(image.dtype)
 
@@ -189,16 +189,16 @@ class RandomRGBShift(ProbabilisticTransform):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        given = {"red": red, "green": green, "blue": blue}
-        super().__init__(p, per_sample, generator, **{n: in_range(self, n, v) for n, v in given.items()})
+        ranges_of = {"red": red, "green": green, "blue": blue}
+        super().__init__(p, per_sample, generator, **{n: in_range(self, n, v) for n, v in ranges_of.items()})
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"shifts": [uniform(bounds) for bounds in (self.red, self.green, self.blue)]}
 
-    def changed(self, image: Tensor, shifts: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, shifts: Tensor) -> Tensor:
         require_rgb(self, image)
         if image.dtype == torch.uint8:
-            return imgops.lut(image, _cut(_LEVELS + shifts.float().trunc()[..., None]))
+            return imgops.lut(image, _to_levels(_LEVELS + shifts.float().trunc()[..., None]))
         return (image + _of_channels(shifts / 255, image)).clamp(0, 1).to(image.dtype)
 
 
@@ -246,28 +246,28 @@ class RandomHSV(ProbabilisticTransform):
     ) -> None:
         method = one_of(self, "method", method, ("shift", "scale"))
         low = 0.0 if method == "scale" else float("-inf")
-        given = {"hue": hue, "saturation": saturation, "value": value}
-        ranges = {n: in_range(self, n, v, low) for n, v in given.items()}
+        ranges_of = {"hue": hue, "saturation": saturation, "value": value}
+        ranges = {n: in_range(self, n, v, low) for n, v in ranges_of.items()}
         super().__init__(p, per_sample, generator, **ranges, method=method)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amounts": [uniform(bounds) for bounds in (self.hue, self.saturation, self.value)]}
 
-    def changed(self, image: Tensor, amounts: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, amounts: Tensor) -> Tensor:
         require_rgb(self, image)
         hsv = imgops.cvt_color(image, "rgb2hsv")
         if image.dtype == torch.uint8:
             return imgops.cvt_color(imgops.lut(hsv, self._tables(amounts)), "hsv2rgb")
         by = _of_channels(amounts, hsv)
         if self.method == "scale":
-            moved = hsv * by
+            hsv_out = hsv * by
         else:
-            moved = hsv + by * _of_channels(torch.tensor([2.0, 1 / 255, 1 / 255]), hsv)
-        hue, saturation, value = moved.split(1, -3)
+            hsv_out = hsv + by * _of_channels(torch.tensor([2.0, 1 / 255, 1 / 255]), hsv)
+        hue, saturation, value = hsv_out.split(1, -3)
         gray = hsv.narrow(-3, 1, 1) <= 0
         saturation = torch.where(gray, 0.0, saturation.clamp(0, 1))
-        turned = torch.cat([hue % 360, saturation, value.clamp(0, 1)], -3)
-        return imgops.cvt_color(turned.to(image.dtype), "hsv2rgb")
+        channels = torch.cat([hue % 360, saturation, value.clamp(0, 1)], -3)
+        return imgops.cvt_color(channels.to(image.dtype), "hsv2rgb")
 
     def _tables(self, amounts: Tensor) -> Tensor:
         """What becomes of the levels of hue, saturation and value, (..., 3, 256)."""
@@ -277,7 +277,7 @@ class RandomHSV(ProbabilisticTransform):
             tables = [(levels * hue) % 180, *(levels * x for x in others)]
         else:
             tables = [(levels + hue) % 180, *(levels + x.trunc() for x in others)]
-        table = _cut(torch.stack(tables, -2))
+        table = _to_levels(torch.stack(tables, -2))
         table[..., 1, 0] = 0
         return table
 
@@ -316,7 +316,7 @@ class RandomGamma(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"gamma": uniform(self.gamma)}
 
-    def changed(self, image: Tensor, gamma: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, gamma: Tensor) -> Tensor:
         return imgops.adjust_gamma(image, gamma)
 
 
@@ -364,7 +364,7 @@ class RandomToneCurve(ProbabilisticTransform):
         means = torch.tensor([0.25, 0.75]).repeat(count // 2)
         return {"curves": (means + self.scale * torch.randn(count)).clamp(0, 1).tolist()}
 
-    def changed(self, image: Tensor, curves: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, curves: Tensor) -> Tensor:
         low, high = curves.unflatten(-1, (-1, 2)).unbind(-1)  # (..., 1 or C)
         if image.dtype == torch.uint8:
             levels = torch.linspace(0, 1, 256, dtype=torch.float64)
@@ -458,7 +458,7 @@ class RandomTemperature(ProbabilisticTransform):
         cold = uniform((0.0, 1.0)) < 0.4
         return {"temperature": int(uniform((low, middle) if cold else (middle, high)))}
 
-    def changed(self, image: Tensor, temperature: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, temperature: Tensor) -> Tensor:
         require_rgb(self, image)
         lights, coldest = _lights(self.light), _LIGHT[self.light][0]
         at = (temperature.double() - coldest) / 500

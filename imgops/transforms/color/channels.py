@@ -60,10 +60,10 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
         return {"permutation": torch.tensor([int(n) for n in numbers])}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return permuted(image, as_integers(params.beside(image)))
+        return reorder_channels(image, as_integers(params.beside(image)))
 
 
-def permuted(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
+def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
     """Return the channels in an order, or each sample's in an order of its own."""
     order = torch.as_tensor(order, dtype=torch.int64).to(image.device, non_blocking=True)
     if order.ndim == 1:
@@ -91,7 +91,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
             raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
         if params.is_known:
             return imgops.grayscale(image, 3)
-        return operators.grayed(image, params.beside(image)[..., 0] > 0)
+        return operators.gray_chosen(image, params.beside(image)[..., 0] > 0)
 
 
 class RandomChannelDropout(ProbabilisticTransform):
@@ -140,6 +140,6 @@ class RandomChannelDropout(ProbabilisticTransform):
         chosen = torch.randperm(count)[: integer(self.channels)]
         return {"dropped": torch.zeros(count).index_fill(0, chosen, 1.0).tolist()}
 
-    def changed(self, image: Tensor, dropped: Tensor) -> Tensor:
-        gone = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)
-        return torch.where(gone, fill_tensor(self, "fill", self.fill, image), image)
+    def change_image(self, image: Tensor, dropped: Tensor) -> Tensor:
+        is_dropped = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)
+        return torch.where(is_dropped, fill_tensor(self, "fill", self.fill, image), image)

@@ -24,7 +24,7 @@ __all__ = [
 Range = float | Sequence[float]
 
 
-class _Adapted(ProbabilisticTransform):
+class _ReferenceTransform(ProbabilisticTransform):
     """A transform with images to draw from: their pixels, one after the other, are what it works with."""
 
     _levels = True
@@ -46,9 +46,9 @@ class _Adapted(ProbabilisticTransform):
 
     @classmethod
     def _from_config(cls, **config: Any) -> Any:
-        made = cls.__new__(cls)
-        _Adapted.__init__(made, (), config.pop("p"), False, None, **config)
-        return made
+        transform = cls.__new__(cls)
+        _ReferenceTransform.__init__(transform, (), config.pop("p"), False, None, **config)
+        return transform
 
     def _extra(self, image: Tensor) -> Tensor:
         return self._pixels.to(image.device, non_blocking=True)
@@ -84,7 +84,7 @@ def _images(owner: str, references: Any) -> list[Tensor]:
     return [_subclass.plain(x).detach().cpu() for x in images]
 
 
-class HistogramMatching(_Adapted):
+class HistogramMatching(_ReferenceTransform):
     """Give an image the histograms of another one, with a probability.
 
     Parameters
@@ -122,13 +122,13 @@ class HistogramMatching(_Adapted):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"index": integer((0, len(self.shapes) - 1)), "blend": uniform(self.blend)}
 
-    def changed(self, image: Tensor, index: float, blend: Tensor, extra: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, index: float, blend: Tensor, extra: Tensor) -> Tensor:
         reference = self._reference(index, image, extra)
-        matched = imgops.match_histograms(image, reference.expand(image.shape))
-        return imgops.add_weighted(matched, blend, image, 1 - blend)
+        result = imgops.match_histograms(image, reference.expand(image.shape))
+        return imgops.add_weighted(result, blend, image, 1 - blend)
 
 
-class FDA(_Adapted):
+class FDA(_ReferenceTransform):
     """Give an image the coarse light of another one (Fourier domain adaptation), with a probability.
 
     Parameters
@@ -166,7 +166,7 @@ class FDA(_Adapted):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"index": integer((0, len(self.shapes) - 1)), "beta": uniform(self.beta)}
 
-    def changed(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
         reference = self._reference(index, image, extra)
         real = real_of(image)
         own, other = (torch.fft.fft2(x.to(real)) for x in (image, reference))
@@ -176,10 +176,10 @@ class FDA(_Adapted):
         inside = rows[:, None] & columns
         size = own.abs()
         factor = torch.where(inside & (size > 0), other.abs() / size.clamp(min=1e-30), 1.0)
-        adapted = torch.fft.ifft2(own * factor).real
+        result = torch.fft.ifft2(own * factor).real
         if image.dtype == torch.uint8:
-            return adapted.clamp(0, 255).to(torch.uint8)
-        return adapted.clamp(0, 1).to(image.dtype)
+            return result.clamp(0, 255).to(torch.uint8)
+        return result.clamp(0, 1).to(image.dtype)
 
 
 def _lowest(extent: int, half: int, device: torch.device) -> Tensor:

@@ -130,5 +130,5 @@ class RandomCLAHE(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"clip_limit": uniform(self.clip_limit)}
 
-    def changed(self, image: Tensor, clip_limit: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, clip_limit: Tensor) -> Tensor:
         return imgops.clahe(image, clip_limit, self.tiles)

@@ -36,7 +36,7 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
         return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
 
 
-class _Sized(ProbabilisticTransform):
+class _OddWindow(ProbabilisticTransform):
     """A filter whose window has a random odd size."""
 
     random_parameters = (IS_APPLIED, Parameter("kernel_size"))
@@ -57,7 +57,7 @@ class _Sized(ProbabilisticTransform):
         return {"kernel_size": odd(self.kernel_size)}
 
 
-class RandomMedianBlur(_Sized):
+class RandomMedianBlur(_OddWindow):
     """Replace each value by the median of the window around it, with a probability.
 
     Parameters
@@ -75,11 +75,11 @@ class RandomMedianBlur(_Sized):
     :func:`imgops.median_blur`.
     """
 
-    def changed(self, image: Tensor, kernel_size: float) -> Tensor:
+    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         return imgops.median_blur(image, int(kernel_size))
 
 
-class RandomBoxBlur(_Sized):
+class RandomBoxBlur(_OddWindow):
     """Replace each value by the mean of the window around it, with a probability.
 
     Parameters
@@ -96,7 +96,7 @@ class RandomBoxBlur(_Sized):
     Reference: ``cv2.blur``, as in albumentations' Blur, bit-exact: :func:`imgops.box_blur`.
     """
 
-    def changed(self, image: Tensor, kernel_size: float) -> Tensor:
+    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         return imgops.box_blur(image, int(kernel_size))
 
 
@@ -162,7 +162,7 @@ class RandomMotionBlur(ProbabilisticTransform):
         shifts = {name: uniform((-quarter, quarter)) for name in ("shift_x", "shift_y")}
         return {"kernel_size": size, **numbers, **shifts}
 
-    def changed(
+    def change_image(
         self,
         image: Tensor,
         kernel_size: float,
@@ -239,7 +239,9 @@ class RandomBilateral(ProbabilisticTransform):
         color, space = uniform(self.sigma_color), uniform(self.sigma_space)
         return {"diameter": odd(self.diameter), "sigma_color": color, "sigma_space": space}
 
-    def changed(self, image: Tensor, diameter: float, sigma_color: Tensor, sigma_space: Tensor) -> Tensor:
+    def change_image(
+        self, image: Tensor, diameter: float, sigma_color: Tensor, sigma_space: Tensor
+    ) -> Tensor:
         if image.dtype.is_floating_point:
             sigma_color = sigma_color / 255
         return imgops.bilateral_filter(image, int(diameter), sigma_color, sigma_space)

@@ -78,7 +78,7 @@ class RandomDownscale(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"factor": uniform(self.factor)}
 
-    def changed(self, image: Tensor, factor: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, factor: Tensor) -> Tensor:
         return imgops.downscale(image, factor, self.down, self.up)
 
 
@@ -120,6 +120,6 @@ class RandomCompression(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"quality": integer(self.quality)}
 
-    def changed(self, image: Tensor, quality: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, quality: Tensor) -> Tensor:
         store = imgops.jpeg if self.format == "jpeg" else imgops.webp
         return store(image, quality)

@@ -66,7 +66,7 @@ class RandomMorphology(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"kernel_size": integer(self.kernel_size)}
 
-    def changed(self, image: Tensor, kernel_size: float) -> Tensor:
+    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         side = int(kernel_size)
         element = torch.from_numpy(cv2.getStructuringElement(SHAPES[self.shape], (side, side)))
         return imgops.morphology(image, self.operation, element)

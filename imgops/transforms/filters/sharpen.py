@@ -84,11 +84,11 @@ class RandomUnsharpMask(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"radius": uniform(self.radius), "percent": uniform(self.percent)}
 
-    def changed(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
         return imgops.unsharp_mask(image, radius, percent, self.threshold)
 
 
-def _blended(alpha: Tensor, effect: Tensor) -> Tensor:
+def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
     """A kernel that leaves an image as it is and another one, as a mean."""
     same = torch.zeros(3, 3, dtype=torch.float64)
     same[1, 1] = 1
@@ -133,10 +133,10 @@ class RandomSharpen(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"alpha": uniform(self.alpha), "lightness": uniform(self.lightness)}
 
-    def changed(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
         effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64)
         effect[..., 1, 1] = 8 + lightness
-        return imgops.filter2d(image, _blended(alpha, effect), "reflect")
+        return imgops.filter2d(image, _blend_kernels(alpha, effect), "reflect")
 
 
 class RandomEmboss(ProbabilisticTransform):
@@ -176,8 +176,8 @@ class RandomEmboss(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"alpha": uniform(self.alpha), "strength": uniform(self.strength)}
 
-    def changed(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
         s = strength
         rows = [[-1 - s, -s, 0 * s], [-s, 1 + 0 * s, s], [0 * s, s, 1 + s]]
         effect = torch.stack([torch.stack(row, -1) for row in rows], -2)
-        return imgops.filter2d(image, _blended(alpha, effect), "reflect")
+        return imgops.filter2d(image, _blend_kernels(alpha, effect), "reflect")

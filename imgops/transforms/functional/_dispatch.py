@@ -116,7 +116,7 @@ def _images(name: str) -> Function:
             out = torchvision_private.kernel_of(theirs, Tensor)(plain, *args, **keywords)
         if plain is inpt:
             return out
-        return tuple(wrapped(o, inpt) for o in out) if isinstance(out, tuple) else wrapped(out, inpt)
+        return tuple(wrap_like(o, inpt) for o in out) if isinstance(out, tuple) else wrap_like(out, inpt)
 
     return call
 
@@ -145,7 +145,7 @@ def _masks(name: str) -> Function:
             if not _torchvision_knows(args, keywords):
                 raise
             return getattr(reference, name)(inpt, *args, **keywords)
-        return wrapped(out[0] if mask.ndim == 2 else out, inpt)
+        return wrap_like(out[0] if mask.ndim == 2 else out, inpt)
 
     return call
 
@@ -154,7 +154,7 @@ _OF_IMAGES = {name: _images(name) for name in KERNELS}
 _OF_MASKS = {name: _masks(name) for name in _OF_MASKS_TOO}
 
 
-def wrapped(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
+def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """``out`` in the class of ``like``; dynamo knows a class only by a name that it can find again."""
     if not _subclass.in_graph():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
@@ -184,7 +184,7 @@ def _functional(name: str) -> Function:
     def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
         return (own_kernel(theirs, type(inpt)) or theirs)(inpt, *args, **keywords)
 
-    return torchvision_private.scripted_as(call, theirs)
+    return torchvision_private.script_as(call, theirs)
 
 
 FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS if hasattr(reference, name)}

@@ -40,7 +40,7 @@ def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, boo
     return name, bool(antialias) or name not in _PLAIN
 
 
-def _sampling(op: str, interpolation: Interpolation) -> str:
+def _interpolation_name(op: str, interpolation: Interpolation) -> str:
     name = _name(interpolation)
     if name not in _PLAIN:
         raise ValueError(f"{op}: interpolation must be nearest, bilinear or bicubic, got {name}")
@@ -66,21 +66,21 @@ def resize(
     name, _ = _how(interpolation, antialias)
     if name == "lanczos" and not antialias:
         raise ValueError("resize: antialias must be True with lanczos, got False")
-    size = torchvision_private.resized_size((height, width), size, max_size)
+    size = torchvision_private.size_after_resize((height, width), size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know
         return image
-    return resized(image, size, interpolation, antialias)
+    return resize_to(image, size, interpolation, antialias)
 
 
-def resized(
+def resize_to(
     image: Tensor, size: Sequence[int], interpolation: Interpolation, antialias: bool | None
 ) -> Tensor:
     """``resize`` to a height and a width that a compiler may not know."""
     name, smooth = _how(interpolation, antialias)
-    return _restored(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
+    return _restore_dtype(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
 
 
-def rounded(size: Any) -> Any:
+def round_size(size: Any) -> Any:
     """The nearest whole size, at least 1; of one that a compiler knows by name halves go up."""
     if isinstance(size, torch.SymFloat):
         return torch.sym_max(torch.sym_int(size + 0.5), 1)
@@ -95,13 +95,13 @@ def resize_labels(
     antialias: bool | None = True,
 ) -> Tensor:
     height, width = mask.shape[-2:]
-    wanted = torchvision_private.resized_size((height, width), size, max_size)
+    wanted = torchvision_private.size_after_resize((height, width), size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(wanted):
         return mask
-    return labels_resized(mask, wanted, interpolation)
+    return resize_labels_to(mask, wanted, interpolation)
 
 
-def labels_resized(mask: Tensor, size: Sequence[int], interpolation: Interpolation) -> Tensor:
+def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: Interpolation) -> Tensor:
     """``resize_labels`` to a height and a width that a compiler may not know."""
     height, width = mask.shape[-2:]
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
@@ -115,7 +115,7 @@ def _numbers(image: Tensor, name: str) -> Tensor:
     return image.float()
 
 
-def _restored(out: Tensor, image: Tensor) -> Tensor:
+def _restore_dtype(out: Tensor, image: Tensor) -> Tensor:
     """In the dtype of the image; integers are rounded."""
     if out.dtype == image.dtype:
         return out
@@ -130,11 +130,11 @@ def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
     height, width = (
         (output_size, output_size) if isinstance(output_size, int) else (*output_size, *output_size)[:2]
     )
-    left, top = _centered(image.shape[-1], width), _centered(image.shape[-2], height)
+    left, top = _center_offset(image.shape[-1], width), _center_offset(image.shape[-2], height)
     return imgops.crop(image, (left, top, left + width, top + height))
 
 
-def _centered(size: int, wanted: int) -> int:
+def _center_offset(size: int, wanted: int) -> int:
     """torchvision pads what is too small, the odd pixel last, and crops what is too large, rounding to even.
 
     Without a branch: a compiler may not know the size.
@@ -175,7 +175,7 @@ def resized_crop(
     box = left, top, left + width, top + height
     if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
-    wanted = torchvision_private.resized_size((height, width), size, None)
+    wanted = torchvision_private.size_after_resize((height, width), size, None)
     return crop_boxes(image, torch.tensor(box), wanted, interpolation, antialias)
 
 
@@ -207,7 +207,7 @@ def crop_boxes(
     name, smooth = _how(interpolation, antialias)
     boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
-    out = _restored(out, image)
+    out = _restore_dtype(out, image)
     if not planar or out.is_contiguous():
         return out
     is_small = not _subclass.in_graph() and out.numel() < operators.SMALL
@@ -247,7 +247,7 @@ def affine(
     fill: Fill = None,
     center: Sequence[float] | None = None,
 ) -> Tensor:
-    parameters = (angle, *_several(translate), scale, *_several(shear))
+    parameters = (angle, *_as_sequence(translate), scale, *_as_sequence(shear))
     if not any(isinstance(p, Tensor) for p in parameters):
         torchvision_private.affine_arguments(angle, translate, scale, shear, center)
     shear = torchvision_private.two_shears(shear)
@@ -255,14 +255,14 @@ def affine(
     return warp(image, matrix, interpolation, fill)
 
 
-def _several(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
-    name = _sampling("affine", interpolation)
+    name = _interpolation_name("affine", interpolation)
     out = imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", color_of(fill))
-    return _restored(out, image)
+    return _restore_dtype(out, image)
 
 
 def rotate(
@@ -278,11 +278,11 @@ def rotate(
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
-    size = torchvision_private.rotated_size(float(angle), center, height, width) if expand else None
+    size = torchvision_private.size_after_rotation(float(angle), center, height, width) if expand else None
     return turn(image, torch.as_tensor(angle, dtype=torch.float64), interpolation, center, fill, size)
 
 
-def turned(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
+def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
     """The matrix of ``rotate``."""
     return _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
 
@@ -297,9 +297,9 @@ def turn(
 ) -> Tensor:
     """``rotate`` by a tensor, onto a canvas of ``size`` around the same middle."""
     height, width = image.shape[-2:]
-    matrix = turned(angle, center, height, width)
+    matrix = rotation_matrix(angle, center, height, width)
     if size is not None:
-        matrix = _matrices.moved(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
+        matrix = _matrices.shift_matrix(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
     return warp(image, matrix, interpolation, fill, size)
 
 
@@ -317,9 +317,11 @@ def perspective(
 
 
 def warp_corners(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill) -> Tensor:
-    name = _sampling("perspective", interpolation)
+    name = _interpolation_name("perspective", interpolation)
     numbers = _numbers(image, name)
-    return _restored(imgops.warp_perspective(numbers, matrix, None, name, "constant", color_of(fill)), image)
+    return _restore_dtype(
+        imgops.warp_perspective(numbers, matrix, None, name, "constant", color_of(fill)), image
+    )
 
 
 def elastic(
@@ -338,9 +340,9 @@ def elastic(
         raise ValueError(f"elastic: {must}, got {tuple(displacement.shape)}")
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
-    name = _sampling("elastic", interpolation)
-    map = _matrices.displaced(displacement.to(image.device, non_blocking=True), height, width)
-    return _restored(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
+    name = _interpolation_name("elastic", interpolation)
+    map = _matrices.displacement_map(displacement.to(image.device, non_blocking=True), height, width)
+    return _restore_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
 #: What is done to masks in another way than to images.

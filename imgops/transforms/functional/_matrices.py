@@ -41,7 +41,7 @@ def affine(
     return torch.stack(whole, -1).unflatten(-1, (2, 3))
 
 
-def moved(matrix: Tensor, x: float, y: float) -> Tensor:
+def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
     """A ``(..., 2, 3)`` matrix, then a shift by pixels."""
     return torch.cat([matrix[..., :2], matrix[..., 2:] + shift(x, y)[:, None]], -1)
 
@@ -50,7 +50,7 @@ def shift(x: float, y: float) -> Tensor:
     return torch.stack([torch.full((), v, dtype=torch.float64, device="cpu") for v in (x, y)])
 
 
-def displaced(displacement: Tensor, height: int, width: int) -> Tensor:
+def displacement_map(displacement: Tensor, height: int, width: int) -> Tensor:
     """The map ``(..., 2, H, W)`` of displacements ``(..., H, W, 2)`` whose unit is half the image."""
     options: dict[str, Any] = {"dtype": displacement.dtype, "device": displacement.device}
     x = torch.arange(width, **options) + displacement[..., 0] * (width / 2)

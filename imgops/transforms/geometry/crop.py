@@ -59,7 +59,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
-    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         top, left, high, wide = each_number(numbers)
         box = [left, top, left + wide, top + high]
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
@@ -108,7 +108,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
         return crop | {"needs_pad": any(padding), "padding": padding}
 
-    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         top, left = each_number(numbers)
         box = [left, top, left + self.size[1], top + self.size[0]]
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
@@ -172,9 +172,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     def _plan(self, shape: Shape, program: SamplingProgram) -> None:
         return None  # the boxes are not known beforehand
 
-    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if sampler.draws_in_python():
-            return super()._sampled(inputs, sampler)
+            return super()._sample_params(inputs, sampler)
         _, _, height, width = self.shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
         kind = annotation_kinds.kind_of(boxes)

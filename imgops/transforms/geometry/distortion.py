@@ -149,7 +149,7 @@ class _Distortion(ProbabilisticTransform):
         finally:
             _maps.calls -= 1
             if not _maps.calls:
-                _maps.kept.clear()
+                _maps.entries.clear()
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
         """Where each pixel comes from, ``(2, height, width)``."""
@@ -165,17 +165,17 @@ class _Distortion(ProbabilisticTransform):
         numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
         return _maps.of(self._description, height, width, dtype, numbers)
 
-    def changed(self, image: Tensor, **params: Any) -> Tensor:
+    def change_image(self, image: Tensor, **params: Any) -> Tensor:
         fill = self.fill if self.padding_mode == "constant" else 0
         return imgops.remap(image, self._map(image, params), self.interpolation, self.padding_mode, fill)
 
-    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
+    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         return imgops.remap(mask, self._map(mask, params), "nearest", self.padding_mode, 0)
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return inverse_map.points(self._on_canvas(*canvas, torch.float64, params), points)
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return inverse_map.boxes(self._on_canvas(*canvas, torch.float64, params), boxes)
 
 
@@ -189,22 +189,22 @@ class _Maps(threading.local):
     limit_of_call, limit_of_graph = 1 << 29, 1 << 25
 
     def __init__(self) -> None:
-        self.kept: OrderedDict[Any, Tensor] = OrderedDict()
+        self.entries: OrderedDict[Any, Tensor] = OrderedDict()
         self.calls = 0
 
     def of(self, description: str, height: int, width: int, dtype: torch.dtype, numbers: Any) -> Tensor:
         key = description, height, width, dtype, numbers
-        if key in self.kept:
-            self.kept.move_to_end(key)
-            return self.kept[key]
+        if key in self.entries:
+            self.entries.move_to_end(key)
+            return self.entries[key]
         with torch.inference_mode(False), torch.no_grad():
-            made = programs.from_description(description).map_of(height, width, dtype, **dict(numbers))
-        self.kept[key] = made
+            map = programs.from_description(description).map_of(height, width, dtype, **dict(numbers))
+        self.entries[key] = map
         limit = self.limit_of_call if self.calls else self.limit_of_graph
-        size = sum(m.nbytes for m in self.kept.values())
+        size = sum(m.nbytes for m in self.entries.values())
         while size > limit:
-            size -= self.kept.popitem(last=False)[1].nbytes
-        return made
+            size -= self.entries.popitem(last=False)[1].nbytes
+        return map
 
 
 _maps = _Maps()

@@ -52,7 +52,7 @@ def _set_fill(transform: Any, fill: Any) -> None:
     torchvision_private.set_fill(transform, fill)
 
 
-class _Fitted(OperatorTransform, v2.Transform):
+class _FitTransform(OperatorTransform, v2.Transform):
     """A resize whose size follows from the image's."""
 
     _moves = True
@@ -81,19 +81,19 @@ class _Fitted(OperatorTransform, v2.Transform):
             must, got = "image must have at least one pixel", f"{height} x {width}"
             raise ValueError(f"{type(self).__name__}: {must}, got {got}")
 
-    def _resized(self, height: Any, width: Any) -> tuple[Any, Any]:
+    def _scaled_size(self, height: Any, width: Any) -> tuple[Any, Any]:
         self._check_pixels(height, width)
         factor = self._factor(height, width)
-        return _geometry.rounded(height * factor), _geometry.rounded(width * factor)
+        return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        return self._resized(height, width)
+        return self._scaled_size(height, width)
 
     def _canvas(self, params: Any) -> tuple[int, int]:
         return self._out_size(*params.canvas)
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
-        size = list(self._resized(height, width))
+        size = list(self._scaled_size(height, width))
         how = {"interpolation": self.interpolation, "antialias": self.antialias}
         return self.call_kernel(v2.functional.resize, inpt, size, **how)
 
@@ -113,7 +113,7 @@ class _Fitted(OperatorTransform, v2.Transform):
         return self.transform(inpt, values)
 
 
-class LongestMaxSize(_Fitted):
+class LongestMaxSize(_FitTransform):
     """Resize an image so that its longest side has a length; its shape stays.
 
     Parameters
@@ -146,7 +146,7 @@ class LongestMaxSize(_Fitted):
         return torch.sym_min(self.size[0] / height, self.size[1] / width)
 
 
-class SmallestMaxSize(_Fitted):
+class SmallestMaxSize(_FitTransform):
     """Resize an image so that its shortest side has a length; its shape stays.
 
     Parameters
@@ -180,7 +180,7 @@ class SmallestMaxSize(_Fitted):
         return torch.sym_max(self.size[0] / height, self.size[1] / width)
 
 
-class LetterBox(_Fitted):
+class LetterBox(_FitTransform):
     """Resize an image into a box; its shape stays, and borders fill the rest.
 
     Parameters
@@ -226,7 +226,7 @@ class LetterBox(_Fitted):
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         small = super()._fit(inpt, height, width)
-        high, wide = self._resized(height, width)
+        high, wide = self._scaled_size(height, width)
         rows, columns = self.size[0] - high, self.size[1] - wide
         top, left = rows // 2, columns // 2
         padding = [left, top, columns - left, rows - top]
@@ -238,7 +238,7 @@ class LetterBox(_Fitted):
         return self.call_kernel(v2.functional.pad, small, padding=padding, fill=fill)
 
 
-class PadIfNeeded(_Fitted):
+class PadIfNeeded(_FitTransform):
     """Give an image borders, if it is smaller than wanted or no multiple of a number.
 
     Parameters

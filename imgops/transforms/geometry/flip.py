@@ -32,7 +32,7 @@ class _Flip(RandomTransform):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if params.is_known:
             return operators.flip(image, self._dim)
-        return operators.flipped(image, params.beside(image)[..., 0] > 0, self._dim)
+        return operators.flip_chosen(image, params.beside(image)[..., 0] > 0, self._dim)
 
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
@@ -45,14 +45,14 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     _dim = -2
 
 
-class _Turned(ProbabilisticTransform):
+class _Turn(ProbabilisticTransform):
     """A transform that may swap height and width: then a batch or a graph needs square images."""
 
     _moves = True
     _known: tuple[str, ...] = ()
 
-    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
-        params = super()._sampled(inputs, sampler)
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        params = super()._sample_params(inputs, sampler)
         if params is not None and not params.is_known and params.canvas[0] != params.canvas[1]:
             must = f"{type(self).__name__}: image must be square in a graph and with per_sample=True"
             raise NotImplementedError(f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
@@ -60,8 +60,8 @@ class _Turned(ProbabilisticTransform):
 
     def _canvas(self, params: Params) -> tuple[int, int]:
         height, width = params.canvas
-        swapped = params.is_known and self._swaps(**self._named(params.numbers))
-        return (width, height) if swapped else (height, width)
+        swaps = params.is_known and self._swaps(**self._numbers_by_name(params.numbers))
+        return (width, height) if swaps else (height, width)
 
     def _swaps(self, **params: Any) -> bool:
         raise NotImplementedError
@@ -70,13 +70,13 @@ class _Turned(ProbabilisticTransform):
         """Positions (x, y) between 0 and a height and a width."""
         raise NotImplementedError
 
-    def changed_mask(self, mask: Tensor, **params: Any) -> Tensor:
-        return self.changed(mask, **params)
+    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return self.change_image(mask, **params)
 
-    def moved_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return self._points(points, (canvas[0] - 1, canvas[1] - 1), **params)
 
-    def moved_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         ends = self._points(boxes.reshape(-1, 2), canvas, **params).reshape(-1, 2, 2)
         return torch.cat(ends.aminmax(dim=1), -1)
 
@@ -85,10 +85,10 @@ class _Turned(ProbabilisticTransform):
         if out is inpt or not hasattr(inpt, "canvas_size"):
             return out
         canvas = self._canvas(Params(inpt.canvas_size, self.pack(values, 0, 0), self))
-        return _dispatch.wrapped(_subclass.plain(out), inpt, canvas)
+        return _dispatch.wrap_like(_subclass.plain(out), inpt, canvas)
 
 
-class RandomRotate90(_Turned):
+class RandomRotate90(_Turn):
     """Turn an image by 0, 1, 2 or 3 quarters, counterclockwise, with a probability.
 
     Parameters
@@ -123,17 +123,17 @@ class RandomRotate90(_Turned):
     def _swaps(self, turns: float) -> bool:
         return int(turns) % 2 == 1
 
-    def changed(self, image: Tensor, turns: float) -> Tensor:
+    def change_image(self, image: Tensor, turns: float) -> Tensor:
         return imgops.rotate90(image, int(turns))
 
     def _points(self, points: Tensor, size: tuple[float, float], turns: float) -> Tensor:
         height, width = size
         x, y = points.unbind(-1)
-        turned = ((x, y), (y, width - x), (width - x, height - y), (height - y, x))
-        return torch.stack(turned[int(turns) % 4], -1)
+        positions = ((x, y), (y, width - x), (width - x, height - y), (height - y, x))
+        return torch.stack(positions[int(turns) % 4], -1)
 
 
-class RandomTranspose(_Turned):
+class RandomTranspose(_Turn):
     """Swap the axes of an image, with a probability.
 
     Parameters
@@ -165,7 +165,7 @@ class RandomTranspose(_Turned):
     def _swaps(self) -> bool:
         return True
 
-    def changed(self, image: Tensor) -> Tensor:
+    def change_image(self, image: Tensor) -> Tensor:
         return imgops.flip(imgops.rotate90(image, 3))
 
     def _points(self, points: Tensor, size: tuple[float, float]) -> Tensor:

@@ -12,7 +12,7 @@ _STEPS = 20
 _NEAR = 0.05
 
 
-def points(map: Tensor, given: Tensor) -> Tensor:
+def points(map: Tensor, targets: Tensor) -> Tensor:
     """The positions q with map(q) = p, for each p.
 
     Parameters
@@ -28,41 +28,41 @@ def points(map: Tensor, given: Tensor) -> Tensor:
         ``(n, 2)``; the map is linear between pixels, and goes on as it ends beyond them. What has no such
         position, or has it outside of the image, is at the position whose map is nearest, on its border.
     """
-    if not given.numel():
-        return given
+    if not targets.numel():
+        return targets
     height, width = map.shape[-2:]
     shift = map - _grid(height, width)
-    found = given.clone()
-    best, best_miss = given.clone(), torch.full((len(given),), float("inf"), dtype=given.dtype)
+    places = targets.clone()
+    best, best_miss = targets.clone(), torch.full((len(targets),), float("inf"), dtype=targets.dtype)
     for step in range(_STEPS + 1):
-        miss = found + _sampled(shift, found) - given
+        miss = places + _interpolate(shift, places) - targets
         far = miss.norm(dim=-1)
         better = far < best_miss
-        best = torch.where(better[:, None], found, best)
+        best = torch.where(better[:, None], places, best)
         best_miss = torch.where(better, far, best_miss)
         if step == _STEPS or bool((best_miss < _NEAR * 1e-6).all()):
             break
-        found = found - _newton(shift, found, miss)
-    lost = best_miss > _NEAR
-    if bool(lost.any()):  # a fold, or outside: the nearest pixel
-        best[lost] = _nearest(map, given[lost])
-    limit = torch.tensor([width, height], dtype=given.dtype) - 0.5
+        places = places - _newton(shift, places, miss)
+    is_lost = best_miss > _NEAR
+    if bool(is_lost.any()):  # a fold, or outside: the nearest pixel
+        best[is_lost] = _nearest(map, targets[is_lost])
+    limit = torch.tensor([width, height], dtype=targets.dtype) - 0.5
     return torch.minimum(best.clamp(min=-0.5), limit)
 
 
-def boxes(map: Tensor, given: Tensor) -> Tensor:
+def boxes(map: Tensor, targets: Tensor) -> Tensor:
     """The smallest boxes around the moved corners and edges of boxes ``(n, 4)``: left, top, right, bottom.
 
     Boxes are measured at the edges of pixels, maps at their centers: half a pixel lies between.
     """
-    if not given.numel():
-        return given
-    share = torch.linspace(0, 1, POINTS, dtype=given.dtype)
-    left, top, right, bottom = (given[:, i, None] for i in range(4))
+    if not targets.numel():
+        return targets
+    share = torch.linspace(0, 1, POINTS, dtype=targets.dtype)
+    left, top, right, bottom = (targets[:, i, None] for i in range(4))
     across, down = left + (right - left) * share, top + (bottom - top) * share
     x = torch.cat([across, across, left.expand_as(down), right.expand_as(down)], 1)
     y = torch.cat([top.expand_as(across), bottom.expand_as(across), down, down], 1)
-    moved = points(map, torch.stack([x, y], -1).reshape(-1, 2) - 0.5).reshape(len(given), -1, 2) + 0.5
+    moved = points(map, torch.stack([x, y], -1).reshape(-1, 2) - 0.5).reshape(len(targets), -1, 2) + 0.5
     low, high = moved.aminmax(dim=1)
     return torch.cat([low, high], -1)
 
@@ -83,7 +83,7 @@ def _cell(shift: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Te
     return *corners, (x - left)[:, None], (y - top)[:, None]  # type: ignore[return-value]
 
 
-def _sampled(shift: Tensor, at: Tensor) -> Tensor:
+def _interpolate(shift: Tensor, at: Tensor) -> Tensor:
     a, b, c, d, x, y = _cell(shift, at)
     return (a * (1 - x) + b * x) * (1 - y) + (c * (1 - x) + d * x) * y
 
@@ -96,20 +96,20 @@ def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
     slope = torch.stack([by_x, by_y], -1) + one
     size = slope[:, 0, 0] * slope[:, 1, 1] - slope[:, 0, 1] * slope[:, 1, 0]
     safe = torch.where(size.abs() > 0.1, size, 1.0)
-    turned = torch.stack(
+    step = torch.stack(
         [
             slope[:, 1, 1] * miss[:, 0] - slope[:, 0, 1] * miss[:, 1],
             slope[:, 0, 0] * miss[:, 1] - slope[:, 1, 0] * miss[:, 0],
         ],
         -1,
     )
-    return torch.where((size.abs() > 0.1)[:, None], turned / safe[:, None], miss)
+    return torch.where((size.abs() > 0.1)[:, None], step / safe[:, None], miss)
 
 
-def _nearest(map: Tensor, given: Tensor) -> Tensor:
+def _nearest(map: Tensor, targets: Tensor) -> Tensor:
     """The pixels whose map is nearest to points."""
     width = map.shape[-1]
     flat = map.reshape(2, -1)
-    found = [((flat - p[:, None]).square().sum(0)).argmin() for p in given]
-    at = torch.stack(found)
-    return torch.stack([at % width, at // width], -1).to(given.dtype)
+    places = [((flat - p[:, None]).square().sum(0)).argmin() for p in targets]
+    at = torch.stack(places)
+    return torch.stack([at % width, at // width], -1).to(targets.dtype)

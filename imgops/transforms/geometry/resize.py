@@ -28,7 +28,7 @@ class Resize(FixedTransform, v2.Resize):
         return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = torchvision_private.resized_size((height, width), self.size, self.max_size)
+        high, wide = torchvision_private.size_after_resize((height, width), self.size, self.max_size)
         return high, wide
 
 
@@ -36,7 +36,7 @@ class _RandomResize(RandomSizeTransform):
     random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return torchvision_private.resized_size((height, width), values["size"], None)
+        return torchvision_private.size_after_resize((height, width), values["size"], None)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[0]), int(numbers[1])
@@ -45,10 +45,10 @@ class _RandomResize(RandomSizeTransform):
         size = self._canvas(params)
         if params.is_known and size == tuple(image.shape[-2:]):
             return image
-        return _geometry.resized(image, size, self.interpolation, self.antialias)  # type: ignore[attr-defined]
+        return _geometry.resize_to(image, size, self.interpolation, self.antialias)  # type: ignore[attr-defined]
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return _geometry.labels_resized(mask, self._canvas(params), self.interpolation)  # type: ignore[attr-defined]
+        return _geometry.resize_labels_to(mask, self._canvas(params), self.interpolation)  # type: ignore[attr-defined]
 
 
 class RandomResize(_RandomResize, v2.RandomResize):

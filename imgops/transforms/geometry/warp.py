@@ -22,14 +22,14 @@ __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
 class _Warp(RandomTransform):
     _moves = True
 
-    def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         raise NotImplementedError
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._warped(image, params, self.interpolation, fill_of(self, kind))  # type: ignore[attr-defined]
+        return self._warp(image, params, self.interpolation, fill_of(self, kind))  # type: ignore[attr-defined]
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._warped(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+        return self._warp(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
 
 
 class RandomAffine(_Warp, v2.RandomAffine):
@@ -43,12 +43,12 @@ class RandomAffine(_Warp, v2.RandomAffine):
         Parameter("shear", 2),
     )
 
-    def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
         angle, translate, scale, shear = self.split(numbers)
         how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
         return _matrices.affine(*how).flatten(-2)
 
-    def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         matrix = params.beside(image).unflatten(-1, (2, 3))
         return _geometry.warp(image, matrix, interpolation, fill)
 
@@ -59,10 +59,10 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     _config = ("distortion_scale", "p")
     random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
-    def prepared(self, numbers: Numbers, height: int, width: int) -> Tensor:
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
         return _matrices.of_coefficients(numbers).flatten(-2)
 
-    def _warped(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         matrix = params.beside(image).unflatten(-1, (3, 3))
         return _geometry.warp_corners(image, matrix, interpolation, fill)
 
@@ -83,15 +83,15 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
             expand=True,
             center=self.center,
         ).canvas_size
-        return *torchvision_private.rotated_size(numbers[0], self.center, height, width), *canvas
+        return *torchvision_private.size_after_rotation(numbers[0], self.center, height, width), *canvas
 
     def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
         return None if self.expand else (height, width)
 
-    def _sampled(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if self.expand:
-            return super()._sampled(inputs, sampler)
-        return RandomTransform._sampled(self, inputs, sampler)
+            return super()._sample_params(inputs, sampler)
+        return RandomTransform._sample_params(self, inputs, sampler)
 
     def _canvas(self, params: Params) -> tuple[int, int]:
         if not self.expand:
@@ -99,7 +99,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         _, _, height, width = self._sizes(params)
         return height, width
 
-    def _turned(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+    def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         if params.is_known:
             (angle,) = params.numbers
             if self.center is None and angle % 90 == 0:  # torchvision turns whole pixels there
@@ -109,14 +109,14 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         angle = torch.as_tensor(params.beside(image), dtype=torch.float64)[..., 0]
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
 
-    def prepared(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         if self.expand:  # then the matrix depends on a size that is sampled
             return numbers
         (angle,) = each_number(numbers)
-        return _geometry.turned(angle, self.center, height, width).flatten(-2)
+        return _geometry.rotation_matrix(angle, self.center, height, width).flatten(-2)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._turned(image, params, self.interpolation, fill_of(self, kind))
+        return self._rotate(image, params, self.interpolation, fill_of(self, kind))
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._turned(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+        return self._rotate(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))

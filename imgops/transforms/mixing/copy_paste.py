@@ -14,12 +14,12 @@ from imgops.transforms._core.arguments import WIDEST, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
-from imgops.transforms.mixing.mosaic import BOXES, MASKS, POINTS, Sample, _Joined, boxes_like, corners_of
+from imgops.transforms.mixing.mosaic import BOXES, MASKS, POINTS, Sample, _Join, boxes_like, corners_of
 
 __all__ = ["CopyPaste"]
 
 
-class CopyPaste(_Joined):
+class CopyPaste(_Join):
     """Put objects of one sample into the image of another, by the masks of their instances.
 
     Parameters
@@ -63,13 +63,13 @@ class CopyPaste(_Joined):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
 
-    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+    def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         first, second = samples
         places = _instance_masks(first), _instance_masks(second)
-        params = self._sampled([first.flat[first.image]], sampler)
-        return self._composed(first, second, places, self._taken(second, params, sampler))
+        params = self._sample_params([first.flat[first.image]], sampler)
+        return self._compose(first, second, places, self._choose_objects(second, params, sampler))
 
-    def _taken(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
+    def _choose_objects(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
         """Which objects are put into the other image."""
         assert source.boxes is not None
         count, device = source.boxes.shape[0], source.boxes.device
@@ -83,14 +83,14 @@ class CopyPaste(_Joined):
             return torch.zeros(count, dtype=torch.bool, device=device)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
-        taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
-        return (taken if params.is_known else taken & (params.numbers[0] > 0)).to(device)
+        is_taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
+        return (is_taken if params.is_known else is_taken & (params.numbers[0] > 0)).to(device)
 
-    def _composed(self, first: Sample, second: Sample, places: tuple[int, int], taken: Tensor) -> list[Any]:
+    def _compose(self, first: Sample, second: Sample, places: tuple[int, int], is_taken: Tensor) -> list[Any]:
         height, width = first.pixels.shape[-2:]
         size = height, width
-        left = ~taken[:, None, None]
-        over = _resized_labels(_subclass.plain(second.flat[places[1]]), size).masked_fill(left, 0)
+        left = ~is_taken[:, None, None]
+        over = _resize_labels(_subclass.plain(second.flat[places[1]]), size).masked_fill(left, 0)
         hidden = (over > 0).any(0, keepdim=True)
         before = _subclass.plain(first.flat[places[0]])
         under = before.masked_fill(hidden, 0)
@@ -98,20 +98,22 @@ class CopyPaste(_Joined):
         for at, value in enumerate(first.flat):
             if at == first.image:
                 image = self._image_of(first.pixels, second.pixels, hidden, size)
-                out.append(_dispatch.wrapped(image, value))
+                out.append(_dispatch.wrap_like(image, value))
             elif at == places[0]:
-                out.append(_dispatch.wrapped(torch.cat([under, over]), value))
+                out.append(_dispatch.wrap_like(torch.cat([under, over]), value))
             elif isinstance(value, BOXES):
-                cut = ((under > 0) != (before > 0)).flatten(1).any(-1, keepdim=True)
+                is_cut = ((under > 0) != (before > 0)).flatten(1).any(-1, keepdim=True)
                 boxes = corners_of(_subclass.plain(value), value.format)
-                boxes = torch.where(cut, _shrunk(boxes, _around(under > 0).to(boxes.dtype)), boxes)
+                boxes = torch.where(is_cut, _shrink(boxes, _around(under > 0).to(boxes.dtype)), boxes)
                 both = torch.cat([boxes, _around(over > 0).to(boxes.dtype)])
                 out.append(boxes_like(both, value, size))
             elif isinstance(value, MASKS):
-                out.append(_dispatch.wrapped(self._mask_of(at, first, second, hidden[0], left, size), value))
-            elif first.is_counted(at) and second.is_counted(at):
-                joined = torch.cat([_subclass.plain(value), _on_size(second.flat[at], size)])
-                out.append(_dispatch.wrapped(joined, value))
+                out.append(
+                    _dispatch.wrap_like(self._mask_of(at, first, second, hidden[0], left, size), value)
+                )
+            elif first.is_per_box(at) and second.is_per_box(at):
+                rows = torch.cat([_subclass.plain(value), _on_size(second.flat[at], size)])
+                out.append(_dispatch.wrap_like(rows, value))
             else:
                 out.append(value)
         return out
@@ -121,8 +123,8 @@ class CopyPaste(_Joined):
     ) -> Tensor:
         """A mask of instances is joined as the first one is; another one gets the pixels of the objects."""
         mine = _subclass.plain(first.flat[at])
-        other = _resized_labels(_subclass.plain(second.flat[at]), size)
-        if first.is_counted(at) and second.is_counted(at):
+        other = _resize_labels(_subclass.plain(second.flat[at]), size)
+        if first.is_per_box(at) and second.is_per_box(at):
             return torch.cat([mine.masked_fill(hidden, 0), other.masked_fill(left, 0)])
         if mine.shape[:-2] != other.shape[:-2]:
             must = "CopyPaste: masks that are not of instances must have as many planes in both samples"
@@ -131,7 +133,7 @@ class CopyPaste(_Joined):
 
     def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:
         if tuple(other.shape[-2:]) != size:
-            other = _geometry.resized(other, size, InterpolationMode.BILINEAR, True)
+            other = _geometry.resize_to(other, size, InterpolationMode.BILINEAR, True)
         if not self.feather:
             return imgops.paste(image, other, (0, 0), hidden)
         side = int(8 * self.feather + 1) | 1
@@ -139,9 +141,9 @@ class CopyPaste(_Joined):
         return imgops.paste(image, other, (0, 0), soft.clamp(0, 1))
 
 
-def _resized_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
+def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
     planes = mask.unsqueeze(0) if mask.ndim == 2 else mask
-    out = _geometry.labels_resized(planes, size, InterpolationMode.NEAREST)
+    out = _geometry.resize_labels_to(planes, size, InterpolationMode.NEAREST)
     return out.squeeze(0) if mask.ndim == 2 else out
 
 
@@ -154,12 +156,12 @@ def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
     return torch.stack([plain[..., i] * factors[i] for i in (0, 1)], -1).to(plain.dtype)
 
 
-def _shrunk(before: Tensor, tight: Tensor) -> Tensor:
+def _shrink(before: Tensor, tight: Tensor) -> Tensor:
     """Boxes no larger than they were: they may have been wider than their masks."""
     low = torch.maximum(before[:, :2], tight[:, :2])
     high = torch.minimum(before[:, 2:], tight[:, 2:])
-    seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
-    return torch.where(seen, torch.cat([low, high], -1), 0.0)
+    is_seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
+    return torch.where(is_seen, torch.cat([low, high], -1), 0.0)
 
 
 def _around(masks: Tensor) -> Tensor:
@@ -178,7 +180,7 @@ def _around(masks: Tensor) -> Tensor:
 
 def _instance_masks(sample: Sample) -> int:
     for at, value in enumerate(sample.flat):
-        if isinstance(value, MASKS) and sample.is_counted(at):
+        if isinstance(value, MASKS) and sample.is_per_box(at):
             return at
     must = "CopyPaste: samples must have BoundingBoxes and a Mask (n, H, W) with one mask for each"
     raise ValueError(f"{must}, got {[type(x).__name__ for x in sample.flat]}")

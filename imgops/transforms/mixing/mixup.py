@@ -78,9 +78,9 @@ class _Mix(RandomTransform):
         if not _dispatch.is_image(inpt):
             return inpt
         torchvision_private.check_batch(self, inpt, params["batch_size"])
-        return _dispatch.wrapped(self._mixed(_subclass.plain(inpt), params), inpt)
+        return _dispatch.wrap_like(self._mix_images(_subclass.plain(inpt), params), inpt)
 
-    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+    def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         raise NotImplementedError
 
 
@@ -89,7 +89,7 @@ class MixUp(_Mix, v2.MixUp):
 
     random_parameters = (Parameter("lam", neutral=1.0),)
 
-    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+    def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         weight = params["lam"]
         if isinstance(weight, Tensor) and weight.ndim:
             weight = weight.reshape(-1, *(1,) * (images.ndim - 4))
@@ -101,7 +101,7 @@ class CutMix(_Mix, v2.CutMix):
 
     random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
 
-    def _mixed(self, images: Tensor, params: dict[str, Any]) -> Tensor:
+    def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         box = torch.as_tensor(as_integers(params["box"]), device="cpu")
         if box.ndim > 1:
             box = box.reshape(-1, *(1,) * (images.ndim - 4), 4)

@@ -25,7 +25,7 @@ __all__ = ["Mosaic"]
 BOXES, POINTS, MASKS = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Mask
 
 
-class _Joined(ProbabilisticTransform):
+class _Join(ProbabilisticTransform):
     """A transform of a list of samples of one structure."""
 
     _moves = True
@@ -52,10 +52,10 @@ class _Joined(ProbabilisticTransform):
         if any([type(x) for x in row] != [type(x) for x in flat[0]] for row in flat):
             kinds = [[type(x).__name__ for x in row] for row in flat]
             raise ValueError(f"{name}: samples must have one structure, got {kinds}")
-        spec = tree_flatten(samples[0])[1]
-        return tree_unflatten(self._joined([Sample(row) for row in flat], sampler), spec)
+        structure = tree_flatten(samples[0])[1]
+        return tree_unflatten(self._join([Sample(row) for row in flat], sampler), structure)
 
-    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+    def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
 
 
@@ -75,7 +75,7 @@ class Sample:
     def pixels(self) -> Tensor:
         return _subclass.plain(self.flat[self.image])
 
-    def is_counted(self, place: int) -> bool:
+    def is_per_box(self, place: int) -> bool:
         """Whether a tensor has a row for each box: labels, areas, masks of instances."""
         value = self.flat[place]
         if self.boxes is None or place == self.image or not isinstance(value, Tensor):
@@ -103,10 +103,10 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
         how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
         out = v2.functional.convert_bounding_box_format(corners, *how)
     dtype = _subclass.plain(like).dtype
-    return _dispatch.wrapped((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
+    return _dispatch.wrap_like((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
 
 
-class Mosaic(_Joined):
+class Mosaic(_Join):
     """Four or nine samples in one image, as object detectors are trained with.
 
     Parameters
@@ -184,8 +184,8 @@ class Mosaic(_Joined):
         y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
         return y, x
 
-    def _joined(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
-        params = self._sampled([s.flat[s.image] for s in samples], sampler)
+    def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+        params = self._sample_params([s.flat[s.image] for s in samples], sampler)
         assert params is not None
         y, x = self._middle(params)
         places = []
@@ -197,7 +197,7 @@ class Mosaic(_Joined):
                 raise ValueError(f"Mosaic: {must}, got {got}")
             cell = self.size[0] / self.grid, self.size[1] / self.grid
             factor = torch.sym_min(cell[0] / height, cell[1] / width)
-            high, wide = (_geometry.rounded(n * factor) for n in (height, width))
+            high, wide = (_geometry.round_size(n * factor) for n in (height, width))
             top = _start(row, self.grid, y, high, self.size[0])
             left = _start(column, self.grid, x, wide, self.size[1])
             places.append((left, top, wide, high))
@@ -208,25 +208,25 @@ class Mosaic(_Joined):
         first = samples[0].flat[at]
         values = [s.flat[at] for s in samples]
         if at == samples[0].image:
-            return _dispatch.wrapped(self._pasted([_subclass.plain(v) for v in values], places), first)
+            return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
         if isinstance(first, BOXES):
-            moved = torch.cat([self._moved_boxes(v, *p) for v, p in zip(values, places, strict=True)])
-            return boxes_like(moved, first, self.size)
+            corners = torch.cat([self._move_boxes(v, *p) for v, p in zip(values, places, strict=True)])
+            return boxes_like(corners, first, self.size)
         if isinstance(first, POINTS):
-            points = [self._moved_points(v, *p) for v, p in zip(values, places, strict=True)]
-            return _dispatch.wrapped(torch.cat(points), first, self.size)
-        counted = all(s.is_counted(at) for s in samples)
+            points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
+            return _dispatch.wrap_like(torch.cat(points), first, self.size)
+        is_per_box = all(s.is_per_box(at) for s in samples)
         if isinstance(first, MASKS):
             masks = [_subclass.plain(v) for v in values]
-            if not counted:
-                return _dispatch.wrapped(self._pasted(masks, places, labels=True), first)
-            whole = [self._pasted([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
-            return _dispatch.wrapped(torch.cat(whole), first)
-        if counted:
-            return _dispatch.wrapped(torch.cat([_subclass.plain(v) for v in values]), first)
+            if not is_per_box:
+                return _dispatch.wrap_like(self._paste_all(masks, places, labels=True), first)
+            whole = [self._paste_all([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
+            return _dispatch.wrap_like(torch.cat(whole), first)
+        if is_per_box:
+            return _dispatch.wrap_like(torch.cat([_subclass.plain(v) for v in values]), first)
         return first
 
-    def _pasted(
+    def _paste_all(
         self, images: list[Tensor], places: list[tuple[int, int, int, int]], labels: bool = False
     ) -> Tensor:
         first = images[0]
@@ -236,9 +236,9 @@ class Mosaic(_Joined):
         for image, (left, top, wide, high) in zip(images, places, strict=True):
             if labels:
                 whole = image.unsqueeze(0) if flat else image
-                small = _geometry.labels_resized(whole, (high, wide), InterpolationMode.NEAREST)
+                small = _geometry.resize_labels_to(whole, (high, wide), InterpolationMode.NEAREST)
             else:
-                small = _geometry.resized(image, (high, wide), self.interpolation, self.antialias)
+                small = _geometry.resize_to(image, (high, wide), self.interpolation, self.antialias)
             imgops.paste_(canvas, small, (left, top))
         return canvas.squeeze(0) if flat else canvas
 
@@ -259,14 +259,14 @@ class Mosaic(_Joined):
             canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
         return canvas.movedim(-1, -3) if interleaved else canvas
 
-    def _moved_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+    def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = boxes.canvas_size
         corners = corners_of(_subclass.plain(boxes), boxes.format).unflatten(-1, (2, 2))
         x = (corners[..., 0] * (wide / width) + left).clamp(0, self.size[1])
         y = (corners[..., 1] * (high / height) + top).clamp(0, self.size[0])
         return torch.stack([x, y], -1).flatten(-2)
 
-    def _moved_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+    def _move_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = points.canvas_size
         plain = _subclass.plain(points)
         x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top

@@ -48,7 +48,7 @@ def _disc(radius: int) -> np.ndarray:
     return cv2.circle(np.zeros((side, side), np.uint8), (radius, radius), radius, 1, -1)
 
 
-def covered(height: int, width: int, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
+def count_discs(height: int, width: int, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """How many discs cover each pixel, int32."""
     counts = np.zeros((height, width), np.int32)
     discs = {radius: _disc(radius) for radius in set(radii.tolist())}
@@ -61,7 +61,7 @@ def covered(height: int, width: int, centers: np.ndarray, radii: np.ndarray) -> 
     return counts
 
 
-def fogged_levels(layers: int, alpha: float) -> np.ndarray:
+def fog_levels(layers: int, alpha: float) -> np.ndarray:
     """What becomes of each level under 0, 1, ... patches, ``(layers + 1, 256)``, with OpenCV's rounding."""
     white = np.full((1, 256), 255, np.uint8)
     levels: list[Any] = [np.arange(256, dtype=np.uint8)[None]]
@@ -101,18 +101,18 @@ def flare(
     step, largest = max(1, int(math.hypot(height, width) * 0.01)), max(2, int(height * 0.01))
     along = np.arange(-center[0], width - center[0], step)
     paler = int(max(color) * 0.2)
-    found = []
+    reflections = []
     for opacity, where, size, *shades in _shares(generator, count, 3 + len(color)).tolist():
         t = along[int(where * len(along))]
         place = int(center[0] + t * math.cos(direction)), int(center[1] + t * math.sin(direction))
         shade = tuple(
             int(max(c - paler, 0) + s * (min(c, paler) + 1)) for c, s in zip(color, shades, strict=True)
         )
-        found.append((0.05 + 0.15 * opacity, place, (1 + int(size * largest)) ** 3, shade))
-    return center, found
+        reflections.append((0.05 + 0.15 * opacity, place, (1 + int(size * largest)) ** 3, shade))
+    return center, reflections
 
 
-def overlaid(
+def overlay_light(
     height: int, width: int, center: tuple[int, int], radius: int, color: Any, circles: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The share of the image ``(H, W)`` and the light over it ``(H, W, 3)``, in levels.
@@ -139,7 +139,7 @@ def overlaid(
     return keep * through, light * through[..., None] + (1 - through)[..., None] * sun
 
 
-def shining(
+def screen_light(
     height: int, width: int, center: tuple[int, int], radius: int, color: Any, circles: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same for light that is added as on a screen: ``255 - (255 - image) * (255 - light) / 255``."""

@@ -43,9 +43,9 @@ class _Weather(ProbabilisticTransform):
     _levels = True
 
 
-def _beside(drawn: np.ndarray, image: Tensor) -> Tensor:
+def _beside(pixels: np.ndarray, image: Tensor) -> Tensor:
     """What was drawn, (H, W) or (H, W, C), as a tensor beside an image."""
-    planes = torch.from_numpy(drawn)
+    planes = torch.from_numpy(pixels)
     planes = planes if planes.ndim == 2 else planes.permute(2, 0, 1)
     return planes.to(image.device, non_blocking=True)
 
@@ -116,7 +116,7 @@ class RandomShadow(_Weather):
         shares = np.asarray(places).reshape(-1, self.corners, 2)[: int(count)]
         return (shares * [width, height]).astype(np.int32)
 
-    def changed(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
+    def change_image(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
         height, width = image.shape[-2:]
         for polygon, depth in zip(self.polygons(height, width, count, places), darkness, strict=False):
             inside = _beside(cv2.fillPoly(np.zeros((height, width), np.uint8), [polygon], 1), image) > 0
@@ -177,17 +177,19 @@ class RandomFog(_Weather):
         """Their centers (x, y), ``(n, 2)``, and radii, ``(n,)``, in pixels."""
         return drawing.fog_patches(height, width, intensity, seed)
 
-    def changed(self, image: Tensor, intensity: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, intensity: float, seed: float) -> Tensor:
         height, width = image.shape[-2:]
-        layers = _beside(drawing.covered(height, width, *self.patches(height, width, intensity, seed)), image)
+        layers = _beside(
+            drawing.count_discs(height, width, *self.patches(height, width, intensity, seed)), image
+        )
         alpha = self.alpha * intensity
         if image.dtype == torch.uint8:
-            table = torch.from_numpy(drawing.fogged_levels(int(layers.max()), alpha)).to(image.device)
-            fogged = table.flatten()[layers.long() * 256 + image.long()]
+            table = torch.from_numpy(drawing.fog_levels(int(layers.max()), alpha)).to(image.device)
+            foggy = table.flatten()[layers.long() * 256 + image.long()]
         else:
-            fogged = 1 - (1 - image) * ((1 - alpha) ** layers.to(real_of(image))).to(image.dtype)
+            foggy = 1 - (1 - image) * ((1 - alpha) ** layers.to(real_of(image))).to(image.dtype)
         side = max(3, min(height, width) // 30) | 1
-        return imgops.gaussian_blur(fogged, side, 0.3 * ((side - 1) * 0.5 - 1) + 0.8)
+        return imgops.gaussian_blur(foggy, side, 0.3 * ((side - 1) * 0.5 - 1) + 0.8)
 
 
 class RandomRain(_Weather):
@@ -257,7 +259,7 @@ class RandomRain(_Weather):
         length = max(1, height // 8) if self.length is None else min(self.length, height)
         return drawing.drops(height, width, self.kind, length, seed), length
 
-    def changed(self, image: Tensor, slant: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, slant: float, seed: float) -> Tensor:
         require_rgb(self, image)
         height, width = image.shape[-2:]
         starts, length = self.drops(height, width, seed)
@@ -269,10 +271,10 @@ class RandomRain(_Weather):
         cv2.polylines(layer, lines, False, self.color, self.width, lineType=cv2.LINE_4)
         if self.blur > 1:
             layer = cv2.blur(layer, (self.blur, self.blur))
-        added = _beside(layer, image)
+        rain = _beside(layer, image)
         if image.dtype != torch.uint8:
-            return (image + (added / 255).to(image.dtype)).clamp(max=1) * self.brightness
-        wet = image.to(torch.int16).add_(added).clamp_(max=255).to(torch.uint8)
+            return (image + (rain / 255).to(image.dtype)).clamp(max=1) * self.brightness
+        wet = image.to(torch.int16).add_(rain).clamp_(max=255).to(torch.uint8)
         levels = np.arange(256, dtype=np.uint8)[:, None]
         table = cv2.multiply(levels, self.brightness, dtype=cv2.CV_8U)
         return imgops.lut(wet, torch.from_numpy(table[:, 0])) if self.brightness != 1 else wet
@@ -316,7 +318,7 @@ class RandomSnow(_Weather):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amount": uniform(self.amount)}
 
-    def changed(self, image: Tensor, amount: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, amount: Tensor) -> Tensor:
         require_rgb(self, image)
         hls = imgops.cvt_color(image, "rgb2hls")
         hue, light, saturation = hls.split(1, -3)
@@ -396,16 +398,16 @@ class RandomSunFlare(_Weather):
         how = (self.region, self.angle, self.circles, self.color)
         return drawing.flare(height, width, *how, seed)
 
-    def changed(self, image: Tensor, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, seed: float) -> Tensor:
         require_rgb(self, image)
         height, width = image.shape[-2:]
         center, circles = self.flare(height, width, seed)
-        draw = drawing.overlaid if self.method == "overlay" else drawing.shining
+        draw = drawing.overlay_light if self.method == "overlay" else drawing.screen_light
         keep, light = draw(height, width, center, self.radius, self.color, circles)
-        kept, lit = _beside(keep, image), _beside(light, image)
+        share, glow = _beside(keep, image), _beside(light, image)
         if image.dtype != torch.uint8:
-            kept, lit = kept.to(real_of(image)), (lit / 255).to(real_of(image))
-            return (image * kept + lit).clamp(0, 1).to(image.dtype)
-        out = image.to(torch.float32) * kept.float() + lit.float()
+            share, glow = share.to(real_of(image)), (glow / 255).to(real_of(image))
+            return (image * share + glow).clamp(0, 1).to(image.dtype)
+        out = image.to(torch.float32) * share.float() + glow.float()
         out = out.round() if self.method == "overlay" else out.floor()
         return out.clamp(0, 255).to(torch.uint8)
