@@ -419,11 +419,11 @@ def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool
     images = images if dtype == torch.uint8 else (images / 255).to(dtype)
     for chosen in (torch.tensor([True, False, True]), torch.tensor(True), torch.tensor(False)):
         for dim in (-1, -2):
-            found = cuda_kernel("imgops_transforms::flipped")(images, chosen, dim)
-            assert bits_equal(found, operators.flipped(images, chosen, dim))
+            found = cuda_kernel("imgops_transforms::flip_chosen")(images, chosen, dim)
+            assert bits_equal(found, operators.flip_chosen(images, chosen, dim))
             assert found.stride() == images.stride()
-        found = cuda_kernel("imgops_transforms::grayed")(images, chosen)
-        torch.testing.assert_close(found, operators.grayed(images, chosen), rtol=0, atol=1e-3)
+        found = cuda_kernel("imgops_transforms::gray_chosen")(images, chosen)
+        torch.testing.assert_close(found, operators.gray_chosen(images, chosen), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("inside", ["per_sample", "plain"])

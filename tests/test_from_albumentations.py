@@ -686,7 +686,7 @@ def test_dropped_pixels_in_boxes(monkeypatch: pytest.MonkeyPatch, rules: dict[st
     def drawn(self: Any, shape: Any, value: float) -> Tensor:
         return torch.from_numpy(given.params["drop_mask"][..., 0].copy())
 
-    monkeypatch.setattr(counterpart, "_drawn", drawn)
+    monkeypatch.setattr(counterpart, "_draw_pixels", drawn)
     with_their_draws(given, counterpart.__name__, lambda params: {"seed": 0}, **rules)
 
 

@@ -69,17 +69,19 @@ def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], descri
     """No pixels: the shape has the sizes that parameters decide, each at least as said, and 0."""
 
 
-def _indices_fake(new_size: Callable[..., int], indices_of_true: Tensor) -> Tensor:
-    return torch.empty((new_size(min=0),), dtype=torch.int64, device=indices_of_true.device)
+def _indices_fake(new_size: Callable[..., int], flags: Tensor) -> Tensor:
+    return torch.empty((new_size(min=0),), dtype=torch.int64, device=flags.device)
 
 
-def _indices_kernel(indices_of_true: Tensor) -> Tensor:
-    return indices_of_true.nonzero()[:, 0]
+def _indices_kernel(flags: Tensor) -> Tensor:
+    return flags.nonzero()[:, 0]
 
 
-@imgops.operator("imgops_transforms::kept", kernel=_indices_kernel, fake=_indices_fake, dynamic=True)
-def indices_of_true(indices_of_true: Tensor) -> Tensor:
-    """The places of what is true."""
+@imgops.operator(
+    "imgops_transforms::indices_of_true", kernel=_indices_kernel, fake=_indices_fake, dynamic=True
+)
+def indices_of_true(flags: Tensor) -> Tensor:
+    """Return the indices of the True values."""
 
 
 # -- the samples that were chosen ------------------------------------------------------------------
@@ -142,7 +144,7 @@ _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 
 @imgops.operator(
-    "imgops_transforms::flipped",
+    "imgops_transforms::flip_chosen",
     kernel=_flip_kernel,
     cuda=cuda.Kernel("chosen_samples.flip"),
     fake=_flip_fake,
@@ -173,7 +175,7 @@ def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
 
 
 @imgops.operator(
-    "imgops_transforms::grayed",
+    "imgops_transforms::gray_chosen",
     kernel=_gray_kernel,
     cuda=cuda.Kernel("chosen_samples.grayscale"),
     fake=_gray_fake,
@@ -279,7 +281,7 @@ def _apply_kernel(
 
 
 @imgops.operator(
-    "imgops_transforms::applied",
+    "imgops_transforms::apply_transform",
     kernel=_apply_kernel,
     cuda=_apply_kernel,
     fake=_apply_fake,
@@ -289,4 +291,4 @@ def _apply_kernel(
 def apply_transform(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    """The samples that were chosen, changed by the transform of a spec, whose parameters these are."""
+    """The samples that were chosen, changed by the transform of a description, whose parameters these are."""

@@ -8,16 +8,17 @@ Each is a class whose ``__init__`` names its arguments and hands them on to
 ``_known``            those that ``change_image`` takes as Python's numbers: they decide sizes, or are seeds;
                       samples that share them are changed at once, but where ``seed`` is one of them
 ``make_params``       samples them
-``change_image``           an image, by public operators
-``change_mask``      a mask, where pixels move (``_moves``)
-``move_boxes``,      corners and keypoints, likewise
+``change_image``      an image, by public operators
+``change_mask``       a mask, where pixels move (``_moves``)
+``move_boxes``,       corners and keypoints, likewise
 ``move_points``
 ``_made_of``          the public functions behind it, for its page
 ``_example``          the arguments of its picture, where the defaults show too little
 ====================  ===========================================================================
 
-An image is changed by ``change_image`` in eager mode, and by ``imgops_transforms::applied``, an operator that
-calls it for the samples that were chosen, in a graph and where samples have parameters of their own.
+An image is changed by ``change_image`` in eager mode, and by ``imgops_transforms::apply_transform``,
+an operator that calls it for the samples that were chosen, in a graph and where samples have parameters of
+their own.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         super()._start(per_sample, generator)
-        if not is_own(type(self), "changed"):
+        if not is_own(type(self), "change_image"):
             self._description = ""
 
     # -- parameters as numbers ---------------------------------------------------------------------
@@ -168,8 +169,8 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """
         if numbers.ndim == 1:
             values = self.unpack(numbers.tolist(), 0, 0)
-            out_or_image = image if values is None else self._compute(image, values, extra, kind)
-            return out_or_image.clone() if out is None else out.copy_(out_or_image)
+            batch = image if values is None else self._compute(image, values, extra, kind)
+            return batch.clone() if out is None else out.copy_(batch)
         rows = numbers.reshape(image.shape[0], numbers.shape[-1])
         alone = "seed" in self._known
         groups: dict[tuple[float, ...], list[int]] = {}
@@ -178,12 +179,12 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
                 values = self._numbers_by_name(row)
                 known = (x for n in self._known for x in np.ravel(values[n]).tolist())
                 groups.setdefault((i,) if alone else tuple(known), []).append(i)
-        out_or_image = image.clone() if out is None else out
+        batch = image.clone() if out is None else out
         if out is not None and sum(map(len, groups.values())) < len(image):
             out.copy_(image)
         for places in groups.values():
-            out_or_image = self._group(image, rows, places, extra, kind, out_or_image, out is not None)
-        return out_or_image
+            batch = self._group(image, rows, places, extra, kind, batch, out is not None)
+        return batch
 
     def _group(
         self,
@@ -192,16 +193,16 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         places: list[int],
         extra: Tensor | None,
         kind: str,
-        out_or_image: Tensor,
+        batch: Tensor,
         writes: bool,
     ) -> Tensor:
         if len(places) == 1:
             (at,) = places
             result = self._compute(image[at], self._numbers_by_name(rows[at].tolist()), extra, kind)
             if writes:
-                out_or_image[at].copy_(result)
-                return out_or_image
-            return out_or_image.index_copy(0, torch.tensor(places, device=image.device), result[None])
+                batch[at].copy_(result)
+                return batch
+            return batch.index_copy(0, torch.tensor(places, device=image.device), result[None])
         self._check(image, kind)
         every = len(places) == len(image)
         index = torch.tensor(places)
@@ -212,13 +213,9 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         work = self.change_image if kind == "image" else self.change_mask
         result = work(part, **params, **more)
         if every:
-            return out_or_image.copy_(result) if writes else result
+            return batch.copy_(result) if writes else result
         place = index.to(image.device, non_blocking=True)
-        return (
-            out_or_image.index_copy_(0, place, result)
-            if writes
-            else out_or_image.index_copy(0, place, result)
-        )
+        return batch.index_copy_(0, place, result) if writes else batch.index_copy(0, place, result)
 
     def _batch_arguments(self, numbers: Tensor, between: int) -> dict[str, Any]:
         """The parameters of samples that share those of ``_known``."""

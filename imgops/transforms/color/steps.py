@@ -29,14 +29,12 @@ class ColorSteps(RandomTransform):
     def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
         """The order, with -1 for steps that are left out, and the factors of torchvision's parameters."""
         factors = [values[f"{name}_factor"] for name in self._names.split(",")]
-        order_taken = [float(i) if factors[i] is not None else -1.0 for i in order]
-        return [*order_taken, *(0.0 if f is None else f for f in factors)]
+        places = [float(i) if factors[i] is not None else -1.0 for i in order]
+        return [*places, *(0.0 if f is None else f for f in factors)]
 
     def _unpack_factors(self, numbers: list[float]) -> dict[str, Any]:
-        order_taken, names = numbers[:4], self._names.split(",")
-        return {
-            f"{name}_factor": numbers[4 + i] if i in order_taken else None for i, name in enumerate(names)
-        }
+        places, names = numbers[:4], self._names.split(",")
+        return {f"{name}_factor": numbers[4 + i] if i in places else None for i, name in enumerate(names)}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         order, amounts, *_ = self.split(params.beside(image))

@@ -101,15 +101,15 @@ def flare(
     step, largest = max(1, int(math.hypot(height, width) * 0.01)), max(2, int(height * 0.01))
     along = np.arange(-center[0], width - center[0], step)
     paler = int(max(color) * 0.2)
-    circles_drawn = []
+    reflections = []
     for opacity, where, size, *shades in _shares(generator, count, 3 + len(color)).tolist():
         t = along[int(where * len(along))]
         place = int(center[0] + t * math.cos(direction)), int(center[1] + t * math.sin(direction))
         shade = tuple(
             int(max(c - paler, 0) + s * (min(c, paler) + 1)) for c, s in zip(color, shades, strict=True)
         )
-        circles_drawn.append((0.05 + 0.15 * opacity, place, (1 + int(size * largest)) ** 3, shade))
-    return center, circles_drawn
+        reflections.append((0.05 + 0.15 * opacity, place, (1 + int(size * largest)) ** 3, shade))
+    return center, reflections
 
 
 def overlay_light(
