@@ -216,11 +216,11 @@ def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytes
     transform = getattr(ours, name)(p=1.0)
     seeded(0, transform, given)
     assert sorted(made, key=str) == [torch.float32, torch.float64] and not distortion._maps.entries
-    spec, numbers = transform._description, dict(transform.sample(given["image"])[()].values)
+    numbers = transform._numbers_by_name(transform.sample(given["image"])[()].numbers)
     key = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in numbers.items())
     monkeypatch.setattr(type(distortion._maps), "limit_of_graph", 2 * 2 * 40 * 52 * 4)
     for width in (52, 51, 50, 52):  # as a graph asks, which has no end
-        distortion._maps.of(spec, 40, width, torch.float32, key)
+        distortion._maps.of(transform._description, 40, width, torch.float32, key)
         kept = sum(m.nbytes for m in distortion._maps.entries.values())
         assert kept <= 2 * 2 * 40 * 52 * 4
     distortion._maps.entries.clear()

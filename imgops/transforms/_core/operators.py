@@ -120,7 +120,7 @@ def _flip_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
 
 
 def _flip_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
-    is_batch = dim == -1 and image.ndim > 3 and chosen.numel() == image.shape[0]
+    is_batch = dim == -1 and image.ndim > 3 and chosen.numel() == image.shape[0] > 0
     if is_batch and native.mirror_chosen(out, image.detach(), bytes(chosen.flatten().tolist())):
         return
 

@@ -12,8 +12,6 @@ Each is a class whose ``__init__`` names its arguments and hands them on to
 ``change_mask``       a mask, where pixels move (``_moves``)
 ``move_boxes``,       corners and keypoints, likewise
 ``move_points``
-``_made_of``          the public functions behind it, for its page
-``_example``          the arguments of its picture, where the defaults show too little
 ====================  ===========================================================================
 
 An image is changed by ``change_image`` in eager mode, and by ``imgops_transforms::apply_transform``,
