@@ -20,7 +20,7 @@ from imgops.transforms._core.arguments import (
     one_number,
     one_of,
 )
-from imgops.transforms._core.base import ANNOTATIONS, RandomTransform
+from imgops.transforms._core.base import ANNOTATIONS, RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
 from imgops.transforms.functional import _dispatch
@@ -48,7 +48,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     )
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if torch.rand(1).item() >= self._p_in_float32:
+        if torch.rand(1).item() >= in_float32(self.p):
             return None
         values = self.make_params(inputs)
         return None if values["v"] is None else self.pack(values, 0, 0)

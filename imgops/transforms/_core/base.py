@@ -165,8 +165,6 @@ class RandomTransform(OperatorTransform):
     #: In the order of their numbers.
     random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False
-    #: The least number in [0, 1) with which it is not applied.
-    _p_in_float32 = 1.0
     _site = -1
     _generator_handle = 0
     per_sample = False
@@ -199,10 +197,7 @@ class RandomTransform(OperatorTransform):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name == "p" and isinstance(value, (int, float)):
-            # torchvision compares with a tensor of float32.
-            self._p_in_float32 = float(np.float32(value))
-        elif name == "generator":
+        if name == "generator":
             self._generator_handle = programs.handle_of(self, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -273,7 +268,7 @@ class RandomTransform(OperatorTransform):
             return self._draw(inputs)
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if self._has_probability and torch.rand(1).item() >= self._p_in_float32:
+        if self._has_probability and torch.rand(1).item() >= in_float32(self.p):  # type: ignore[attr-defined]
             return None
         if type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
@@ -452,6 +447,12 @@ class RandomTransform(OperatorTransform):
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:
     return inputs if type(inputs) is tuple and len(inputs) > 1 else (inputs,)
+
+
+@lru_cache(maxsize=256)
+def in_float32(p: float) -> float:
+    """Return a probability as torchvision compares it: with a tensor of float32."""
+    return float(np.float32(p))
 
 
 @lru_cache(maxsize=256)

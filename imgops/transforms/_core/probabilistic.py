@@ -35,7 +35,7 @@ from imgops import _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, pil_images
 from imgops.transforms._core.arguments import require_planes
-from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.base import RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import is_own
@@ -78,7 +78,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _draw(self, inputs: Any) -> Numbers | None:
         return (
-            None if torch.rand(1).item() >= self._p_in_float32 else self.pack(self.make_params(inputs), 0, 0)
+            None if torch.rand(1).item() >= in_float32(self.p) else self.pack(self.make_params(inputs), 0, 0)
         )
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
