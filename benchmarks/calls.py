@@ -152,11 +152,13 @@ def main() -> None:
     about = machine()
     shown = (f"- {k}: {v}" for k, v in about.items() if k != "slug")
     lines = ["# What a call costs", "", *shown, "", *call_table()]
-    lines += tables()
     lines += ["", "# Codecs, one thread, medians of paired rounds", "", *codec_table(), ""]
     path = RESULTS / f"calls-{date.today()}-{about['slug']}.md"
     path.write_text("\n".join(lines))
     print("\n".join(lines))
+    page = "\n".join(tables(", ".join(f"{k}: {v}" for k, v in about.items() if k in ("cpu", "python"))))
+    (RESULTS / f"transform-calls-{date.today()}-{about['slug']}.md").write_text(page)
+    print(page)
 
 
 if __name__ == "__main__":

@@ -245,18 +245,18 @@ def frame_table() -> list[str]:
     ]
 
 
-def tables() -> list[str]:
-    """Return all of it, one thread."""
-    parts = (transform_table(), cifar_table(), bare_table(), frame_table())
-    titles = (
-        "What a transform costs to call, one thread: time of imgops / time of torchvision",
-        "CIFAR's pipeline",
-        "Beside albumentations",
-        "Python calls",
-    )
-    return [
-        line
-        for title, part in zip(titles, parts, strict=True)
-        if part
-        for line in ("", f"# {title}", "", *part)
-    ]
+def tables(about: str) -> list[str]:
+    """Return all of it as a page, one thread."""
+    torch.set_num_threads(1)
+    parts = {
+        "Time of imgops / time of torchvision; below 1 imgops is faster. FiveCrop and TenCrop return copies, of which "
+        "torchvision returns views.": transform_table(),
+        "CIFAR's pipeline (RandomCrop(32, padding=4), a flip, ToDtype, Normalize); above 1 imgops is faster:": cifar_table(),
+        "Beside albumentations, in microseconds. What a call of imgops has more is PyTorch's: a module's call, draws "
+        "that are torchvision's for the same seed, and a tensor for the result.": bare_table(),
+        "Python functions of imgops that a call runs:": frame_table(),
+    }
+    lines = ["# What a transform costs to call", "", about]
+    for title, part in parts.items():
+        lines += ["", title, "", *part] if part else []
+    return [*lines, ""]

@@ -22,6 +22,10 @@ SEEDS = range(4)
 OF_IMAGES: dict[str, Callable[[], Any]] = {
     **{str(c): lambda c=c: c.make(ours) for c in CASES if not (c.sized or c.boxes)},
     **{str(r): lambda r=r: r.make(p=1.0) for r in ROWS if r.per_sample},
+    "RandomCrop of the image's size": lambda: ours.RandomCrop(40, padding=3),
+    "RandomCrop behind a reflection": lambda: ours.RandomCrop(
+        40, padding=[1, 2, 3, 4], padding_mode="reflect"
+    ),
     "Normalize": lambda: ours.Normalize([0.5] * 3, [0.25] * 3),
     "Identity": lambda: ours.Identity(),
     "Compose": lambda: ours.Compose([ours.RandomHorizontalFlip(), ours.ColorJitter(0.3)]),
@@ -195,3 +199,25 @@ def test_pipelines_that_differ_in_a_number(numbers: float) -> None:
 @pytest.mark.parametrize("made", [ours.Normalize([0.5] * 3, [0.5] * 3), ours.Grayscale(3)], ids=str)
 def test_tv_tensors_that_may_be_left_as_they_are(made: Any) -> None:
     assert_graph_is_eager(ours.RandomApply([made]), tv_tensors.Image(picture(torch.float32)))
+
+
+def test_containers_behind_a_size_that_depends_on_a_draw() -> None:
+    steps = [
+        ours.RandomZoomOut(side_range=(1.5, 1.5), p=1.0),
+        ours.RandomOrder([ours.RandomVerticalFlip(), ours.RandomInvert()]),
+        ours.RandomOrder([ours.Compose([ours.CenterCrop(12)])]),
+    ]
+    assert_graph_is_eager(ours.Compose(steps), picture(torch.float32))
+
+
+def test_samples_left_out_of_a_batch_are_as_they_were() -> None:
+    """In torchvision's loop too, for a crop behind its padding."""
+    from torchvision.transforms import v2 as reference
+
+    images = torch.stack([picture(seed=s)[..., :40, :40] for s in range(8)])
+    mine = ours.RandomApply([ours.RandomCrop(40, padding=3)], p=0.5, per_sample=True)
+    theirs = reference.RandomApply([reference.RandomCrop(40, padding=3)], p=0.5)
+    found = seeded(0, mine, images)
+    torch.manual_seed(0)
+    for one, image in zip(found, images, strict=True):
+        assert torch.equal(one, theirs(image))

@@ -446,3 +446,57 @@ def test_gradients_of_an_elastic_transform() -> None:
         seeded(3, ours.ElasticTransform(50.0, sigma=1.0), image.detach().float()),
     )
     assert imgops.remap is not None
+
+
+@pytest.mark.parametrize("frames", [(3,), (2, 2), (1, 3, 2)], ids=str)
+def test_flips_of_batches_of_frames(frames: tuple[int, ...]) -> None:
+    """Videos in every memory format, each sample for itself."""
+    planar = torch.randint(0, 256, (*frames, 3, 5, 7), dtype=torch.uint8)
+    interleaved = planar.movedim(-3, -1).contiguous().movedim(-1, -3)
+    flip = ours.RandomHorizontalFlip(1.0, per_sample=True)
+    for video in (planar, interleaved, planar[..., ::2]):
+        assert torch.equal(flip(video), video.flip(-1))
+    some = ours.RandomHorizontalFlip(0.5, per_sample=True)
+    torch.manual_seed(0)
+    wanted = some(planar)
+    torch.manual_seed(0)
+    assert torch.equal(some(interleaved), wanted)
+
+
+@pytest.mark.parametrize("p", [0, 1, 0.2, np.float32(0.2), np.float64(0.7), torch.tensor(0.2), True], ids=str)
+def test_probabilities_of_every_kind(p: Any) -> None:
+    image = torch.rand(3, 4, 4)
+    mine, theirs = ours.RandomInvert(p), v2.RandomInvert(p)
+    later = ours.RandomInvert(0.5)
+    later.p = p
+    for seed in range(40):
+        torch.manual_seed(seed)
+        wanted = theirs(image)
+        for transform in (mine, later):
+            torch.manual_seed(seed)
+            assert torch.equal(transform(image), wanted)
+
+
+def test_what_a_user_puts_on_one_transform_is_called() -> None:
+    def refuse(flat: Any) -> None:
+        raise KeyError("refused")
+
+    transform = ours.RandomInvert(1.0)
+    transform.check_inputs = refuse
+    with pytest.raises(KeyError):
+        transform(torch.rand(3, 4, 4))
+    transform = ours.RandomInvert(1.0)
+    transform.transform = lambda inpt, params: "mine"
+    assert transform(torch.rand(3, 4, 4)) == "mine"
+
+    class Probable(ours.RandomInvert):
+        @property
+        def p(self) -> float:
+            return 0.0
+
+        @p.setter
+        def p(self, value: float) -> None:
+            pass
+
+    image = torch.rand(3, 4, 4)
+    assert torch.equal(Probable()(image), image)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -245,7 +246,12 @@ def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shap
         return None
     shape = RandomTransform.shape_of(transform, images)  # type: ignore[arg-type]
     after = _shape_after(transform, shape, SamplingProgram(None, False))
-    return None if after is None or tuple(after) == tuple(shape) else (shape, after)
+    return None if after is None or _are_equal(after, shape) else (shape, after)
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Return whether two shapes are known to be the same; of sizes that depend on data nothing is known."""
+    return len(one) == len(other) and all(guard_or_false(a == b) for a, b in zip(one, other, strict=True))
 
 
 def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
@@ -360,7 +366,7 @@ class _Choosing(_Container):
             before, program.path = program.narrow_gate(step, column, i), (*path, i)
             found.append(_shape_after(transform, shape, program))
             program.gate, program.path = before, path
-            if found[-1] is None or tuple(found[-1]) != tuple(found[0] or ()):
+            if found[-1] is None or (i and not _are_equal(found[-1], found[0])):
                 return None
         return found[0]
 
@@ -453,7 +459,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         before = program.narrow_gate(step, 0, -1)
         after = self._plan_through(shape, program)
         program.gate = before
-        return after if after is not None and tuple(after) == tuple(shape) else None
+        return after if after is not None and _are_equal(after, shape) else None
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         if chosen[0]:

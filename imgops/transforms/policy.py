@@ -34,6 +34,8 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
 
     _dtypes = _dispatch.COMPUTED
+    _channels = (1, 3)
+    _needs_pixels = True
     random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
     #: What torchvision's forward takes, where it is run to be written down.
     _recorded_steps: list[Step] | None = None

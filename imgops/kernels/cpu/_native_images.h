@@ -447,7 +447,7 @@ static void mirror_frames(const Image *out, const Image *image, const uint8_t *c
         else if (pixel == 1)
             mirror_rows(to, from, size / row, row, simd);
         else
-            for (y = 0; y < out->height; y++, to += row, from += row)
+            for (y = 0; y < size / row; y++, to += row, from += row)
                 for (x = 0; x < out->width; x++) memcpy(to + x * pixel, from + row - (x + 1) * pixel, (size_t)pixel);
     }
 }

@@ -42,6 +42,10 @@ _sites = itertools.count()
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 
 
+#: What torchvision's ``forward`` calls.
+_STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
+
+
 class OperatorTransform(torchvision_private.Hooks):
     """Mixed into one of torchvision's classes: its kernels for images, videos and masks are imgops'."""
 
@@ -53,6 +57,8 @@ class OperatorTransform(torchvision_private.Hooks):
     #: The dtypes and numbers of channels of images that the operators compute; torchvision has the others.
     _dtypes: frozenset[torch.dtype] | None = None
     _channels: tuple[int, ...] | None = None
+    #: Whether torchvision has images without pixels.
+    _needs_pixels = False
     #: Whether an image alone is refused.
     _needs_annotations = False
     #: Whether ``forward`` is not a user's, so that a pipeline may ask for the parts of what it does.
@@ -63,8 +69,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.has_own_forward = is_own(cls, "forward")
-        steps = ("transform", "make_params", "check_inputs", "_call_kernel", "call_kernel")
-        own = all(is_own(cls, step) for step in steps) and not cls._needs_annotations
+        own = all(is_own(cls, step) for step in _STEPS) and not cls._needs_annotations
         cls._is_pure = own and cls._image is not OperatorTransform._image
         if cls.__module__.startswith("imgops."):
             if "_description_name" not in vars(cls):
@@ -75,6 +80,10 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
+        if name in _STEPS:  # a user's, on this object alone
+            self._is_pure = False
+            if name != "check_inputs":
+                self._description = ""
         if name in self._config and self.__dict__.get("_description"):
             self._description = programs.description_of(self)
 
@@ -89,6 +98,7 @@ class OperatorTransform(torchvision_private.Hooks):
             image.ndim > 2
             and (self._dtypes is None or image.dtype in self._dtypes)
             and (self._channels is None or image.shape[-3] in self._channels)
+            and not (self._needs_pixels and not _subclass.in_graph() and 0 in image.shape[-2:])
         )
 
     def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
@@ -211,7 +221,7 @@ class RandomTransform(OperatorTransform):
             self.per_sample = per_sample
         if generator is not None:
             self.generator = generator
-        if is_own(type(self), "transform") and is_own(type(self), "make_params"):
+        if all(is_own(type(self), step) for step in _STEPS if step != "check_inputs"):
             self._description = programs.description_of(self)
 
     def sample(self, inputs: Any) -> dict[Any, Any]:

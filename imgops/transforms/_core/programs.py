@@ -18,6 +18,7 @@ from itertools import accumulate
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
@@ -42,6 +43,8 @@ def description_of(transform: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, (tuple, list)):
         return [_plain(v) for v in value]
     return value.value if hasattr(value, "value") else value

@@ -24,6 +24,7 @@ class JPEG(RandomTransform, v2.JPEG):
     """As torchvision's, with Pillow's pixels, on floats too, and per sample."""
 
     _config = ("quality",)
+    _channels = (1, 3)
 
     random_parameters = (Parameter("quality", kind=int),)
 

@@ -113,6 +113,10 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         box = [left, top, left + self.size[1], top + self.size[0]]
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
 
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        left, top, _, _ = self._padding(*shape[2:])  # the image lies behind its padding
+        return [float(top), float(left)]
+
     def _padding(self, height: int, width: int) -> list[int]:
         """left, top, right, bottom."""
         left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)

@@ -20,6 +20,7 @@ __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
 
 
 class _Warp(RandomTransform):
+    _needs_pixels = True
     _moves = True
 
     def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
@@ -71,6 +72,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """As torchvision's, with OpenCV's pixels, and per sample unless it expands."""
 
     _config = ("degrees", "expand", "center")
+    _needs_pixels = True
     _least = (1, 1, 1, 1)
 
     random_parameters = (Parameter("angle"),)
