@@ -71,7 +71,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         left, top, right, bottom = map(int, numbers[:4])
-        if right == left:
+        if right == left or bottom == top:
             return None
         if self.value is None:
             value = torch.tensor(numbers[4:], dtype=torch.float32)
@@ -90,7 +90,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
             left, top, right, bottom = map(int, numbers[:4])
             high, wide = bottom - top, right - left
             if self.value is None:
-                value = numbers[4:].reshape(-1, high, wide)
+                value = numbers[4:].reshape(image.shape[-3], high, wide)
             else:
                 value = torch.tensor(self.value)[:, None, None]
             if self.inplace or not _layout.is_dense(image):

@@ -280,9 +280,9 @@ class RandomTransform(OperatorTransform):
     def _draw(self, inputs: Any) -> Numbers | None:
         if self._has_probability and torch.rand(1).item() >= in_float32(self.p):  # type: ignore[attr-defined]
             return None
-        if type(inputs[0]) is Tensor:
+        if inputs and type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
-        else:
+        else:  # nothing to transform has no size: torchvision's code refuses that where it needs one
             _, _, height, width = self.shape_of(inputs)
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 

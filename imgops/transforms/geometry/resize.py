@@ -19,6 +19,7 @@ class Resize(FixedTransform, v2.Resize):
     """As torchvision's, with PIL's and OpenCV's pixels."""
 
     _config = ("size", "max_size")
+    _needs_pixels = True
 
     def outweighs_pil(self) -> bool:
         return True
@@ -33,6 +34,7 @@ class Resize(FixedTransform, v2.Resize):
 
 
 class _RandomResize(RandomSizeTransform):
+    _needs_pixels = True
     random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
