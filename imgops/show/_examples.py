@@ -135,7 +135,7 @@ def _all() -> dict[str, Draw]:
     found |= {name: _of_batch(name) for name in ("CutMix", "MixUp")}
     for name in transforms.ADDED:
         cls = getattr(transforms, name)
-        several, draws = hasattr(cls, "_joined"), hasattr(cls, "random_parameters")
+        several, draws = hasattr(cls, "_join"), hasattr(cls, "random_parameters")
         options = {**({"p": 1.0} if draws and not several else {}), **ARGUMENTS.get(name, {})}
         found[name] = _of_samples(name, options) if several else _of_transform(name, options)
     return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))

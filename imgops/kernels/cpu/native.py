@@ -162,7 +162,7 @@ def split(out: Tensor, image: Tensor) -> bool:
 def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
     """Show an image from a place on, zeros outside of it; False where it was not done."""
     return (
-        module is not None
+        is_built()
         and -_FAR < left < _FAR
         and -_FAR < top < _FAR
         and module.crop(out, image, left, top)
@@ -171,17 +171,17 @@ def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
     """Show each of equal parts of a batch from a place (left, top) on; False where it was not done."""
-    return module is not None and module.crop_each(out, image, places)
+    return is_built() and module.crop_each(out, image, places)
 
 
 def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
     """Mirror the chosen of equal parts of a uint8 batch, copy the others; False where it was not done."""
-    return module is not None and module.mirror_chosen(out, image, chosen, SIMD_LEVEL)
+    return is_built() and module.mirror_chosen(out, image, chosen, SIMD_LEVEL)
 
 
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
     """Resize as PIL what boxes cut out of equal parts of a uint8 batch; False where it was not done."""
-    return module is not None and module.resized_crops(
+    return is_built() and module.resized_crops(
         out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL
     )
 
@@ -192,17 +192,17 @@ _FAR = 1 << 40
 
 def levels(out: Tensor, image: Tensor, table: bytes) -> bool:
     """Bytes through a table of 256; False where it was not done. Any memory format, the same for both."""
-    return module is not None and module.levels(out, image, table, SIMD_LEVEL)
+    return is_built() and module.levels(out, image, table, SIMD_LEVEL)
 
 
 def stretch_levels(out: Tensor, image: Tensor, equalize: bool) -> bool:
     """PIL's autocontrast or equalize of the planes of a uint8 image; False where it was not done."""
-    return module is not None and module.stretch_levels(out, image, equalize, SIMD_LEVEL)
+    return is_built() and module.stretch_levels(out, image, equalize, SIMD_LEVEL)
 
 
 def gray_rgb(out: Tensor, image: Tensor) -> bool:
     """PIL's gray of a uint8 RGB image, in three equal channels; False where it was not done."""
-    return module is not None and module.gray(out, image, SIMD_LEVEL)
+    return is_built() and module.gray(out, image, SIMD_LEVEL)
 
 
 def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
