@@ -262,7 +262,9 @@ def test_gradients_to_the_parameters_of_functionals() -> None:
 
 def test_what_may_be_left_out_keeps_its_shape() -> None:
     choice = ours.RandomApply([ours.Resize(10)], p=0.5)
-    with pytest.raises(Exception, match="transforms that may be left out must keep the structure, shapes and dtypes"):
+    with pytest.raises(
+        Exception, match="transforms that may be left out must keep the structure, shapes and dtypes"
+    ):
         compiled(choice)[0](picture())
 
 

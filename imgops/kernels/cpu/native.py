@@ -161,12 +161,7 @@ def split(out: Tensor, image: Tensor) -> bool:
 
 def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
     """Show an image from a place on, zeros outside of it; False where it was not done."""
-    return (
-        is_built()
-        and -_FAR < left < _FAR
-        and -_FAR < top < _FAR
-        and module.crop(out, image, left, top)
-    )
+    return is_built() and -_FAR < left < _FAR and -_FAR < top < _FAR and module.crop(out, image, left, top)
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
@@ -181,9 +176,7 @@ def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
 
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
     """Resize as PIL what boxes cut out of equal parts of a uint8 batch; False where it was not done."""
-    return is_built() and module.resized_crops(
-        out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL
-    )
+    return is_built() and module.resized_crops(out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL)
 
 
 #: Places that a machine's word holds, in bytes too.
