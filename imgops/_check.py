@@ -217,7 +217,7 @@ def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Te
     if repeated and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
         fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
     for other_name, other in others:
-        if _overlap(value, other):
+        if overlap(value, other):
             fail(ValueError, op, f"{name} must not overlap {other_name} in memory", "overlapping tensors")
 
 
@@ -238,8 +238,10 @@ class _Memory:
         }
 
 
-def _overlap(a: Tensor, b: Tensor) -> bool:
-    """Exactly, up to an effort that only odd strides exceed; those count as overlapping.
+def overlap(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors share an element.
+
+    Exactly, up to an effort that only odd strides exceed; those count as overlapping.
 
     Fake tensors have no addresses: there, views of one storage are known by the storage.
     """

@@ -127,11 +127,20 @@ def remembered(row: Operator) -> Prepare:
         return preparation(row)
     fake, tensors, empty, decisive = _typed(row), row.tensors, torch.empty_strided, row.decisive
     known: dict[Any, Any] = {}
+    names = list(row.signature.parameters)[:tensors]
 
     def remember(key: Any, value: Any) -> None:
         if len(known) >= _REMEMBERED:
             known.clear()
         known[key] = value
+
+    def made_anew(args: Sequence[Any]) -> Any:
+        # No kernel may write into what the caller gave: PyTorch's own look at this comes after the kernel.
+        out = fake(*args)
+        for name, x in zip(names, args, strict=False):
+            if x is not None and _check.overlap(x, out):
+                _check.fail(RuntimeError, row.name, "fake must return a tensor of its own", name)
+        return out
 
     def allocate(args: Sequence[Any]) -> Any:
         if tensors == 1:
@@ -142,9 +151,9 @@ def remembered(row: Operator) -> Prepare:
         try:
             found = known.get(key)
         except TypeError:  # a list among the arguments
-            return fake(*args)
+            return made_anew(args)
         if found is None:
-            out = fake(*args)
+            out = made_anew(args)
             remember(key, (out.shape, out.stride(), out.dtype))
             return out
         size, stride, dtype = found

@@ -254,7 +254,7 @@ def test_a_gradient_of_the_wrong_kind_is_refused() -> None:
     [
         ("gradient", "gradients"),
         ("decomposition", "decomposition"),
-        ("alias", "call"),
+        ("alias", "call: broken_alias"),
         ("vmap", "torch.func|vmap"),
         ("sharding", "sharding"),
     ],
@@ -301,6 +301,21 @@ def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
         )(declared)  # fmt: skip
     with pytest.raises(AssertionError, match=rf"^check_operator: ({check}): "):
         check_operator(broken, [(positive(3, 4, 5), 1)])
+
+
+@pytest.mark.parametrize(
+    ("name", "fake"), [("shares_itself", lambda image: image), ("shares_view", lambda image: image[:, :2])]
+)
+def test_a_fake_that_returns_what_it_was_given_is_refused(name: str, fake: Any) -> None:
+    """The kernel would write into it. PyTorch's wrapper looks for this after the kernel, ours before."""
+
+    def declared(image: Tensor) -> Tensor: ...
+
+    shares = imgops.operator(f"usertest::{name}", kernel=lambda out, image: out.fill_(7), fake=fake)(declared)
+    image = torch.zeros(3, 4, 5)
+    with pytest.raises(RuntimeError, match=f"^{name}: fake must return a tensor of its own, got image"):
+        shares(image)
+    assert not image.any()
 
 
 def test_check_operator_refuses_what_it_cannot_check() -> None:

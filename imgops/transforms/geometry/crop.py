@@ -114,7 +114,11 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
-        left, top, _, _ = self._padding(*shape[2:])  # the image lies behind its padding
+        height, width = shape[2:]
+        left, top, right, bottom = self._padding(height, width)
+        # The image lies behind its padding; a crop of another size, whose result is not taken, lies inside.
+        top = torch.sym_min(top, height + top + bottom - self.size[0])
+        left = torch.sym_min(left, width + left + right - self.size[1])
         return [float(top), float(left)]
 
     def _padding(self, height: int, width: int) -> list[int]:
