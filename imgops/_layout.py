@@ -102,6 +102,17 @@ def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = Tr
     return empty(target, *target.shape[-2:], interleaved=interleaved)
 
 
+def is_window(image: Tensor, interleaved: bool) -> bool:
+    """Whether the rows of one image lie in memory as those of a larger one of a format do."""
+    if image.ndim != 3:
+        return False
+    channels, _, width = image.shape
+    each, row, pixel = image.stride()
+    if interleaved:
+        return each == 1 and pixel == channels and row >= width * channels
+    return pixel == 1 and row >= width
+
+
 def copy_back(target: Tensor, written: Tensor) -> None:
     if written is not target:
         target.detach().copy_(written)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import numpy as np
 import PIL.Image
 import pytest
@@ -15,6 +16,7 @@ from transform_cases import picture, seeded
 
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
+from tests.specs._maker import formatted
 
 needs_classes = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 
@@ -48,9 +50,9 @@ def tight(mask: Tensor) -> Tensor:
 
 
 def pasted(
-    samples: list[Any], grid: int, size: int, x: int, y: int, fill: int
+    samples: list[Any], grid: int, size: int, x: int, y: int, fill: int, antialias: bool = True
 ) -> tuple[np.ndarray, list[Any]]:
-    """The same by PIL; and where each image came to: left, top, its factor."""
+    """The same by PIL (or OpenCV's resize); and where each image came to: left, top, its factor."""
     canvas = PIL.Image.new("RGB", (size, size), (fill,) * 3)
     places = []
     for i, sample in enumerate(samples):
@@ -66,9 +68,31 @@ def pasted(
             else:
                 left = middle - size // 6
                 starts.append((left - length, middle - length // 2, left + cell)[at])
-        canvas.paste(frame.resize((wide, high), PIL.Image.BILINEAR), tuple(starts))
+        if antialias:
+            small = frame.resize((wide, high), PIL.Image.BILINEAR)
+        else:
+            small = PIL.Image.fromarray(cv2.resize(np.asarray(frame), (wide, high)))
+        canvas.paste(small, tuple(starts))
         places.append((*starts, wide / frame.width, high / frame.height))
     return np.asarray(canvas), places
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("center", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("grid", [2, 3])
+def test_images_that_leave_the_mosaic(grid: int, center: float, antialias: bool) -> None:
+    """Inside, cut off and wholly outside; with a gradient (through paste) and without (into the canvas)."""
+    samples, size = (FOUR, 128) if grid == 2 else (NINE, 150)
+    transform = ours.Mosaic(size, grid, center=(center, center), fill=114, antialias=antialias)
+    at = int(center * size)
+    wanted, _ = pasted(samples, grid, size, at, at, 114, antialias)
+    for format in ("planar", "interleaved"):
+        images = [formatted(s["image"].as_subclass(Tensor), format) for s in samples]
+        assert np.array_equal(transform(images).permute(1, 2, 0).numpy(), wanted)
+        reals = [formatted(i.double(), format).requires_grad_() for i in images]
+        out = transform(reals)
+        assert out.requires_grad
+        assert bits_equal(out.detach(), transform([r.detach() for r in reals]))
 
 
 @pytest.mark.parametrize("grid", [2, 3])

@@ -79,6 +79,34 @@ def test_out_is_a_sample_of_a_batch_without_a_copy(monkeypatch: pytest.MonkeyPat
     assert made and all(made), "an intermediate copy was made"
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("format", ["planar", "interleaved"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_opencv_writes_into_a_window_of_a_canvas(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, format: str, channels: int
+) -> None:
+    from imgops import _layout
+
+    monkeypatch.setattr(_layout, "copy_back", lambda target, written: pytest.fail("a copy was made"))
+    maker = Maker(dtype, format)
+    image, canvas = maker.image(channels, 9, 8), maker.image(channels, 12, 14)
+    frame = image.permute(1, 2, 0).numpy()
+    for name, flag in (
+        ("bilinear", cv2.INTER_LINEAR),
+        ("bicubic", cv2.INTER_CUBIC),
+        ("area", cv2.INTER_AREA),
+    ):
+        wanted = canvas.clone()
+        small = np.stack([cv2.resize(np.ascontiguousarray(frame[..., c]), (5, 4), interpolation=flag)
+                          for c in range(channels)])  # fmt: skip
+        wanted[:, 3:7, 8:13] = torch.from_numpy(small)
+        if dtype == torch.float32 and format == "interleaved" and channels > 1:
+            small = cv2.resize(np.ascontiguousarray(frame), (5, 4), interpolation=flag)
+            wanted[:, 3:7, 8:13] = torch.from_numpy(small).permute(2, 0, 1)
+        imgops.resize_out(image, (4, 5), name, antialias=False, out=canvas[:, 3:7, 8:13])
+        assert bits_equal(canvas, wanted), name
+
+
 @pytest.mark.parametrize("out_format", ["planar", "interleaved", "sliced", "transposed"])
 @pytest.mark.parametrize("format", ["planar", "interleaved"])
 def test_out_of_any_strides_gets_the_same_bits(format: str, out_format: str) -> None:

@@ -269,7 +269,8 @@ def resize_out(
         As for :func:`resize`.
     out : Tensor
         ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. With
-        the memory format of ``image`` the pixels are written straight into it; any other strides cost a copy.
+        the memory format of ``image`` the pixels are written straight into it, and with ``antialias=False``
+        also into a window of a larger image ``(C, H, W)`` of that format; any other strides cost a copy.
 
     Returns
     -------

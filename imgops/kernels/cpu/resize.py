@@ -31,6 +31,9 @@ from imgops.kernels.cpu._opencv import INTERPOLATIONS
 
 Region = tuple[float, float, float, float]
 
+#: The types that ``cv2.resize`` interpolates as they are; the others go another way.
+_OPENCV_HAS = (torch.uint8, torch.float32)
+
 
 def resize(
     out: Tensor,
@@ -54,7 +57,7 @@ def resize(
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
         _resample.apply(out, image.detach(), tables)
     else:
-        _by_opencv(out, image, interpolation)
+        _by_opencv(out, image, interpolation, _layout.writes_interleaved(out))
 
 
 def resize_out(
@@ -66,7 +69,12 @@ def resize_out(
     antialias: bool,
     out: Tensor,
 ) -> None:
-    canvas = _layout.writable(out, _layout.is_interleaved(image), read=False)
+    interleaved = _layout.is_interleaved(image)
+    by_opencv = not antialias and interpolation != "nearest" and image.dtype in _OPENCV_HAS
+    if by_opencv and _layout.is_window(out, interleaved) and out.numel():
+        _by_opencv(out, image, interpolation, interleaved)
+        return
+    canvas = _layout.writable(out, interleaved, read=False)
     resize(canvas, image, box, height, width, interpolation, antialias)
     _layout.copy_back(out, canvas)
 
@@ -247,13 +255,12 @@ def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
     return rows, _resampling_tables.opencv(name, source[1], size[1], shrinks)
 
 
-def _by_opencv(out: Tensor, image: Tensor, interpolation: str) -> None:
+def _by_opencv(out: Tensor, image: Tensor, interpolation: str, interleaved: bool) -> None:
     """``cv2.resize`` of each plane of a planar image, of each HWC frame of an interleaved one."""
     height, width = out.shape[-2:]
-    interleaved = _layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype)
-        _by_opencv(planar, image.contiguous(), interpolation)
+        _by_opencv(planar, image.contiguous(), interpolation, False)
         out.copy_(planar)
         return
     view = _layout.frames if interleaved else _layout.planes

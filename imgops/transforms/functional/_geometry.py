@@ -81,6 +81,16 @@ def resize_to(
     return _restore_dtype(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
 
 
+def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antialias: bool | None) -> None:
+    """Write what ``resize_to`` the size of ``out`` returns."""
+    name, smooth = _how(interpolation, antialias)
+    source, size = _numbers(image, name), tuple(out.shape[-2:])
+    if source is image:
+        imgops.resize_out(image, size, name, antialias=smooth, out=out)
+    else:
+        out.copy_(_restore_dtype(imgops.resize(source, size, name, antialias=smooth), image))
+
+
 def round_size(size: Any) -> Any:
     """The nearest whole size, at least 1; of one that a compiler knows by name halves go up."""
     if isinstance(size, torch.SymFloat):

@@ -12,7 +12,13 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import _subclass
-from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops._torch_private import (
+    can_bypass_dispatcher,
+    is_plain,
+    raise_error,
+    tree_flatten,
+    tree_unflatten,
+)
 from imgops.transforms._core import operators
 from imgops.transforms._core.arguments import check_held, fill_values, in_range, interpolation_of, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
@@ -210,8 +216,10 @@ class Mosaic(_Join):
         if at == samples[0].image:
             return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
         if isinstance(first, BOXES):
-            corners = torch.cat([self._move_boxes(v, *p) for v, p in zip(values, places, strict=True)])
-            return boxes_like(corners, first, self.size)
+            corners = torch.cat([_move_boxes(v, *p) for v, p in zip(values, places, strict=True)])
+            height, width = self.size
+            limits = _vector((width, height, width, height), corners)
+            return boxes_like(torch.minimum(corners.clamp(min=0), limits), first, self.size)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrap_like(torch.cat(points), first, self.size)
@@ -233,7 +241,11 @@ class Mosaic(_Join):
         flat = first.ndim == 2
         shape = (*(first.unsqueeze(0) if flat else first).shape[:-2], *self.size)
         canvas = self._canvas_of(first, shape, 0 if labels else self.fill)
+        writes_directly = not labels and can_bypass_dispatcher() and all(map(is_plain, images))
         for image, (left, top, wide, high) in zip(images, places, strict=True):
+            if writes_directly:
+                self._write(canvas, image, left, top, high, wide)
+                continue
             if labels:
                 whole = image.unsqueeze(0) if flat else image
                 small = _geometry.resize_labels_to(whole, (high, wide), InterpolationMode.NEAREST)
@@ -241,6 +253,17 @@ class Mosaic(_Join):
                 small = _geometry.resize_to(image, (high, wide), self.interpolation, self.antialias)
             imgops.paste_(canvas, small, (left, top))
         return canvas.squeeze(0) if flat else canvas
+
+    def _write(self, canvas: Tensor, image: Tensor, left: int, top: int, high: int, wide: int) -> None:
+        """Resize an image into a part of the canvas: no graph and no gradient has to know of it."""
+        size, y, x = (high, wide), max(top, 0), max(left, 0)
+        bottom, right = max(min(top + high, self.size[0]), y), max(min(left + wide, self.size[1]), x)
+        window = canvas[..., y:bottom, x:right]
+        if (bottom - y, right - x) == size:
+            _geometry.resize_into(window, image, self.interpolation, self.antialias)
+        elif window.numel():
+            small = _geometry.resize_to(image, size, self.interpolation, self.antialias)
+            window.copy_(small[..., y - top : bottom - top, x - left : right - left])
 
     def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
         """Empty, in the memory format of the first image."""
@@ -259,18 +282,27 @@ class Mosaic(_Join):
             canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
         return canvas.movedim(-1, -3) if interleaved else canvas
 
-    def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
-        height, width = boxes.canvas_size
-        corners = corners_of(_subclass.plain(boxes), boxes.format).unflatten(-1, (2, 2))
-        x = (corners[..., 0] * (wide / width) + left).clamp(0, self.size[1])
-        y = (corners[..., 1] * (high / height) + top).clamp(0, self.size[0])
-        return torch.stack([x, y], -1).flatten(-2)
-
     def _move_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = points.canvas_size
         plain = _subclass.plain(points)
         x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top
         return torch.stack([x, y], -1).to(plain.dtype)
+
+
+def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+    """The corners of the boxes of an image that lies there in the mosaic."""
+    height, width = boxes.canvas_size
+    corners = corners_of(_subclass.plain(boxes), boxes.format)
+    x, y = wide / width, high / height
+    return corners * _vector((x, y, x, y), corners) + _vector((left, top, left, top), corners)
+
+
+def _vector(values: Sequence[float], like: Tensor) -> Tensor:
+    """Numbers as a tensor, also those that a compiler does not know."""
+    if not _subclass.in_graph():
+        return like.new_tensor(values)
+    how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
+    return torch.stack([torch.full((), value, **how) for value in values])
 
 
 def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
