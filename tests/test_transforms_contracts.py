@@ -220,6 +220,20 @@ def test_refused_as_by_torchvision(name: str) -> None:
     assert str(mine.value) == str(theirs.value)
 
 
+@pytest.mark.parametrize("kind", [tv_tensors.Image, tv_tensors.Mask])
+def test_a_fault_of_ours_is_not_hidden_by_torchvision(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
+    """torchvision is asked for its words of a refusal, never for a result."""
+    from imgops.transforms.functional import _dispatch
+
+    def broken(image: Tensor, size: Any) -> Tensor:
+        raise ValueError("a fault of imgops")
+
+    monkeypatch.setitem(_dispatch.KERNELS, "center_crop", broken)
+    make = _dispatch._masks if kind is tv_tensors.Mask else _dispatch._images
+    with pytest.raises(ValueError, match="a fault of imgops"):
+        make("center_crop")(kind(picture()), [4, 4])
+
+
 @pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix"])
 def test_policies_refuse_labels_everywhere(name: str) -> None:
     given = (tv_tensors.Image(picture()[None]), tv_tensors.Mask(torch.zeros(1, 40, 52)))

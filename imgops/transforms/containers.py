@@ -40,7 +40,7 @@ class _Container(RandomTransform):
     transforms: Sequence[Any]
 
     def draw(self, inputs: Any) -> Any:
-        """Sample the numbers that say which of the transforms are applied."""
+        """Sample the numbers that say which of the transforms are applied; unlike others, never None."""
         return super().draw(inputs)
 
     @property
@@ -186,15 +186,19 @@ def _outweigh_pil(transforms: Sequence[Any]) -> bool:
     return any(t.outweighs_pil() for t in takewhile(_is_pils, transforms))
 
 
+def _is_own(transform: Any) -> bool:
+    """Return whether it does what its class says: no part of it is a user's."""
+    is_ours = isinstance(transform, OperatorTransform) and transform.has_own_forward
+    return is_ours and bool(transform._description)
+
+
 def _is_pils(transform: Any) -> bool:
-    known = isinstance(transform, OperatorTransform) and transform._description and transform.has_own_forward
-    return bool(known) and not _is_hooked(transform) and transform.is_pils()
+    return _is_own(transform) and not _is_hooked(transform) and transform.is_pils()
 
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
     """Add what a transform samples to a program; return the shape that comes out, None where unknown."""
-    known = isinstance(transform, OperatorTransform) and transform._description and transform.has_own_forward
-    return transform._plan(shape, program) if known else None
+    return transform._plan(shape, program) if _is_own(transform) else None
 
 
 def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
@@ -220,8 +224,8 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     """Apply one transform, where the gate is open."""
     if sampler.gate is not None and not sampler.selects_later:
         _require_shape(transform, inputs)
-    usual = isinstance(transform, RandomTransform) and transform._description and transform.has_own_forward
-    knows_samplers = usual and not _is_hooked(transform)
+    usual = _is_own(transform) and not _is_hooked(transform)
+    knows_samplers = usual and isinstance(transform, RandomTransform)
     if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
         return transform._run(inputs, sampler)
     if not knows_samplers:
@@ -256,11 +260,9 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
     """Refuse a transform that may be left out and changes the size of an image."""
-    flat_opened = _changed_shape(transform, inputs)
-    if flat_opened is not None:
-        before, after = (
-            f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in flat_opened
-        )
+    shapes = _changed_shape(transform, inputs)
+    if shapes is not None:
+        before, after = (f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in shapes)
         raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
 
 

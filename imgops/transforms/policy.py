@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops._torch_private import tree_unflatten
 from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, fill_of, like
+from imgops.transforms._core.base import OperatorTransform, RandomTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
@@ -97,7 +97,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._walk(image, params, range(self._steps()), fill_of(self, kind))
+        return self._walk(image, params, range(self._steps()), torchvision_private.fill_of(self, kind))
 
     def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
         """Take some of the steps; of those that are known, in eager mode, the half that does something."""
@@ -308,7 +308,7 @@ class AugMix(_Policy, v2.AugMix):
         return self._mix(inpt, values["weights"].T, walk)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        fill, depth = fill_of(self, kind), self._depth()
+        fill, depth = torchvision_private.fill_of(self, kind), self._depth()
 
         def walk(start: int) -> Tensor:
             return self._walk(image, params, range(start, start + depth), fill)

@@ -3,12 +3,12 @@
 A transform is a record of how it samples its parameters and what it does with them. Beside torchvision's
 class it states
 
-=====================  ==========================================================================
-``random_parameters``       its parameters: names, lengths, and the values that change nothing
-``_config``            the arguments that its parameters depend on
-``_image``, ``_mask``  what it does to an image and to a mask, by public operators
-``_out_size``          the height and width that come out; None where the parameters decide
-=====================  ==========================================================================
+======================  =========================================================================
+``random_parameters``   its parameters: names, lengths, and the values that change nothing
+``_config``             the arguments that its parameters depend on
+``_image``, ``_mask``   what it does to an image and to a mask, by public operators
+``_out_size``           the height and width that come out; None where the parameters decide
+======================  =========================================================================
 
 and the base does the rest: boxes and keypoints follow by torchvision's own code. ``pack`` and ``unpack``
 are overridden where torchvision's parameters are not simply numbers.
@@ -40,7 +40,6 @@ from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
-
 
 #: What torchvision's ``forward`` calls.
 _STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
@@ -479,6 +478,3 @@ def batch_of(inputs: list[Any]) -> int | None:
             image = _subclass.plain(inpt)
             return image.shape[0] if image.ndim > 3 else None
     return None
-
-
-fill_of = torchvision_private.fill_of

@@ -28,20 +28,18 @@ class ParameterSampler:
     """
 
     __slots__ = (
-        *(
-            "count",
-            "covered",
-            "gate",
-            "last",
-            "open",
-            "path",
-            "planned",
-            "ready",
-            "record",
-            "selects_later",
-            "replays",
-            "table",
-        ),
+        "count",
+        "covered",
+        "gate",
+        "last",
+        "open",
+        "path",
+        "planned",
+        "ready",
+        "record",
+        "replays",
+        "selects_later",
+        "table",
     )
 
     def __init__(self, record: dict[Key, Any] | None = None, replay: dict[Key, Any] | None = None) -> None:

@@ -108,10 +108,9 @@ def _images(name: str) -> Function:
         if any_dtype or plain.dtype in COMPUTED:
             try:
                 out = work(plain, *args, **keywords)
-            except (TypeError, ValueError):  # what torchvision refuses is refused in its own words
-                if not _torchvision_knows(args, keywords):
-                    raise
-                out = torchvision_private.kernel_of(theirs, Tensor)(plain, *args, **keywords)
+            except (TypeError, ValueError):
+                _refuse_in_torchvisions_words(name, plain, args, keywords)
+                raise
         else:
             out = torchvision_private.kernel_of(theirs, Tensor)(plain, *args, **keywords)
         if plain is inpt:
@@ -121,10 +120,16 @@ def _images(name: str) -> Function:
     return call
 
 
-def _torchvision_knows(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether a call has nothing that is imgops' own: tensors of one number a sample; outside of a graph."""
+def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
+    """Raise what torchvision raises of a call that we refuse, where it refuses it too.
+
+    Nothing that it computes is used. It is not asked in a graph, nor of what is imgops' own: tensors of one
+    number a sample.
+    """
     values = (*args, *keywords.values())
-    return not _subclass.in_graph() and not any(isinstance(v, Tensor) and v.ndim < 2 for v in values)
+    if not _subclass.in_graph() and not any(isinstance(v, Tensor) and v.ndim < 2 for v in values):
+        kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
+        kernel(image.clone(), *args, **keywords)  # a copy, since some write in place
 
 
 def _masks(name: str) -> Function:
@@ -142,9 +147,8 @@ def _masks(name: str) -> Function:
                 bound.arguments["interpolation"] = InterpolationMode.NEAREST
             out = work(*bound.args, **bound.kwargs)
         except (TypeError, ValueError):
-            if not _torchvision_knows(args, keywords):
-                raise
-            return getattr(reference, name)(inpt, *args, **keywords)
+            _refuse_in_torchvisions_words(name, inpt, args, keywords)
+            raise
         return wrap_like(out[0] if mask.ndim == 2 else out, inpt)
 
     return call

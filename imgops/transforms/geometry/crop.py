@@ -12,10 +12,11 @@ from torchvision.transforms import InterpolationMode, v2
 import imgops
 from imgops import _subclass
 from imgops.transforms._core import annotation_kinds, operators, pil_images
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, fill_of
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
+from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]

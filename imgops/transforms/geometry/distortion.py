@@ -17,11 +17,12 @@ import imgops
 from imgops import _subclass
 from imgops.transforms._core import programs
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of
-from imgops.transforms._core.base import RandomTransform, fill_of
+from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, copy_to
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, seed, uniform
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import take_signature
+from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _geometry
 from imgops.transforms.geometry import inverse_map
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.base import OperatorTransform, fill_of
+from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Parameter, Params
 from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _geometry
@@ -21,7 +21,7 @@ class Pad(OperatorTransform, v2.Pad):
     _moves = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.pad(image, self.padding, fill_of(self, kind), self.padding_mode)
+        return _geometry.pad(image, self.padding, torchvision_private.fill_of(self, kind), self.padding_mode)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         left, right, top, bottom = torchvision_private.pad_sides(self.padding)
@@ -43,4 +43,4 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         return params.canvas[0] + top + bottom, params.canvas[1] + left + right
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.pad(image, self._sizes(params), fill_of(self, kind))
+        return _geometry.pad(image, self._sizes(params), torchvision_private.fill_of(self, kind))

@@ -10,10 +10,11 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.base import RandomTransform, fill_of
+from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.sizes import RandomSizeTransform
+from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _geometry, _matrices
 
 __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
