@@ -182,7 +182,7 @@ def graph_tensor(value: Any) -> Tensor:
 
 def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     """Integers as an int64 tensor, in a graph too."""
-    signed(op, name, values)
+    fit_64_bits(op, name, values)
     if torch.compiler.is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
     return torch.tensor(values, dtype=torch.int64, device="cpu")
@@ -343,7 +343,7 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
             fail(ValueError, op, must, "a tensor on meta, which has no values")
         found: tuple[int, ...] = tuple(value.tolist())
         if value.dtype == torch.uint64:
-            signed(op, name, found)
+            fit_64_bits(op, name, found)
         return found
     if isinstance(value, str) or not hasattr(value, "__len__"):
         fail(TypeError, op, must, type(value).__name__)
@@ -358,7 +358,7 @@ def is_64_bit(value: Any) -> bool:
     return type(value) is not int or torch.compiler.is_compiling() or -(2**63) <= value < 2**63
 
 
-def signed(op: str, name: str, values: Sequence[int]) -> None:
+def fit_64_bits(op: str, name: str, values: Sequence[int]) -> None:
     if not all(map(is_64_bit, values)):
         fail(ValueError, op, f"{name} must have signed 64-bit integers", tuple(values))
 

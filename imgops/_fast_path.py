@@ -21,15 +21,15 @@ _exporting = torch.compiler.is_exporting
 _increment_version = torch.autograd.graph.increment_version
 
 
-def function(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
     """The operator as a function of Python: ``run`` on the CPU where the dispatcher would do nothing else."""
-    if row.contract is Contract.DYNAMIC:
-        call = _through_dispatcher(row)  # the kernel costs far more than the dispatcher
-    elif row.contract.mutates:
-        call = _mutating_call(row, run)
+    if operator.contract is Contract.DYNAMIC:
+        call = _through_dispatcher(operator)  # the kernel costs far more than the dispatcher
+    elif operator.contract.mutates:
+        call = _mutating_call(operator, run)
     else:
-        return _functional(row, run)
-    signature, arity = row.signature, len(row.signature.parameters)
+        return _functional(operator, run)
+    signature, arity = operator.signature, len(operator.signature.parameters)
 
     def bound(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
@@ -45,10 +45,10 @@ def _all_arguments(signature: inspect.Signature, args: tuple[Any, ...], keywords
     return tuple(whole.arguments.values())
 
 
-def _functional(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
     can_bypass_dispatcher, is_plain = _torch_private.can_bypass_dispatcher, _torch_private.is_plain
-    dispatch, casts = _through_dispatcher(row), row.autocast is not None
-    signature, arity, tensors = row.signature, len(row.signature.parameters), row.tensors
+    dispatch, casts = _through_dispatcher(operator), operator.autocast is not None
+    signature, arity, tensors = operator.signature, len(operator.signature.parameters), operator.tensors
 
     def bound(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
@@ -64,14 +64,16 @@ def _functional(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
     return bound
 
 
-def _mutating_call(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callable[[tuple[Any, ...]], Any]:
+def _mutating_call(
+    operator: Operator, run: Callable[[Sequence[Any]], Any]
+) -> Callable[[tuple[Any, ...]], Any]:
     can_bypass_dispatcher, is_plain = _torch_private.can_bypass_dispatcher, _torch_private.is_plain
-    dispatch, fake = _through_dispatcher(row), row.fake
-    mutated, returns_nothing = row.mutated_indices, row.contract is Contract.BUFFERS
-    inputs = [*range(row.tensors), *(mutated if row.contract is Contract.OUT else ())]
+    dispatch, fake = _through_dispatcher(operator), operator.fake
+    mutated, returns_nothing = operator.mutated_indices, operator.contract is Contract.BUFFERS
+    inputs = [*range(operator.tensors), *(mutated if operator.contract is Contract.OUT else ())]
     # An exported program holds functional operators, which have decompositions. (Before torch 2.13 every
     # compiler says that it exports, and there the mutating operator is the better one.)
-    functional = cast("Function | None", row.autograd) if _run.TAGGED else None
+    functional = cast("Function | None", operator.autograd) if _run.TAGGED else None
 
     def is_direct(args: tuple[Any, ...]) -> bool:
         return (
@@ -95,10 +97,10 @@ def _mutating_call(row: Operator, run: Callable[[Sequence[Any]], Any]) -> Callab
     return call
 
 
-def _through_dispatcher(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
-    overload, prepare = row.overload, _run.preparation(row)
-    out_is_keyword = row.contract is Contract.OUT and _run.TAGGED
-    parameters = row.signature.parameters.values()
+def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
+    overload, prepare = operator.overload, _run.prepare_always(operator)
+    out_is_keyword = operator.contract is Contract.OUT and _run.TAGGED
+    parameters = operator.signature.parameters.values()
     known = [(i, _run.KINDS[p.annotation][0]) for i, p in enumerate(parameters) if p.annotation in _run.KINDS]
 
     def call(args: tuple[Any, ...]) -> Any:
@@ -113,7 +115,7 @@ def _through_dispatcher(row: Operator) -> Callable[[tuple[Any, ...]], Any]:
         if _subclass.is_ordinary(tensors):
             return call(args)
         _torch_private.run_deferred()
-        plain = tuple(_subclass.placed([_subclass.plain(a) for a in args]))
+        plain = tuple(_subclass.replicate_beside_dtensors([_subclass.plain(a) for a in args]))
         return _subclass.like(call(plain), args[0])
 
     return dispatch

@@ -147,7 +147,7 @@ def operator(
         signature = inspect.signature(declared)
         contract = _contract(name, signature, mutates, dynamic)
         _operators.require_gradient(name, contract.mutates, autograd)
-        row = Operator(
+        operator = Operator(
             name=short,
             namespace=namespace,
             contract=contract,
@@ -169,12 +169,12 @@ def operator(
             decisive=decisive,
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
-            row = replace(row, autograd=_completed(row, decomposition, declared))
-        run = _run.runner(row, row.kernel, _run.remembered(row))
-        row = replace(row, overload=_define(row, declared, run))
-        _operators.table[name] = row
-        call = wraps(declared)(_fast_path.function(row, run))
-        call.operator = row  # type: ignore[attr-defined]
+            operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
+        run = _run.fake_then_kernel(operator, operator.kernel, _run.prepare_once(operator))
+        operator = replace(operator, overload=_define(operator, declared, run))
+        _operators.table[name] = operator
+        call = wraps(declared)(_fast_path.function(operator, run))
+        call.operator = operator  # type: ignore[attr-defined]
         return call
 
     return register
@@ -199,40 +199,44 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
     raise ValueError(f"operator: {name}: {must}, got {tuple(mutates)}")
 
 
-def _define(row: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
+def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
     """Hand the facets to torch.library; return the overload. ``run``: the operator on the CPU."""
-    elsewhere = _registered(_run.runner(row, devices.kernel_of(row), _run.preparation(row)))
+    elsewhere = _as_kernel(
+        _run.fake_then_kernel(operator, devices.kernel_of(operator), _run.prepare_always(operator))
+    )
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
-    tags = [] if devices.stays_on_device(row) else [torch.Tag.cudagraph_unsafe]
-    if row.random:
+    tags = [] if devices.stays_on_device(operator) else [torch.Tag.cudagraph_unsafe]
+    if operator.random:
         tags.append(torch.Tag.nondeterministic_seeded)
-    if row.contract is Contract.DYNAMIC:
+    if operator.contract is Contract.DYNAMIC:
         tags.append(torch.Tag.dynamic_output_shape)
-    tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(row.contract)
-    schema = _schema(declared, row.mutates, tag)
+    tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(operator.contract)
+    schema = _schema(declared, operator.mutates, tag)
     if tag is not None and _run.TAGGED:
         tags.append(getattr(torch.Tag, tag))
     elif tag is not None:  # then the operator returns nothing, its Python call the buffer
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
-    opdef = _torch_private.custom_op(row.qualified, elsewhere, schema=schema, tags=tags)
+    opdef = _torch_private.custom_op(operator.qualified, elsewhere, schema=schema, tags=tags)
     # One device a call: a shared registration cannot be replaced for one device alone.
-    opdef.register_kernel("cpu", _registered(run))
-    _torch_private.register_cpu_kernel(opdef, _registered(run))
+    opdef.register_kernel("cpu", _as_kernel(run))
+    _torch_private.register_cpu_kernel(opdef, _as_kernel(run))
     opdef.register_kernel("cuda", elsewhere)
     with warnings.catch_warnings():
         # The fake that PyTorch makes for in-place and out= operators would let every mistake pass.
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
-        opdef.register_fake(_registered_fake(row))
-    _register_gradient(row, opdef)
-    if row.contract is not Contract.OUT or not _run.TAGGED:
-        opdef.register_vmap(_vmap_rule(row, opdef))
-    if row.autocast is not None:
-        _torch_private.register_autocast(opdef, row.autocast, DEVICES)
+        opdef.register_fake(_registered_fake(operator))
+    _register_gradient(operator, opdef)
+    if operator.contract is not Contract.OUT or not _run.TAGGED:
+        opdef.register_vmap(_vmap_rule(operator, opdef))
+    if operator.autocast is not None:
+        _torch_private.register_autocast(opdef, operator.autocast, DEVICES)
     overload = _torch_private.overload_of(opdef)
-    rule = row.sharding or _operators.missing_facet(row, "sharding")
-    if row.contract is Contract.INPLACE and not _run.TAGGED:
+    rule = operator.sharding or _operators.missing_facet(operator, "sharding")
+    if operator.contract is Contract.INPLACE and not _run.TAGGED:
         rule = _without_outputs(rule)
-    _torch_private.when_distributed(partial(_torch_private.register_sharding, overload, rule, row.tensors))
+    _torch_private.when_distributed(
+        partial(_torch_private.register_sharding, overload, rule, operator.tensors)
+    )
     return overload
 
 
@@ -254,8 +258,8 @@ def _schema(declared: Function, mutates: tuple[str, ...], tag: str | None) -> st
     return torch.library.infer_schema(bare, mutates_args=mutates, **tagged)
 
 
-def _registered(run: Callable[[Sequence[Any]], Any]) -> Function:
-    """As torch.library calls it: keywords are those of an out= operator."""
+def _as_kernel(run: Callable[[Sequence[Any]], Any]) -> Function:
+    """Return it as torch.library calls it: keywords are those of an out= operator."""
 
     def kernel(*args: Any, **out: Any) -> Any:
         return run((*args, *out.values()))
@@ -263,63 +267,63 @@ def _registered(run: Callable[[Sequence[Any]], Any]) -> Function:
     return kernel
 
 
-def _registered_fake(row: Operator) -> Function:
-    if row.contract is Contract.DYNAMIC:
+def _registered_fake(operator: Operator) -> Function:
+    if operator.contract is Contract.DYNAMIC:
 
         def dynamic(*args: Any) -> Any:
             if args[0].device.type == "meta":
-                name = next(iter(row.signature.parameters))
-                must = f"{row.name}: {name} must have data, which decide the size of the result"
+                name = next(iter(operator.signature.parameters))
+                must = f"{operator.name}: {name} must have data, which decide the size of the result"
                 raise NotImplementedError(f"{must}, got a meta tensor")
-            return row.fake(torch.library.get_ctx().new_dynamic_size, *args)
+            return operator.fake(torch.library.get_ctx().new_dynamic_size, *args)
 
         return dynamic
-    if not row.contract.mutates:
-        return row.fake
-    validate = _run.preparation(row)
+    if not operator.contract.mutates:
+        return operator.fake
+    validate = _run.prepare_always(operator)
 
     def mutating(*args: Any, **out: Any) -> Any:
         every = (*args, *out.values())
         validate(every)
-        return _run.returned(row, every)
+        return _run.result_of(operator, every)
 
     return mutating
 
 
-def _register_gradient(row: Operator, opdef: Any) -> None:
-    if row.contract.mutates:
-        recorded: Any = row.autograd or _operators.missing_facet(row, "autograd")
-        if row.contract is Contract.OUT:
+def _register_gradient(operator: Operator, opdef: Any) -> None:
+    if operator.contract.mutates:
+        recorded: Any = operator.autograd or _operators.missing_facet(operator, "autograd")
+        if operator.contract is Contract.OUT:
             recorded = None  # PyTorch has no gradient for these
-        result = partial(_run.returned, row)
-        _torch_private.register_mutation(opdef, _run.preparation(row), recorded, result)
+        result = partial(_run.result_of, operator)
+        _torch_private.register_mutation(opdef, _run.prepare_always(operator), recorded, result)
         return
-    gradient = cast("Gradient | None", row.autograd) or _operators.missing_gradient(row)
+    gradient = cast("Gradient | None", operator.autograd) or _operators.missing_gradient(operator)
     _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
 
 
-def _vmap_rule(row: Operator, opdef: Any) -> Function:
-    rule = row.vmap or _operators.missing_facet(row, "vmap")
-    if row.random:
+def _vmap_rule(operator: Operator, opdef: Any) -> Function:
+    rule = operator.vmap or _operators.missing_facet(operator, "vmap")
+    if operator.random:
         rule = random_vmap.with_randomness(rule)
     return partial(rule, _torch_private.overload_of(opdef))
 
 
-def _completed(row: Operator, decomposition: Function, declared: Function) -> Gradient:
-    """What a row leaves out of its gradient, derived from its decomposition.
+def _complete_gradient(operator: Operator, decomposition: Function, declared: Function) -> Gradient:
+    """Derive what an operator leaves out of its gradient from its decomposition.
 
     Each part is an operator of its own, into which a compiler does not look.
     """
-    given = cast("Gradient | None", row.autograd)
+    given = cast("Gradient | None", operator.autograd)
     if given is not None and given.jvp is not None:
         return given
     schema = _schema(declared, (), None)
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
-    rule = derived.DerivedGradient(decomposition, row.fake, row.tensors)
+    rule = derived.DerivedGradient(decomposition, operator.fake, operator.tensors)
 
     def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
         opdef = _torch_private.custom_op(
-            f"{row.qualified}_{suffix}",
+            f"{operator.qualified}_{suffix}",
             kernel,
             schema=f"(Tensor {vector}, {arguments}, int[] wanted) -> Tensor",
         )
@@ -327,7 +331,7 @@ def _completed(row: Operator, decomposition: Function, declared: Function) -> Gr
         _torch_private.register_gradient(opdef, rule.product_setup_context, backward, None)
         overload = _torch_private.overload_of(opdef)
         opdef.register_vmap(partial(rule.product_vmap, overload))
-        shards = partial(_torch_private.register_sharding, overload, sharding.whole, row.tensors + 1)
+        shards = partial(_torch_private.register_sharding, overload, sharding.whole, operator.tensors + 1)
         _torch_private.when_distributed(shards)
         return overload
 

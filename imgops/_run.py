@@ -34,10 +34,12 @@ def fits(value: Any, types: tuple[type, ...]) -> bool:
 Prepare = Callable[[Sequence[Any]], Any]
 
 
-def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Sequence[Any]], Any]:
-    """The fake, then the kernel: the same on every device, around the dispatcher and behind it."""
-    values = row.values
-    if row.contract is Contract.FUNCTIONAL:
+def fake_then_kernel(
+    operator: Operator, kernel: Function, prepare: Prepare
+) -> Callable[[Sequence[Any]], Any]:
+    """Return what runs fake and kernel: the same on every device, around the dispatcher and behind it."""
+    values = operator.values
+    if operator.contract is Contract.FUNCTIONAL:
 
         def fill(args: Sequence[Any]) -> Any:
             out = prepare(args)
@@ -53,29 +55,29 @@ def runner(row: Operator, kernel: Function, prepare: Prepare) -> Callable[[Seque
         if values is not None:
             values(*args)
         made = kernel(*args)
-        return returned(row, args) if row.contract.mutates else made
+        return result_of(operator, args) if operator.contract.mutates else made
 
     return compute
 
 
-def returned(row: Operator, args: Sequence[Any]) -> Any:
-    """What a mutating operator returns; before torch 2.13 nothing."""
-    if row.contract is Contract.BUFFERS or not TAGGED:
+def result_of(operator: Operator, args: Sequence[Any]) -> Any:
+    """Return what a mutating operator returns; before torch 2.13 nothing."""
+    if operator.contract is Contract.BUFFERS or not TAGGED:
         return None
-    return args[0] if row.contract is Contract.INPLACE else args[-1]
+    return args[0] if operator.contract is Contract.INPLACE else args[-1]
 
 
-def _typed(row: Operator) -> Function:
-    """The fake, behind the types of whole numbers and of switches, for which the dispatcher has other errors.
+def _check_types_first(operator: Operator) -> Function:
+    """Return the fake behind checks of whole numbers and switches, for which the dispatcher has other errors.
 
     What a string must be the fake says.
     """
-    fake, op, parameters = row.fake, row.name, row.signature.parameters.values()
+    fake, op, parameters = operator.fake, operator.name, operator.signature.parameters.values()
     kinds = [(i, p.name, KINDS[p.annotation]) for i, p in enumerate(parameters) if p.annotation in KINDS]
     typed = [(i, name, *kind) for i, name, kind in kinds if kind[0] != (str,)]
-    before = 1 if row.contract is Contract.DYNAMIC else 0  # what makes a size that depends on data
+    before = 1 if operator.contract is Contract.DYNAMIC else 0  # what makes a size that depends on data
 
-    def checked(*args: Any, **keywords: Any) -> Any:
+    def check_and_fake(*args: Any, **keywords: Any) -> Any:
         for i, name, types, what in typed:
             value = args[before + i]
             number = hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
@@ -85,17 +87,17 @@ def _typed(row: Operator) -> Function:
                 _check.fail(ValueError, op, f"{name} must be a signed 64-bit integer", value)
         return fake(*args, **keywords)
 
-    return checked if typed else fake
+    return check_and_fake if typed else fake
 
 
-def preparation(row: Operator) -> Prepare:
-    """The fake, run for every call."""
-    fake = _typed(row)
-    if row.contract is Contract.FUNCTIONAL:
+def prepare_always(operator: Operator) -> Prepare:
+    """Return what runs the fake for every call."""
+    fake = _check_types_first(operator)
+    if operator.contract is Contract.FUNCTIONAL:
         return lambda args: fake(*args)
-    if row.contract is Contract.DYNAMIC:
+    if operator.contract is Contract.DYNAMIC:
         return lambda args: fake(_placeholder_size, *args)
-    no_overlap = _no_overlap(row)
+    no_overlap = _no_overlap(operator)
 
     def validate(args: Sequence[Any]) -> None:
         fake(*args)
@@ -118,28 +120,33 @@ def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
     return key
 
 
-def remembered(row: Operator) -> Prepare:
-    """The fake, run once for each distinct call on the CPU.
+def prepare_once(operator: Operator) -> Prepare:
+    """Return what runs the fake once for each distinct call on the CPU.
 
     An output can be allocated, or a call known to be valid, without asking again. Errors are not remembered.
     """
-    if row.contract is Contract.DYNAMIC:
-        return preparation(row)
-    fake, tensors, empty, decisive = _typed(row), row.tensors, torch.empty_strided, row.decisive
+    if operator.contract is Contract.DYNAMIC:
+        return prepare_always(operator)
+    fake, tensors, empty, decisive = (
+        _check_types_first(operator),
+        operator.tensors,
+        torch.empty_strided,
+        operator.decisive,
+    )
     known: dict[Any, Any] = {}
-    names = list(row.signature.parameters)[:tensors]
+    names = list(operator.signature.parameters)[:tensors]
 
     def remember(key: Any, value: Any) -> None:
         if len(known) >= _REMEMBERED:
             known.clear()
         known[key] = value
 
-    def made_anew(args: Sequence[Any]) -> Any:
+    def make(args: Sequence[Any]) -> Any:
         # No kernel may write into what the caller gave: PyTorch's own look at this comes after the kernel.
         out = fake(*args)
         for name, x in zip(names, args, strict=False):
             if x is not None and _check.overlap(x, out):
-                _check.fail(RuntimeError, row.name, "fake must return a tensor of its own", name)
+                _check.fail(RuntimeError, operator.name, "fake must return a tensor of its own", name)
         return out
 
     def allocate(args: Sequence[Any]) -> Any:
@@ -151,17 +158,17 @@ def remembered(row: Operator) -> Prepare:
         try:
             found = known.get(key)
         except TypeError:  # a list among the arguments
-            return made_anew(args)
+            return make(args)
         if found is None:
-            out = made_anew(args)
+            out = make(args)
             remember(key, (out.shape, out.stride(), out.dtype))
             return out
         size, stride, dtype = found
         return empty(size, stride, dtype=dtype)
 
-    if row.contract is Contract.FUNCTIONAL:
+    if operator.contract is Contract.FUNCTIONAL:
         return allocate
-    no_overlap, is_out = _no_overlap(row), row.contract is Contract.OUT
+    no_overlap, is_out = _no_overlap(operator), operator.contract is Contract.OUT
 
     def validate(args: Sequence[Any]) -> None:
         key = key_of(args[:-1] if is_out else args, tensors)
@@ -182,18 +189,18 @@ def remembered(row: Operator) -> Prepare:
 
 
 def _placeholder_size(*, min: int = 0, max: int | None = None) -> int:
-    """A placeholder for a size that only the kernel knows, for fakes that merely validate."""
+    """Stand for a size that only the kernel knows, for fakes that merely validate."""
     return min
 
 
-def _no_overlap(row: Operator) -> Callable[[Sequence[Any]], None]:
-    """What a mutating operator writes to must share no memory with any other argument."""
-    names = list(row.signature.parameters)
-    mutated = list(zip(row.mutated_indices, row.mutates, strict=True))
+def _no_overlap(operator: Operator) -> Callable[[Sequence[Any]], None]:
+    """Return a check that what a mutating operator writes to shares no memory with any other argument."""
+    names = list(operator.signature.parameters)
+    mutated = list(zip(operator.mutated_indices, operator.mutates, strict=True))
 
     def check(args: Sequence[Any]) -> None:
         for i, name in mutated:
             others = [(n, x) for n, x in zip(names, args, strict=True) if n != name and isinstance(x, Tensor)]
-            _check.no_overlap(row.name, name, args[i], others)
+            _check.no_overlap(operator.name, name, args[i], others)
 
     return check

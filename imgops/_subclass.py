@@ -47,8 +47,8 @@ def like(out: Any, original: Any, **metadata: Any) -> Any:
     return sys.modules["torchvision.tv_tensors"].wrap(out, like=original, **metadata)
 
 
-def placed(values: Sequence[Any]) -> Sequence[Any]:
-    """Beside a DTensor every plain tensor is taken for a parameter that all ranks have: replicated."""
+def replicate_beside_dtensors(values: Sequence[Any]) -> Sequence[Any]:
+    """Replicate plain tensors beside a DTensor: each is taken for a parameter that all ranks have."""
     distributed = sys.modules.get("torch.distributed.tensor")
     if distributed is None:
         return values

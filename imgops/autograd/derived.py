@@ -65,7 +65,7 @@ class DerivedGradient:
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
         with _torch_private.default_dispatch_state(), torch.enable_grad():
-            out, leaves = self._recorded(inputs, wanted)
+            out, leaves = self._record(inputs, wanted)
             return _flatten(_grad(out, leaves, grad), grad.device)
 
     def backward_fake(self, grad: Tensor, *args: Any) -> Tensor:
@@ -74,14 +74,14 @@ class DerivedGradient:
         return grad.new_empty((size,), dtype=_widest([inputs[i] for i in wanted]))
 
     def backward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        return self._open(self._pulled, ctx, cotangent)
+        return self._open(self._pull, ctx, cotangent)
 
     # The forward operator: (all tangents in one flat tensor, *inputs, wanted) to the output's tangent.
 
     def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
         with _torch_private.default_dispatch_state(), torch.enable_grad():
-            out, leaves = self._recorded(inputs, wanted)
+            out, leaves = self._record(inputs, wanted)
             grad = torch.zeros_like(out, requires_grad=True)
             pulled = _grad(out, leaves, grad, create_graph=True)
             pushed = torch.zeros_like(out)
@@ -93,7 +93,7 @@ class DerivedGradient:
         return self.fake(*args[:-1])
 
     def forward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        return self._open(self._pushed, ctx, cotangent)
+        return self._open(self._push, ctx, cotangent)
 
     # What both operators share: their arguments begin with the vector that the Jacobian is multiplied with.
 
@@ -129,25 +129,25 @@ class DerivedGradient:
         found = torch.func.vjp(function, *[every[i] for i in at])[1](cotangent)
         return _place(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
-    def _recorded(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
-        """The decomposition of leaves of its own, for a kernel."""
+    def _record(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
+        """Run the decomposition on leaves of its own, for a kernel."""
         leaves = [inputs[i].detach().requires_grad_() for i in wanted]
         device = inputs[0].device  # to which a parameter is copied asynchronously
         plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]
         return self.decomposition(*_replace(plain, wanted, leaves)), leaves
 
-    def _pulled(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
+    def _pull(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
         return _flatten(torch.func.vjp(function, *primals)[1](grad), grad.device)
 
-    def _pushed(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
+    def _push(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
 
-        def pulled(grad: Tensor) -> tuple[Tensor, ...]:
+        def pull(grad: Tensor) -> tuple[Tensor, ...]:
             return torch.func.vjp(function, *primals)[1](grad)
 
         zero = torch.zeros_like(function(*primals))
-        return torch.func.vjp(pulled, zero)[1](tuple(_unflatten(tangent, primals)))[0]
+        return torch.func.vjp(pull, zero)[1](tuple(_unflatten(tangent, primals)))[0]
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """The decomposition as a function of some of its tensors, and these."""

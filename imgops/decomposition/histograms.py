@@ -34,16 +34,16 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     above, below, down = (v[:, None] for v in _between(height, high, tiles_y, table))
     lower = x if whole else x.detach().floor().long().clamp(max=levels - 2)
 
-    def mapped(row: Tensor, column: Tensor) -> Tensor:
-        """What the table of a tile makes of each pixel."""
+    def look_up(row: Tensor, column: Tensor) -> Tensor:
+        """Return what the table of a tile makes of each pixel."""
         at = ((row * tiles_x + column) * levels + lower).flatten(-2)
         value = table.gather(-1, at)
         if not whole:
             value = value + (table.gather(-1, at + 1) - value) * (x - lower).flatten(-2)
         return value.reshape(x.shape)
 
-    upper = mapped(above, left) * (1 - across) + mapped(above, right) * across
-    under = mapped(below, left) * (1 - across) + mapped(below, right) * across
+    upper = look_up(above, left) * (1 - across) + look_up(above, right) * across
+    under = look_up(below, left) * (1 - across) + look_up(below, right) * across
     out = upper * (1 - down) + under * down
     if not whole:
         return finish(out / (levels - 1), image)

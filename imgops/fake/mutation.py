@@ -1,6 +1,6 @@
 """Fakes of the operators that write to their arguments: they only validate.
 
-That what is written to shares no memory is checked for all operators in one place: ``_run.preparation``.
+That what is written to shares no memory is checked for all operators in one place: ``_run.prepare_always``.
 """
 
 from __future__ import annotations

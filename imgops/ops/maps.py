@@ -304,15 +304,15 @@ def grid_distortion_map(
         if _check.violates(count >= 1) or _check.violates(count <= extent):
             must = f"{name} must have from 2 to {_check.number(extent) + 1} values"
             _check.fail(ValueError, op, must, _check.number(count + 1))
-        axes.append(_stretched(values.to(device).double(), extent, count, normalize))
+        axes.append(_stretch_axis(values.to(device).double(), extent, count, normalize))
         if normalize and _torch_private.is_readable(axes[-1]) and not axes[-1].isfinite().all():
             _check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", values.tolist())
     _check_leading(op, "steps_y", down.shape[:-1], "steps_x", across.shape[:-1])
     return _mesh(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
 
 
-def _stretched(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
-    """Where the pixels of an axis come from; within a cell evenly spaced, both ends included."""
+def _stretch_axis(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
+    """Return where the pixels of an axis come from; within a cell evenly spaced, both ends included."""
     known = type(extent) is int and type(steps) is Tensor and not torch.compiler.is_compiling()
     which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
     if normalize:

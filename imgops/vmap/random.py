@@ -12,7 +12,7 @@ from torch import Tensor
 def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
     """``rule`` where every sample may draw for itself; else an error, or one draw for all."""
 
-    def randomized(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
+    def draw_or_share(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
         if info.randomness == "error":
             name = op.__name__.split(".")[0]
             must = "randomness must be 'same' or 'different' under vmap, for it draws random numbers"
@@ -26,7 +26,7 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
             outputs.append(op(*(_sample(a, d, i) for a, d in zip(args, in_dims, strict=True))))
         return torch.stack(outputs), 0
 
-    return randomized
+    return draw_or_share
 
 
 def _sample(value: Any, dim: int | None, index: int) -> Any:

@@ -45,10 +45,10 @@ def laplacian(out: Tensor, image: Tensor, kernel_size: int, border: str) -> None
 def _differentiate(
     out: Tensor, image: Tensor, border: str, reach: int, call: Callable[..., np.ndarray]
 ) -> None:
-    def differentiated(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
+    def derive(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
         return call(a, _DEPTHS[a.dtype], b, flag)
 
-    work = _opencv.with_border(differentiated, border, (reach, reach, reach, reach))
+    work = _opencv.with_border(derive, border, (reach, reach, reach, reach))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
