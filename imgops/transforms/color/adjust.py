@@ -368,8 +368,8 @@ class RandomToneCurve(ProbabilisticTransform):
         low, high = curves.unflatten(-1, (-1, 2)).unbind(-1)  # (..., 1 or C)
         if image.dtype == torch.uint8:
             levels = torch.linspace(0, 1, 256, dtype=torch.float64)
-            table = _bezier(levels, low[..., None], high[..., None]).mul(255).round().clamp(0, 255)
-            return imgops.lut(image, table.to(torch.uint8))
+            table = _bezier(levels, low[..., None], high[..., None]).mul(255).round()
+            return imgops.lut(image, _to_levels(table))
         real = real_of(image)
         low, high = (x[..., None, None].to(image.device, real, non_blocking=True) for x in (low, high))
         return _bezier(image.to(real), low, high).clamp(0, 1).to(image.dtype)
@@ -468,9 +468,7 @@ class RandomTemperature(ProbabilisticTransform):
         color = (1 - share) * lights[left] + share * lights[left + 1]
         factors = color / color[..., 1:2]
         if image.dtype == torch.uint8:
-            levels = torch.arange(256, dtype=torch.float32)
-            table = (levels * factors[..., None].float()).clamp(0, 255).to(torch.uint8)
-            return imgops.lut(image, table)
+            return imgops.lut(image, _to_levels(_LEVELS * factors[..., None].float()))
         real = real_of(image)
         by = factors[..., None, None].to(image.device, real, non_blocking=True)
         return (image.to(real) * by).clamp(0, 1).to(image.dtype)
