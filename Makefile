@@ -13,7 +13,7 @@ SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-o
 
 SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0
 
-.PHONY: help demo test test-oldest wheel check sanitize lint format bench docs docs-noplot clean
+.PHONY: help demo test test-all test-oldest wheel check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
 help: ## Show the commands
@@ -22,8 +22,11 @@ help: ## Show the commands
 demo: $(VENV)/.demo ## Show the operators on a photograph; PHOTO=path takes yours
 	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
 
-test: $(VENV)/.test ## Run all tests, on all cores
+test: $(VENV)/.test ## Run the tests, on all cores
 	$(PY) -m pytest -n auto
+
+test-all: $(VENV)/.test ## Run the tests with every sample, nightly ones too: before a release
+	$(PY) -m pytest -n auto --all
 
 # No compiler is on the path of the tests, and no file of this folder.
 wheel: $(VENV)/.wheel ## Build the source distribution and the wheel, audit it, test it in an environment of its own

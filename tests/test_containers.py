@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from transform_cases import CASES, picture, seeded
 
 import imgops
 from imgops import transforms as ours
+from tests.tiers import nightly
 
 SEEDS = range(4)
 
@@ -76,9 +78,22 @@ def assert_graph_is_eager(transform: Any, *inputs: Any, tolerance: float = 2e-6)
         assert agree(outcome(graph, seed, *inputs), wanted, tolerance), f"other results for seed {seed}"
 
 
-@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
-@pytest.mark.parametrize("container", ["RandomApply", "RandomChoice", "RandomOrder"])
-@pytest.mark.parametrize("name", OF_IMAGES)
+#: Six ways to hold a transform; each transform is held in two of them by `make test`, in all nightly.
+WAYS = list(product(("RandomApply", "RandomChoice", "RandomOrder"), ("shared", "per_sample")))
+HELD = [
+    pytest.param(
+        name,
+        way[0],
+        way[1] == "per_sample",
+        id="-".join((name, *way)),
+        marks=() if (n + w) % 3 == 0 else nightly,
+    )
+    for n, name in enumerate(OF_IMAGES)
+    for w, way in enumerate(WAYS)
+]
+
+
+@pytest.mark.parametrize(("name", "container", "per_sample"), HELD)
 def test_transforms_of_images(name: str, container: str, per_sample: bool) -> None:
     images = torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)])
     made = OF_IMAGES[name]()

@@ -14,11 +14,14 @@ from imgops.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT
+from tests.tiers import nightly_unless
 
 INNER = [s for s in SAMPLES if not s.edge]
 # Shapes whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
+#: The first sample of each operator where a sample costs a graph; the others nightly.
+FIRST_OF_INNER = nightly_unless(lambda s: s in FIRST, INNER)
 FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
 
 
@@ -50,14 +53,21 @@ def every_value(sample: Sample) -> list[Maker]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_registration(sample: Sample) -> None:
-    """Three variants of each sample; of the first sample of each operator every format, batch and dtype."""
+def test_registration(sample: Sample, whole: bool) -> None:
+    """Three variants of each sample; of the first sample of each operator every format, batch and dtype.
+
+    The schema and the fake of each; the whole of opcheck, which compiles, of the first of the first nightly
+    of all.
+    """
     grad = not mutates(sample)  # a leaf that requires a gradient is not to be written to
     makers = [Maker(grad=grad), Maker(format="interleaved", batch=(2,), grad=grad)]
     makers += [Maker(torch.uint8, "sliced")] if torch.uint8 in sample.dtypes else []
     makers += every_value(sample) if sample in FIRST else []
-    for maker in makers:
-        _checks.registration(sample.checked(maker))
+    for i, maker in enumerate(makers):
+        everything = whole or (sample in FIRST and i == 0)
+        _checks.registration(
+            sample.checked(maker), "ALL" if everything else ("test_schema", "test_faketensor")
+        )
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -114,7 +124,9 @@ def test_straight_through_gradients(sample: Sample) -> None:
     assert bits_equal(found, tangent)
 
 
-@pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if not s.edge], ids=str)
+@pytest.mark.parametrize(
+    "sample", nightly_unless(lambda s: s in FIRST, [s for s in DIFFERENTIABLE if not s.edge]), ids=str
+)
 def test_torch_func(sample: Sample) -> None:
     """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad), compiled grad and forward_ad."""
     _func.func(sample.checked(Maker()))
@@ -152,7 +164,7 @@ def test_vmap_randomness_does_not_concern_deterministic_operators(randomness: st
     assert bits_equal(out, imgops.resize(images, (3, 4)))
 
 
-@pytest.mark.parametrize("sample", INNER, ids=str)
+@pytest.mark.parametrize("sample", FIRST_OF_INNER, ids=str)
 def test_compiled(sample: Sample) -> None:
     _checks.compilation(sample.checked(Maker()))
 
@@ -160,23 +172,25 @@ def test_compiled(sample: Sample) -> None:
 @pytest.mark.parametrize(
     "sample", [s for s in FIRST if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC], ids=str
 )
-def test_compiled_in_every_variant(sample: Sample) -> None:
-    for maker in every_value(sample):
+def test_compiled_in_every_variant(sample: Sample, whole: bool) -> None:
+    makers = every_value(sample)
+    for maker in makers if whole else (makers[1], makers[-1]):
         _checks.compilation(sample.checked(maker))
 
 
 @pytest.mark.parametrize("op", list(OPERATORS))
-def test_compiled_by_inductor(op: str) -> None:
+def test_compiled_by_inductor(op: str, whole: bool) -> None:
     samples = [s for s in INNER if s.op == op]
-    for sample, format in ((samples[0], "planar"), (samples[-1], "interleaved")):
+    for sample, format in ((samples[-1], "interleaved"), (samples[0], "planar"))[: 2 if whole else 1]:
         _checks.compilation(sample.checked(Maker(batch=(2,), format=format)), "inductor")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_exported_and_decomposed(sample: Sample) -> None:
+def test_exported_and_decomposed(sample: Sample, whole: bool) -> None:
     """Exported, saved, loaded and run as one opaque node; then in core ATen, in every dtype that it has.
 
     To the bit where pixels move and on uint8, but where OpenCV rounds in other ways: there within a level.
+    One program an operator; nightly one a sample.
     """
     tolerance = OPERATORS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
 
@@ -184,8 +198,11 @@ def test_exported_and_decomposed(sample: Sample) -> None:
         tolerance.get(found.dtype, EXACT).check(found, wanted)
 
     call = sample.checked(Maker())
-    _checks.export(call)
-    _checks.core_aten(call, compare)
+    if whole or sample in FIRST:
+        _checks.export(call)
+        _checks.core_aten(call, compare)
+    else:
+        _checks.decomposition(call, compare)
     makers = [Maker(format="interleaved", batch=(2,))]
     makers += [Maker(d) for d in (torch.uint8, torch.int64, torch.float64) if d in sample.dtypes]
     for maker in makers + (variants(sample) if sample in FUNCTIONAL else []):

@@ -17,6 +17,7 @@ from imgops._torch_private import tree_leaves
 from tests.specs import OPERATORS
 from tests.specs import _plain as plain
 from tests.specs._plain import rand
+from tests.tiers import nightly, nightly_unless
 
 #: name -> (ours, the same in plain torch, its tensors): each call as a function of tensors only.
 EVERY = {
@@ -28,6 +29,8 @@ OUT = {n for n in EVERY if OPERATORS[n].operator.contract is Contract.OUT}
 CALLS = {n: call for n, call in EVERY.items() if n not in OUT}
 #: Exported as functional operators from torch 2.13 on.
 MUTATES = {n for n in EVERY if OPERATORS[n].operator.contract.mutates}
+#: Derived gradients share one path through torch.func: one of them stands for all.
+DERIVED = [n for n in CALLS if OPERATORS[n].is_derived]
 
 
 def same(found: Any, wanted: Any) -> None:
@@ -110,7 +113,7 @@ def test_forward_ad(name: str) -> None:
     same(*results)
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", [pytest.param("aot_eager", marks=nightly), "inductor"])
 @pytest.mark.parametrize("name", list(EVERY))
 def test_compiled(name: str, backend: str) -> None:
     ours, theirs, tensors = EVERY[name]
@@ -124,7 +127,7 @@ def test_compiled(name: str, backend: str) -> None:
         same(*results)
 
 
-@pytest.mark.parametrize("name", list(CALLS))
+@pytest.mark.parametrize("name", nightly_unless(lambda n: n not in DERIVED[1:], CALLS))
 def test_compiled_transforms(name: str) -> None:
     ours, theirs, tensors = CALLS[name]
     every = tuple(range(len(tensors)))
@@ -182,7 +185,7 @@ class Module(torch.nn.Module):
         return self.function(*tensors)
 
 
-@pytest.mark.parametrize("decompose", [False, True])
+@pytest.mark.parametrize("decompose", [pytest.param(False, marks=nightly), True])
 @pytest.mark.parametrize("name", list(EVERY))
 def test_export(name: str, decompose: bool) -> None:
     ours, theirs, tensors = EVERY[name]

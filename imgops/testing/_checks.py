@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from imgops._torch_private import tree_leaves, tree_map_only
 from imgops.testing._call import Call, bits_equal, capture, leaves, several, through_dispatcher
 
 
-def registration(call: Call) -> None:
-    """PyTorch's own ``opcheck`` passes."""
-    torch.library.opcheck(call.overload, call.op_args, call.op_keywords)
+def registration(call: Call, utilities: Sequence[str] | str = "ALL") -> None:
+    """Run PyTorch's own ``opcheck``, all of it or some of its utilities."""
+    keywords: Any = {} if utilities == "ALL" else {"test_utils": utilities}
+    torch.library.opcheck(call.overload, call.op_args, call.op_keywords, **keywords)
 
 
 def fast_path(call: Call) -> None:
