@@ -61,7 +61,7 @@ def empty(
     channels: int | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Allocate an image of another size with the dtype, device and memory format of ``like``."""
+    """Allocate an uninitialized image of another size with the dtype, device and format of ``like``."""
     if interleaved is None:
         interleaved = is_interleaved(like)
     size = list(like.shape)
@@ -89,7 +89,7 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
 
 
 def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = True) -> Tensor:
-    """Return memory of a format that a kernel can write to: ``target`` itself if it has the format, or a copy.
+    """Return memory of a format that a kernel can write to: ``target`` if it has the format, or a copy.
 
     By default either format is accepted, and a copy is planar. ``copy_back`` copies the result back to
     ``target`` at the end, so after an error nothing has been written. ``read`` tells whether the kernel reads
