@@ -215,7 +215,8 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
     schema = _schema(declared, operator.mutates, tag)
     if tag is not None and _run.TAGGED:
         tags.append(getattr(torch.Tag, tag))
-    elif tag is not None:  # the operator returns nothing, and its Python function returns the buffer
+    elif tag is not None:
+        # Before torch 2.13 the operator returns nothing, and its Python function returns the buffer.
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
     opdef = _torch_private.custom_op(operator.qualified, elsewhere, schema=schema, tags=tags)
     # Register one device per call, because a shared registration cannot be replaced for one device alone.

@@ -137,8 +137,8 @@ def is_vmapped(x: Tensor) -> bool:
 class _OperatorDefinition(CustomOpDef):
     """A custom operator without PyTorch's own Autograd kernel, which ours replaces.
 
-    Making that kernel for every operator takes a third of the import of imgops. Before torch 2.15 no method
-    of its own makes it, so it is made anyway.
+    Making that kernel for every operator takes a third of the import of imgops. Before torch 2.15 PyTorch has
+    no separate method that makes it, so it is made.
     """
 
     def _register_autograd_dispatcher_impl(self) -> None:

@@ -78,7 +78,7 @@ def radius(op: str, name: str, value: Tensor) -> None:
 
 
 def levels(op: str, name: str, value: Tensor) -> None:
-    """Check that levels are numbers with a magnitude that PIL can count."""
+    """Check that values are numbers of magnitude at most 2**20, which PIL can count."""
     no_nan(op, name, value)
     for number in _numbers_of(value):
         if not abs(number) <= 2**20:

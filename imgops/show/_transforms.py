@@ -1,4 +1,4 @@
-"""The picture arguments of the transforms that torchvision does not have, and the functions behind them."""
+"""Arguments for the pictures of transforms that torchvision lacks, and the functions behind them."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _nodes(program: Any, call: Call) -> int:
 
 
 def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
-    """Check that an exported program in core ATen gives what the decomposition gives, and check that too."""
+    """Check that an exported program in core ATen agrees with the decomposition, and check the latter."""
     if call.operator.decomposition is None:
         return
     program, tensors = call.program

@@ -76,7 +76,7 @@ def _of_few(
 ) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
     """Restrict ``function`` to some elements of large tensors and of its output.
 
-    A Jacobian has all pairs of them. The restricted function is returned with the elements of its inputs.
+    A Jacobian holds all pairs of them. The result is the restricted function and its input elements.
     """
     steps = [_step(t.numel()) for t in tensors]
 
