@@ -53,6 +53,6 @@ __all__ = [
     "testing",
     "vmap",
 ]
-# Every public function of an operator; its family says which.
+# The public functions of the operators, as the ``__all__`` of each family lists them.
 __all__ += [name for family in vars(ops).values() for name in getattr(family, "__all__", ())]
 __all__.sort()

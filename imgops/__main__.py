@@ -1,4 +1,4 @@
-"""``python -m imgops``: ``demo [PHOTO]``, ``show [PHOTO [NAME ...]]`` and ``info``."""
+"""The command line: ``python -m imgops`` with ``demo [PHOTO]``, ``show [PHOTO [NAME ...]]`` or ``info``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
 
 def _demo(options: argparse.Namespace) -> None:
     from imgops import demo
-    from imgops.demo import picture as picture  # what is missing shows before the training
+    from imgops.demo import picture as picture  # a missing matplotlib raises before the training
 
     demo.main(options.photo, options.out, options.steps)
 

@@ -2,7 +2,7 @@
 
 Nothing here reads tensor data, so the same helpers serve the real kernels, the
 fakes and the meta device. Sizes may be symbolic (``torch.SymInt``): a comparison
-of backed sizes becomes a guard, one of unbacked sizes a run-time assertion.
+of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time assertion.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch import Tensor
 
 from imgops import _torch_private
 
-#: PIL and OpenCV both count pixels of one image in a signed 32-bit integer.
+#: PIL and OpenCV both count the pixels of an image in a signed 32-bit integer.
 MAX_PIXELS = 2**31 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
 class CommandError(Exception):
-    """What the user of ``python -m imgops`` named is wrong; the text is one line."""
+    """An error in the arguments of ``python -m imgops``; its text is one line."""
 
 
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
@@ -32,15 +32,16 @@ def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
 
 
 def violates(condition: Any) -> bool:
-    """Whether a condition, perhaps symbolic, does not hold.
+    """Return whether a condition, perhaps symbolic, does not hold.
 
-    Backed sizes give a guard; of unbacked ones nothing is known yet, and a run-time assertion is left.
+    A condition on backed sizes becomes a guard. One on unbacked sizes cannot be decided yet: it becomes a
+    run-time assertion, and the result is False.
     """
     if condition is True or condition is False:
         return not condition
     try:
         return not bool(condition)
-    except RuntimeError:  # data-dependent
+    except RuntimeError:  # the condition depends on data
         torch._check(condition)
         return False
 
@@ -52,10 +53,10 @@ def is_int32(value: Any) -> bool:
 
 
 def number(value: Any) -> Any:
-    """A size as a message shows it: of a symbolic size its current value."""
+    """Return a size as a message shows it; a symbolic size becomes its current value."""
     try:
         return int(value)
-    except (RuntimeError, ValueError, TypeError, OverflowError):  # unbacked, or no number at all
+    except (RuntimeError, ValueError, TypeError, OverflowError):  # an unbacked size, or not a number at all
         return value
 
 
@@ -73,7 +74,7 @@ def tensor(op: str, name: str, value: object) -> None:
 
 
 def image(op: str, name: str, value: Tensor) -> None:
-    """An image is dense in memory and ``(..., C, H, W)``."""
+    """Check that ``value`` is a strided tensor of shape ``(..., C, H, W)``."""
     if value.layout is not torch.strided:
         fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
     if value.ndim < 3:
@@ -91,7 +92,7 @@ def floating(op: str, name: str, value: Tensor) -> None:
 
 
 def like(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
-    """``value`` shares dtype and device with ``other``."""
+    """Check that ``value`` has the dtype and the device of ``other``."""
     if value.dtype != other.dtype:
         fail(TypeError, op, f"{name} must have the dtype of {other_name} ({other.dtype})", value.dtype)
     same_device(op, name, value, other_name, other)
@@ -108,7 +109,10 @@ def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tenso
 
 
 def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
-    """Parameters live on the CPU, where reading them is free, or beside the image, unread."""
+    """Check that a parameter is on the CPU or on the device of the image.
+
+    Reading it on the CPU is free; on another device the host never reads it.
+    """
     if value.device.type != "cpu" and value.device != image.device:
         beside = (
             "" if image.device.type in ("cpu", "meta") else f" or on the device of image ({image.device})"
@@ -117,7 +121,7 @@ def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
 
 
 def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core: int) -> None:
-    """A parameter of real numbers: ``core`` of them, for all images or for each one."""
+    """Check that a parameter has real numbers of shape ``core``, for all images or for each one."""
     parameter(op, name, value, image)
     if value.dtype == torch.bool or value.dtype.is_complex:
         fail(TypeError, op, f"{name} must be real numbers", value.dtype)
@@ -130,20 +134,20 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
 
 
 def levels_or_floats(op: str, image: Tensor) -> None:
-    """The dtypes of operators that compute with pixels."""
+    """Check that an image is uint8 or floating point, as operators that compute with pixels need."""
     if image.dtype != torch.uint8 and not image.dtype.is_floating_point:
         fail(TypeError, op, "image must be uint8 or floating point", image.dtype)
 
 
 def real(op: str, name: str, value: object) -> Tensor:
-    """A number, a sequence of them or a tensor as a parameter tensor."""
+    """Return a number, a sequence of numbers or a tensor as a parameter tensor."""
     if isinstance(value, Tensor):
         return value
     if (type(value) is float or type(value) is int) and value and _torch_private.can_bypass_dispatcher():
         try:
             return _number(
                 value
-            )  # most numbers are arguments that stay: to make a tensor costs a small kernel's time
+            )  # most numbers recur from call to call, and making a tensor takes the time of a small kernel
         except OverflowError:
             pass
     try:
@@ -160,28 +164,31 @@ def real(op: str, name: str, value: object) -> Tensor:
 
 @lru_cache(maxsize=1024, typed=True)
 def _number(value: float) -> Tensor:
-    """A number as a tensor that nothing writes to. Zeros are not asked for: two of them are equal."""
-    with torch.inference_mode(False):  # a later call may record a gradient
+    """Return a number as a tensor that nothing writes to.
+
+    ``real`` does not look up zeros here, because 0.0 and -0.0 are equal and would share a tensor.
+    """
+    with torch.inference_mode(False):  # a later call may record a gradient with the tensor
         return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def graph_tensor(value: Any) -> Tensor:
-    """Numbers as a tensor in a graph.
+    """Return numbers as a tensor in a graph that dynamo traces.
 
-    ``torch.tensor`` makes dynamo compile again for every new float; it keeps a product symbolic.
+    ``torch.tensor`` makes dynamo recompile for every new float; a product with a tensor keeps it symbolic.
     """
     if isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
         one: Any = torch.ones((), dtype=torch.float64, device="cpu")
         return one * value
     if isinstance(value, (tuple, list)):
         return torch.stack([graph_tensor(v) for v in value])
-    if isinstance(value, str):  # of which PyTorch 2.11 makes another error in a graph
+    if isinstance(value, str):  # PyTorch 2.11 raises another error for a string in a graph
         raise TypeError
     return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
-    """Integers as an int64 tensor, in a graph too."""
+    """Return integers as an int64 tensor, in a traced graph too."""
     fit_64_bits(op, name, values)
     if torch.compiler.is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
@@ -189,14 +196,14 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
 
 
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
-    """``value`` has exactly the leading dimensions of ``other``."""
+    """Check that ``value`` has exactly the leading dimensions of ``other``."""
     if value.shape[:-3] != other.shape[:-3]:
         must = f"{name} must have the leading dimensions of {other_name} {shape(other)[:-3]}"
         fail(ValueError, op, must, shape(value)[:-3])
 
 
 def broadcasts(size: Sequence[int], target: Sequence[int]) -> bool:
-    """Whether ``size`` broadcasts to ``target`` without making it larger."""
+    """Return whether ``size`` broadcasts to ``target`` without making it larger."""
     if len(size) > len(target):
         return False
     pairs = zip(reversed(size), reversed(target), strict=False)
@@ -204,7 +211,10 @@ def broadcasts(size: Sequence[int], target: Sequence[int]) -> bool:
 
 
 def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, width: int) -> None:
-    """``value`` is what the operator would return: the shape of ``other`` with another size."""
+    """Check that ``value`` has the dtype, device and shape that the operator's result would have.
+
+    They are those of ``other``, but with the given height and width.
+    """
     like(op, "out", value, other_name, other)
     wanted = (*other.shape[:-2], height, width)
     if tuple(value.shape) != wanted:
@@ -212,7 +222,10 @@ def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, wid
 
 
 def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Tensor]]) -> None:
-    """``value`` can be written to: none of its elements shares memory with another, or with the others."""
+    """Check that ``value`` can be written to.
+
+    None of its elements may share memory with another one of its elements or with a tensor in ``others``.
+    """
     repeated = 0 in value.stride()
     if repeated and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
         fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
@@ -225,7 +238,7 @@ _EFFORT: Any = 1 << 16
 
 
 class _Memory:
-    """The addresses of a tensor's elements, in the form that NumPy understands; they are never read."""
+    """The addresses of a tensor's elements as NumPy's array interface; the elements are never read."""
 
     def __init__(self, x: Tensor, base: int) -> None:
         size = x.element_size()
@@ -241,13 +254,13 @@ class _Memory:
 def overlap(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors share an element.
 
-    Exactly, up to an effort that only odd strides exceed; those count as overlapping.
+    The answer is exact up to an effort that only unusual strides exceed; those tensors count as overlapping.
 
-    Fake tensors have no addresses: there, views of one storage are known by the storage.
+    Fake tensors have no addresses: views of the same memory are recognized by their common storage.
     """
     try:
         storage_a, storage_b = a.untyped_storage(), b.untyped_storage()
-    except NotImplementedError:  # the wrappers of torch.func and vmap have no memory of their own
+    except NotImplementedError:  # wrapper tensors of torch.func and vmap have no memory of their own
         return False
     if storage_a is storage_b:
         base_a = base_b = 1 << 40
@@ -274,7 +287,7 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
-    """A size that PIL and OpenCV can count; both factors are known to be >= 0."""
+    """Check that PIL and OpenCV can count the pixels of a size; both factors are known to be >= 0."""
     if (
         violates(height <= INT32_MAX)
         or violates(width <= INT32_MAX)
@@ -289,7 +302,7 @@ def not_empty(op: str, name: str, image: Tensor) -> None:
         fail(ValueError, op, f"{name} must have at least one pixel", f"shape {shape(image)}")
 
 
-#: Of a filter's side. The work grows with it, and libraries count in 32 bits.
+#: The longest side of a filter's window: the work grows with it, and libraries count in 32 bits.
 WIDEST = (1 << 15) - 1
 
 
@@ -300,7 +313,7 @@ def side(op: str, name: str, *sizes: int, most: int = WIDEST) -> None:
 
 
 def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
-    """``size`` as (height, width), both at least 1."""
+    """Return ``size`` as (height, width) and check that both are at least 1."""
     height, width = integers(op, "size", size, ("height", "width"))
     if violates(height >= 1) or violates(width >= 1):
         fail(ValueError, op, "size must be positive", numbers(height, width))
@@ -308,13 +321,13 @@ def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
 
 
 def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...]:
-    """Two ints, or one for both."""
+    """Return two ints, given as a pair or as one int for both."""
     one = isinstance(value, (int, torch.SymInt))
     return integers(op, name, (value, value) if one else value, names)
 
 
 def region(op: str, box: Sequence[float], height: int, width: int) -> None:
-    """PIL's rules for a box of real numbers; a NaN breaks them."""
+    """Check a box of real numbers by PIL's rules, which a NaN breaks."""
     left, top, right, bottom = box
     if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
         must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
@@ -322,7 +335,7 @@ def region(op: str, box: Sequence[float], height: int, width: int) -> None:
 
 
 def boxes(op: str, boxes: Sequence[Sequence[int]], height: int, width: int) -> None:
-    """Boxes with at least one pixel that lie inside an image."""
+    """Check that each box has at least one pixel and lies inside the image."""
     for left, top, right, bottom in boxes:
         if not (0 <= left < right <= width and 0 <= top < bottom <= height):
             must = f"boxes must satisfy 0 <= left < right <= {width} and 0 <= top < bottom <= {height}"
@@ -354,7 +367,10 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
 
 
 def is_64_bit(value: Any) -> bool:
-    """Whether PyTorch has room for it, as it has for a symbolic one; dynamo shows those as plain ints."""
+    """Return whether an integer fits into PyTorch's 64 bits.
+
+    A symbolic integer always does; while dynamo traces, it shows symbolic integers as plain ints.
+    """
     return type(value) is not int or torch.compiler.is_compiling() or -(2**63) <= value < 2**63
 
 
@@ -364,7 +380,7 @@ def fit_64_bits(op: str, name: str, values: Sequence[int]) -> None:
 
 
 def all_int(values: tuple[Any, ...]) -> bool:
-    """Whether all are plain ints (not symbolic ones, which need guards)."""
+    """Return whether all values are plain ints, not symbolic ones, which need guards."""
     for value in values:  # noqa: SIM110 (a loop costs half of what all() does)
         if type(value) is not int:
             return False

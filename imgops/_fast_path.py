@@ -1,6 +1,6 @@
-"""The function of an operator: straight to the CPU kernel where the dispatcher would do nothing else.
+"""The Python functions of operators, which call the CPU kernel directly where the dispatcher adds nothing.
 
-A call through the dispatcher costs several times what the kernel of a small image does: see
+A call through the dispatcher costs several times as much as the kernel of a small image: see
 ``benchmarks/calls.py``.
 """
 
@@ -22,7 +22,10 @@ _increment_version = torch.autograd.graph.increment_version
 
 
 def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
-    """The operator as a function of Python: ``run`` on the CPU where the dispatcher would do nothing else."""
+    """Make the Python function of an operator.
+
+    It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise.
+    """
     if operator.contract is Contract.DYNAMIC:
         call = _through_dispatcher(operator)  # the kernel costs far more than the dispatcher
     elif operator.contract.mutates:
@@ -71,8 +74,8 @@ def _mutating_call(
     dispatch, fake = _through_dispatcher(operator), operator.fake
     mutated, returns_nothing = operator.mutated_indices, operator.contract is Contract.BUFFERS
     inputs = [*range(operator.tensors), *(mutated if operator.contract is Contract.OUT else ())]
-    # An exported program holds functional operators, which have decompositions. (Before torch 2.13 every
-    # compiler says that it exports, and there the mutating operator is the better one.)
+    # An exported program holds functional operators, which have decompositions. (Before torch 2.13
+    # ``is_exporting`` is true under every compiler, where the mutating operator is the better one.)
     functional = cast("Function | None", operator.autograd) if _run.TAGGED else None
 
     def is_direct(args: tuple[Any, ...]) -> bool:
@@ -106,7 +109,7 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
     def call(args: tuple[Any, ...]) -> Any:
         for i, kind in known:
             if not _run.fits(args[i], kind):
-                prepare(args)  # the dispatcher has errors of its own, and takes bytes for a string
+                prepare(args)  # the dispatcher has its own error messages, and accepts bytes as a string
                 break
         return overload(*args[:-1], out=args[-1]) if out_is_keyword else overload(*args)
 

@@ -1,4 +1,4 @@
-"""What imgops runs on: versions, the native module, OpenCV's build, CUDA, and what takes a slower way."""
+"""The configuration of imgops: versions, the native module, OpenCV's build, CUDA, and slow paths."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """Show versions, the native module, OpenCV's build and CUDA, and which calls take a slower way and why.
+    """Show versions, the native module, OpenCV's build and CUDA, and which calls take a slow path and why.
 
     Parameters
     ----------
     mode : {"stdout", "dicts"}
-        "stdout" prints it, "dicts" returns it, as :func:`numpy.show_config` does.
+        "stdout" prints the configuration, "dicts" returns it, as :func:`numpy.show_config` does.
 
     Returns
     -------
     dict or None
-        With "dicts": sections by their names. "slow paths" is a list of reasons, empty where every call has
-        its fastest form.
+        With "dicts", the sections by their names. "slow paths" is a list of reasons, empty if every call
+        takes its fastest form.
 
     Raises
     ------
     ValueError
-        If ``mode`` is another one.
+        If ``mode`` is neither of these.
 
     Notes
     -----
-    ``python -m imgops info`` prints the same. Kernels that do what Pillow or OpenCV do are compared
-    with the installed library before their first use; here all of them are.
+    ``python -m imgops info`` prints the same. imgops compares each of its kernels that replaces one of
+    Pillow or OpenCV with the installed library before its first use; this function compares all of them.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def _opencv() -> dict[str, str]:
         found = re.search(rf"^ +{re.escape(title)}: +(.+)$", build, re.MULTILINE)
         return found[1].strip() if found else "unknown"
 
-    # Several of its four wheels overwrite each other's files.
+    # OpenCV has four wheels; several of them, installed together, overwrite each other's files.
     wheels = sorted(set(metadata.packages_distributions().get("cv2", ["unknown"])))
     return {
         "version": cv2.__version__,
@@ -119,7 +119,7 @@ def _cuda() -> dict[str, Any]:
 
 
 def _comparisons() -> dict[str, str]:
-    if native.module is None:  # nothing of its own to compare
+    if native.module is None:  # imgops has no kernels of its own to compare
         return {}
     return {
         name: f"the pixels of {library}" if same() else f"others: {library} is called itself"

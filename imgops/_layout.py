@@ -1,4 +1,4 @@
-"""Memory formats: what the output of an operator looks like, and the views that PIL and OpenCV read.
+"""Memory formats: the strides of an operator's output, and the views that PIL and OpenCV read.
 
 An image ``(..., C, H, W)`` is *planar* when it is contiguous, and *interleaved* when its channels
 lie next to each other (``channels_last``, or a permuted HWC array). Both reach PIL and OpenCV
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: The integer type with the same number of bytes: movement is exact for every dtype when it moves bits.
+#: The integer dtype for each element size: moving elements is exact for every dtype if it moves their bits.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-#: The channels of an interleaved frame that OpenCV takes at most: CV_CN_MAX of OpenCV 5; 512 before.
+#: The most channels of an interleaved frame that OpenCV takes: CV_CN_MAX of OpenCV 5; 512 before.
 MAX_CHANNELS = 128
 
 _NUMPY_HAS = frozenset(
@@ -29,10 +29,13 @@ _NUMPY_HAS = frozenset(
 
 
 def is_interleaved(image: Tensor) -> bool:
-    """Whether the channels of ``image`` are its fastest dimension; what is both counts as planar."""
+    """Return whether the channels of ``image`` are its fastest dimension.
+
+    A tensor that has both memory formats counts as planar.
+    """
     if image.is_contiguous():
         return False
-    if image.ndim == 3:  # the usual strides are told without making a view
+    if image.ndim == 3:  # the usual strides are recognized without making a view
         channels, _, width = image.shape
         if image.stride() == (1, width * channels, channels):
             return True
@@ -40,12 +43,12 @@ def is_interleaved(image: Tensor) -> bool:
 
 
 def is_dense(image: Tensor) -> bool:
-    """Whether ``image`` has one of the two memory formats."""
+    """Return whether ``image`` has one of the two memory formats."""
     return image.is_contiguous() or is_interleaved(image)
 
 
 def writes_interleaved(out: Tensor) -> bool:
-    """``is_interleaved`` of a tensor that ``empty`` made, which has one of the two formats."""
+    """Return whether a tensor that ``empty`` allocated, in one of the two formats, is interleaved."""
     return not out.is_contiguous()
 
 
@@ -58,7 +61,7 @@ def empty(
     channels: int | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """An uninitialized image of another size with the dtype, device and memory format of ``like``."""
+    """Allocate an uninitialized image of another size with the dtype, device and format of ``like``."""
     if interleaved is None:
         interleaved = is_interleaved(like)
     size = list(like.shape)
@@ -77,7 +80,7 @@ def empty(
 
 
 def in_format(image: Tensor, interleaved: bool) -> Tensor:
-    """``image`` itself when it is interleaved (or planar), else a copy that is."""
+    """Return ``image`` itself if it is interleaved (or planar), else a copy that is."""
     if not interleaved:
         return image.contiguous()
     if is_interleaved(image):
@@ -86,11 +89,11 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
 
 
 def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = True) -> Tensor:
-    """Memory of a format that a kernel writes an image into: ``target`` itself where it has it, else a copy.
+    """Return memory of a format that a kernel can write to: ``target`` if it has the format, or a copy.
 
-    By default either format is accepted, and a copy is planar.
-    ``copy_back`` brings a copy back at the end, so after an error nothing has been written. ``read``: whether
-    the kernel reads what is there.
+    By default either format is accepted, and a copy is planar. ``copy_back`` copies the result back to
+    ``target`` at the end, so after an error nothing has been written. ``read`` tells whether the kernel reads
+    the previous values; if not, they are not copied.
     """
     if not interleaved and target.is_contiguous():
         return target
@@ -103,7 +106,7 @@ def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = Tr
 
 
 def is_window(image: Tensor, interleaved: bool) -> bool:
-    """Whether the rows of one image lie in memory as those of a larger one of a format do."""
+    """Return whether one image has the strides of a window of a larger image in the given format."""
     if image.ndim != 3:
         return False
     channels, _, width = image.shape
@@ -119,12 +122,15 @@ def copy_back(target: Tensor, written: Tensor) -> None:
 
 
 def bits(image: Tensor) -> Tensor:
-    """The same memory seen as integers of the same width (no copy)."""
+    """Return a view of ``image`` as integers of the same element size (no copy)."""
     return image.view(_BITS[image.element_size()])
 
 
 def array(image: Tensor) -> np.ndarray:
-    """A NumPy view of a CPU tensor: same memory, same strides; types unknown to NumPy come as bits."""
+    """Return a NumPy view of a CPU tensor, with the same memory and the same strides.
+
+    A dtype that NumPy does not have is viewed as integers of the same element size.
+    """
     if image.requires_grad:
         image = image.detach()
     if image.dtype in _NUMPY_HAS:
@@ -133,7 +139,7 @@ def array(image: Tensor) -> np.ndarray:
 
 
 def planes(image: Tensor) -> np.ndarray:
-    """A planar image as ``(planes, H, W)``, a view."""
+    """Return a planar image as a view of shape ``(planes, H, W)``."""
     view = array(image)
     if view.ndim == 3:
         return view
@@ -141,7 +147,7 @@ def planes(image: Tensor) -> np.ndarray:
 
 
 def frames(image: Tensor) -> np.ndarray:
-    """An interleaved image as ``(frames, H, W, C)``, a view."""
+    """Return an interleaved image as a view of shape ``(frames, H, W, C)``."""
     view = array(image)
     if view.ndim == 3:
         return view.transpose(1, 2, 0)[None]

@@ -12,7 +12,7 @@ Function = Callable[..., Any]
 
 
 class Contract(Enum):
-    """What an operator does with memory; each operator keeps one of these and no other."""
+    """The ways in which operators use memory; each operator keeps exactly one of these contracts."""
 
     FUNCTIONAL = "returns new memory: fake(*args) allocates, kernel(out, *args) fills"
     DYNAMIC = "returns new memory whose size the data decide: kernel(*args) makes it"
@@ -32,12 +32,12 @@ class Gradient:
     Attributes
     ----------
     setup_context
-        ``setup_context(ctx, inputs, output)`` keeps what the backward needs.
+        ``setup_context(ctx, inputs, output)`` saves what the backward needs.
     backward
         ``backward(ctx, grad)`` returns one gradient, or None, for each argument.
     jvp
-        ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition;
-        without one forward mode raises.
+        ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition,
+        and without a decomposition forward mode raises.
     """
 
     setup_context: Callable[..., None]
@@ -47,7 +47,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Operator:
-    """A registered operator: its signature and its facets; None where it has none."""
+    """A registered operator: its signature and its facets, None for a facet that it does not have."""
 
     name: str
     namespace: str
@@ -64,13 +64,13 @@ class Operator:
     autocast: Function | None = None
     decomposition: Function | None = None
     adjoint: str | None = None
-    #: Reads the parameters that are on the CPU, and refuses wrong values.
+    #: Reads the parameters that are on the CPU, and raises for invalid values.
     values: Function | None = None
-    #: Why it goes through the host, where it has neither a CUDA kernel nor a decomposition.
+    #: Why the operator goes through the host, if it has neither a CUDA kernel nor a decomposition.
     host: str = ""
-    #: Why it has no useful gradient; asking for one is refused.
+    #: Why the operator has no useful gradient; asking for one raises.
     no_gradient: str = ""
-    #: Tells what of the arguments behind one image decides the output, where that is less than all.
+    #: Returns what decides the output besides the one image, if that is less than all other arguments.
     decisive: Function | None = None
     overload: Any = None
 
@@ -80,7 +80,7 @@ class Operator:
 
     @property
     def tensors(self) -> int:
-        """How many of the arguments, all of them first, are tensors."""
+        """The number of tensor arguments, which come before all others."""
         parameters = self.signature.parameters.values()
         return sum("Tensor" in str(p.annotation) for p in parameters if p.kind is not p.KEYWORD_ONLY)
 
@@ -93,7 +93,7 @@ class Operator:
 
 table: dict[str, Operator] = {}
 
-#: How a user adds each facet.
+#: The argument with which a user adds each facet.
 _HOW = {
     "kernel": "kernel=f, where f(out, *args) fills out",
     "fake": "fake=f, where f(*args) validates and returns an empty output",
@@ -110,7 +110,7 @@ def require(name: str, facet: str, value: object) -> None:
 
 
 def require_gradient(name: str, mutates: bool, given: object) -> None:
-    """A mutating operator takes a function as its gradient, any other a ``Gradient``."""
+    """Check that the gradient of a mutating operator is a function, and any other a ``Gradient``."""
     if given is not None and isinstance(given, Gradient) is mutates:
         wanted = "a function, for an operator that mutates" if mutates else "an imgops.Gradient"
         raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(given).__name__}")
@@ -122,7 +122,7 @@ def raise_missing(operator: Operator, facet: str) -> NoReturn:
 
 
 def missing_facet(operator: Operator, facet: str) -> Function:
-    """Stands in for a missing facet: a function that raises."""
+    """Return a function that stands in for a missing facet and raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         raise_missing(operator, facet)
@@ -138,7 +138,7 @@ def missing_gradient(operator: Operator) -> Gradient:
 
 
 def refused_gradient(op: str, why: str) -> Gradient:
-    """The gradient of an operator that has no useful one."""
+    """Return the gradient of an operator that has no useful one; it raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         must = f"{op}: no argument must require a gradient, for there is none ({why})"
@@ -148,12 +148,12 @@ def refused_gradient(op: str, why: str) -> Gradient:
 
 
 def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
-    """Every registered operator of a namespace by its name, in order of registration."""
+    """Return the registered operators of a namespace by name, in order of registration."""
     return {o.name: o for o in table.values() if o.namespace == namespace}
 
 
 def operator_of(op: Any) -> Operator | None:
-    """Return the operator behind a function that ``operator`` made, a public one, or one of ``torch.ops``."""
+    """Return the operator behind a public function, one made by ``operator``, or one of ``torch.ops``."""
     found = getattr(op, "operator", None)
     if isinstance(found, Operator):
         return found
@@ -166,18 +166,18 @@ def operator_of(op: Any) -> Operator | None:
 
 
 def decompositions() -> dict[Any, Function]:
-    """Every operator that has a decomposition into core ATen, with it.
+    """Return the decompositions into core ATen of all operators that have one.
 
-    For :meth:`torch.export.ExportedProgram.run_decompositions`: what that makes of an exported program runs
-    where imgops is not installed. The codecs have none in ATen.
-    In-place and out= functions of imgops need none: from torch 2.13 on an exported program holds functional
-    operators where one was called.
+    They are a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program that is
+    decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen.
+    In-place and out= functions of imgops need none: from torch 2.13 on, an exported program holds functional
+    operators where one of them was called.
 
     Returns
     -------
     dict
-        From operator overloads to functions. Add :func:`torch.export.default_decompositions` to it to
-        reach core ATen for the rest of a model too.
+        A mapping from operator overloads to functions. Add :func:`torch.export.default_decompositions` to
+        it to decompose the rest of a model into core ATen too.
 
     Examples
     --------

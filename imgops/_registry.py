@@ -1,12 +1,12 @@
-"""The only module that talks to torch.library: it joins the facets of an operator.
+"""The registration of operators: the only module that uses torch.library, to join an operator's facets.
 
-An operator is declared by a typed signature, which becomes its schema, and the list of facets it has::
+An operator is declared by a typed signature, which becomes its schema, and by its facets::
 
     @operator("imgops::crop", kernel=cpu.movement.crop, fake=fake.movement.crop, ...)
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
 A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The
-signature and ``mutates`` say which other contract an operator keeps, if it does: ``_operators.Contract``.
+signature and ``mutates`` tell if an operator keeps another contract, and which: ``_operators.Contract``.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ def operator(
     host: str = "",
     decisive: Function | None = None,
 ) -> Callable[[Function], Function]:
-    """Make a PyTorch operator of a kernel: decorate its typed signature.
+    """Register a kernel as a PyTorch operator by decorating its typed signature.
 
-    The decorated name becomes the function that calls the operator: straight to the CPU kernel when
-    the dispatcher would do nothing else, otherwise through the dispatcher. A use for which a facet is missing
-    raises ``NotImplementedError`` and names the facet.
+    The decorated name becomes the function that calls the operator: the CPU kernel directly if the
+    dispatcher would do nothing else, otherwise the dispatcher. A use whose facet is missing raises
+    ``NotImplementedError`` and names the facet.
 
     Parameters
     ----------
     name : str
         ``"namespace::name"``, not yet taken.
     kernel : callable
-        ``kernel(out, *args)`` fills ``out`` on the CPU; ``kernel(*args)`` where the operator mutates or its
-        size is dynamic.
+        ``kernel(out, *args)`` fills ``out`` on the CPU; it is ``kernel(*args)`` if the operator mutates or
+        the size of its output is dynamic.
     fake : callable
         ``fake(*args)`` validates shapes and dtypes, never data, and returns an uninitialized output. It runs
-        before every call of the kernel. Where the operator mutates it only validates. With
-        ``dynamic`` it is ``fake(new_size, *args)``: each ``new_size(min=..., max=...)`` is a size unknown
-        yet.
+        before the kernel; on the CPU, calls that agree in shapes, strides, dtypes and the other arguments
+        share one run. If the operator mutates, it only validates. With ``dynamic`` it is
+        ``fake(new_size, *args)``: each ``new_size(min=..., max=...)`` returns a size that is not known yet.
     mutates : sequence of str
         The arguments that the operator writes to. A first argument that is also returned makes the operator
         in place; a keyword-only ``out`` that is returned makes it an out= operator; a signature that
@@ -76,44 +76,45 @@ def operator(
     random : bool
         Whether the operator draws from PyTorch's global generator.
     cuda : callable, optional
-        A native CUDA kernel of the same form. Where there is none, or it returns ``NotImplemented``, and on
-        every other device, the ``decomposition`` runs on the device; without one, the CPU kernel runs between
-        a copy to the host and one back.
+        A native CUDA kernel of the same form. If there is none, or it returns ``NotImplemented``, and on
+        every other device, the ``decomposition`` runs on the device; without a decomposition, the CPU kernel
+        runs between a copy to the host and a copy back.
     autograd : imgops.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
-        operators: a gradient is recorded of those, and an exported program holds them. None with a
-        ``decomposition``: the gradient is derived from that, in opaque operators ``name_backward`` and
-        ``name_forward``.
+        operators: autograd records those, and an exported program holds them. If it is None and there is a
+        ``decomposition``, the gradient is derived from the decomposition, in opaque operators
+        ``name_backward`` and ``name_forward``.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
-        first. ``imgops.vmap.leading`` serves operators over ``(..., C, H, W)``.
+        as its first argument. ``imgops.vmap.leading`` serves operators over ``(..., C, H, W)``.
     sharding : callable, optional
         DTensor's rule, as :func:`torch.distributed.tensor.experimental.register_sharding` takes it;
-        ``imgops.sharding.leading`` likewise.
+        ``imgops.sharding.leading`` serves operators over ``(..., C, H, W)``.
     autocast : callable, optional
         ``autocast(device, args)`` returns the arguments that the operator gets in an autocast region:
         ``imgops.autocast.float32`` or ``promote``. None leaves them as they are.
     decomposition : callable, optional
-        ``decomposition(*args)``: the same result, made of core ATen operators.
+        ``decomposition(*args)`` computes the same result with core ATen operators.
     adjoint : str, optional
-        The name of the operator that is this one's transpose in its image, if it is linear.
+        The name of the operator that is the transpose of this one, if this one is linear in its image.
     values : callable, optional
-        ``values(*args)`` reads parameters that are on the CPU and raises where one is wrong. It runs after
+        ``values(*args)`` reads parameters that are on the CPU and raises if one is invalid. It runs after
         ``fake`` and before any kernel, on every device.
     no_gradient : str, optional
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
     decisive : callable, optional
-        ``decisive(*args)`` returns what decides whether a call is valid and what comes out, besides the one
-        tensor, where that is less than all arguments: calls that agree in it run the fake once.
+        ``decisive(*args)`` returns what decides, besides the one tensor, whether a call is valid and what its
+        output looks like, if that is less than all arguments. Calls that agree in it share one run of the
+        fake.
     host : str, optional
-        Why it goes through the host on other devices than the CPU, for :func:`imgops.show_config`.
+        Why the operator goes through the host on devices other than the CPU, for :func:`imgops.show_config`.
 
     Returns
     -------
     callable
-        Decorates a function without a body whose annotations are the schema: tensors first, then ints, then
-        the rest, all positional.
+        A decorator for a function without a body. The annotations of the function are the schema: tensors
+        first, then ints, then the rest, all positional.
 
     Raises
     ------
@@ -200,7 +201,7 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
 
 
 def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
-    """Hand the facets to torch.library; return the overload. ``run``: the operator on the CPU."""
+    """Register the facets with torch.library and return the overload; ``run`` is the operator on the CPU."""
     elsewhere = _as_kernel(
         _run.fake_then_kernel(operator, devices.kernel_of(operator), _run.prepare_always(operator))
     )
@@ -214,15 +215,16 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
     schema = _schema(declared, operator.mutates, tag)
     if tag is not None and _run.TAGGED:
         tags.append(getattr(torch.Tag, tag))
-    elif tag is not None:  # then the operator returns nothing, its Python call the buffer
+    elif tag is not None:
+        # Before torch 2.13 the operator returns nothing, and its Python function returns the buffer.
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
     opdef = _torch_private.custom_op(operator.qualified, elsewhere, schema=schema, tags=tags)
-    # One device a call: a shared registration cannot be replaced for one device alone.
+    # Register one device per call, because a shared registration cannot be replaced for one device alone.
     opdef.register_kernel("cpu", _as_kernel(run))
     _torch_private.register_cpu_kernel(opdef, _as_kernel(run))
     opdef.register_kernel("cuda", elsewhere)
     with warnings.catch_warnings():
-        # The fake that PyTorch makes for in-place and out= operators would let every mistake pass.
+        # The fake that PyTorch makes for in-place and out= operators would accept invalid arguments.
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
         opdef.register_fake(_registered_fake(operator))
     _register_gradient(operator, opdef)
@@ -241,7 +243,7 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
 
 
 def _without_outputs(rule: Function) -> Function:
-    """The sharding rule of an operator that PyTorch knows to return nothing."""
+    """Remove the outputs from a sharding rule, for an operator that returns nothing to PyTorch."""
 
     def inputs_only(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
         return [([], inputs) for _, inputs in rule(*specs)]
@@ -251,7 +253,10 @@ def _without_outputs(rule: Function) -> Function:
 
 @cache
 def _schema(declared: Function, mutates: tuple[str, ...], tag: str | None) -> str:
-    """The schema of a signature, without its defaults: PyTorch leaves out what equals one, of facets too."""
+    """Return the schema of a signature without its defaults.
+
+    PyTorch leaves out arguments that equal their defaults, also where it calls a facet.
+    """
     bare = types.FunctionType(declared.__code__, declared.__globals__, declared.__name__)
     bare.__annotations__ = declared.__annotations__
     tagged = {"tags": getattr(torch.Tag, tag)} if tag is not None and _run.TAGGED else {}
@@ -259,7 +264,7 @@ def _schema(declared: Function, mutates: tuple[str, ...], tag: str | None) -> st
 
 
 def _as_kernel(run: Callable[[Sequence[Any]], Any]) -> Function:
-    """Return it as torch.library calls it: keywords are those of an out= operator."""
+    """Adapt ``run`` to the calls of torch.library, where only an out= operator has keyword arguments."""
 
     def kernel(*args: Any, **out: Any) -> Any:
         return run((*args, *out.values()))
@@ -294,7 +299,7 @@ def _register_gradient(operator: Operator, opdef: Any) -> None:
     if operator.contract.mutates:
         recorded: Any = operator.autograd or _operators.missing_facet(operator, "autograd")
         if operator.contract is Contract.OUT:
-            recorded = None  # PyTorch has no gradient for these
+            recorded = None  # PyTorch has no gradient for out= operators
         result = partial(_run.result_of, operator)
         _torch_private.register_mutation(opdef, _run.prepare_always(operator), recorded, result)
         return
@@ -310,9 +315,9 @@ def _vmap_rule(operator: Operator, opdef: Any) -> Function:
 
 
 def _complete_gradient(operator: Operator, decomposition: Function, declared: Function) -> Gradient:
-    """Derive what an operator leaves out of its gradient from its decomposition.
+    """Derive the parts that an operator's gradient lacks from its decomposition.
 
-    Each part is an operator of its own, into which a compiler does not look.
+    Each derived part is an operator of its own, which a compiler does not look into.
     """
     given = cast("Gradient | None", operator.autograd)
     if given is not None and given.jvp is not None:

@@ -1,4 +1,4 @@
-"""What runs when an operator is called: its fake validates and allocates, then a kernel computes."""
+"""The steps of an operator's call: its fake validates and allocates, then a kernel computes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from imgops._operators import Contract, Function, Operator
 #: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
 TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
 
-#: How many distinct calls of one operator are remembered; then all are forgotten at once.
+#: The number of distinct calls of one operator that are remembered before all are forgotten at once.
 _REMEMBERED = 512
 
-#: By annotation: what the dispatcher takes as it is, and what an error calls it.
+#: For each annotation, the types that the dispatcher takes as they are, and their name in an error.
 KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("int", int), ((int, torch.SymInt), "an int")),
     **dict.fromkeys(("bool", bool), ((bool, torch.SymBool), "a bool")),
@@ -26,18 +26,21 @@ KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 
 def fits(value: Any, types: tuple[type, ...]) -> bool:
-    """Whether the dispatcher takes a value for one of these types."""
+    """Return whether the dispatcher takes a value as one of these types."""
     return isinstance(value, types) and _check.is_64_bit(value)
 
 
-#: ``prepare(args)``: validates; returns the output where the operator returns new memory of a known size.
+#: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
 
 
 def fake_then_kernel(
     operator: Operator, kernel: Function, prepare: Prepare
 ) -> Callable[[Sequence[Any]], Any]:
-    """Return what runs fake and kernel: the same on every device, around the dispatcher and behind it."""
+    """Return a function that runs the fake, checks the values and runs the kernel.
+
+    It is the same on every device, whether the dispatcher calls it or is bypassed.
+    """
     values = operator.values
     if operator.contract is Contract.FUNCTIONAL:
 
@@ -61,21 +64,24 @@ def fake_then_kernel(
 
 
 def result_of(operator: Operator, args: Sequence[Any]) -> Any:
-    """Return what a mutating operator returns; before torch 2.13 nothing."""
+    """Return the result of a mutating operator: the argument that it writes to.
+
+    It is None for an operator that writes to buffers, and before torch 2.13 for every mutating operator.
+    """
     if operator.contract is Contract.BUFFERS or not TAGGED:
         return None
     return args[0] if operator.contract is Contract.INPLACE else args[-1]
 
 
 def _check_types_first(operator: Operator) -> Function:
-    """Return the fake behind checks of whole numbers and switches, for which the dispatcher has other errors.
+    """Put type checks of ints and bools before the fake, because the dispatcher has other errors for them.
 
-    What a string must be the fake says.
+    Strings are left to the fake, which checks them itself.
     """
     fake, op, parameters = operator.fake, operator.name, operator.signature.parameters.values()
     kinds = [(i, p.name, KINDS[p.annotation]) for i, p in enumerate(parameters) if p.annotation in KINDS]
     typed = [(i, name, *kind) for i, name, kind in kinds if kind[0] != (str,)]
-    before = 1 if operator.contract is Contract.DYNAMIC else 0  # what makes a size that depends on data
+    before = 1 if operator.contract is Contract.DYNAMIC else 0  # ``new_size`` comes first
 
     def check_and_fake(*args: Any, **keywords: Any) -> Any:
         for i, name, types, what in typed:
@@ -91,7 +97,7 @@ def _check_types_first(operator: Operator) -> Function:
 
 
 def prepare_always(operator: Operator) -> Prepare:
-    """Return what runs the fake for every call."""
+    """Return a function that runs the fake for every call."""
     fake = _check_types_first(operator)
     if operator.contract is Contract.FUNCTIONAL:
         return lambda args: fake(*args)
@@ -107,7 +113,7 @@ def prepare_always(operator: Operator) -> Prepare:
 
 
 def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
-    """Return what a fake depends on: sizes, strides and dtypes of tensors, and the other arguments."""
+    """Return everything that a fake depends on: tensor sizes, strides, dtypes, and the other arguments."""
     x = args[0]
     if tensors == 1:
         return x.shape, x.stride(), x.dtype, args[1:]
@@ -121,9 +127,10 @@ def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
 
 
 def prepare_once(operator: Operator) -> Prepare:
-    """Return what runs the fake once for each distinct call on the CPU.
+    """Return a function that runs the fake once for each distinct call on the CPU.
 
-    An output can be allocated, or a call known to be valid, without asking again. Errors are not remembered.
+    For a repeated call, the output is allocated or the arguments are known to be valid without the fake.
+    Errors are not remembered.
     """
     if operator.contract is Contract.DYNAMIC:
         return prepare_always(operator)
@@ -142,7 +149,7 @@ def prepare_once(operator: Operator) -> Prepare:
         known[key] = value
 
     def make(args: Sequence[Any]) -> Any:
-        # No kernel may write into what the caller gave: PyTorch's own look at this comes after the kernel.
+        # A kernel must not write into the caller's tensors; PyTorch's own check comes after the kernel.
         out = fake(*args)
         for name, x in zip(names, args, strict=False):
             if x is not None and _check.overlap(x, out):
@@ -157,7 +164,7 @@ def prepare_once(operator: Operator) -> Prepare:
             key = key_of(args, tensors)
         try:
             found = known.get(key)
-        except TypeError:  # a list among the arguments
+        except TypeError:  # a list among the arguments has no hash
             return make(args)
         if found is None:
             out = make(args)
@@ -177,7 +184,7 @@ def prepare_once(operator: Operator) -> Prepare:
             key = (*key, out.shape, out.stride(), out.dtype)
         try:
             is_known: bool | None = key in known
-        except TypeError:  # a list among the arguments
+        except TypeError:  # a list among the arguments has no hash
             is_known = None
         if not is_known:
             fake(*args)
@@ -189,12 +196,12 @@ def prepare_once(operator: Operator) -> Prepare:
 
 
 def _placeholder_size(*, min: int = 0, max: int | None = None) -> int:
-    """Stand for a size that only the kernel knows, for fakes that merely validate."""
+    """Return a placeholder for a size that only the kernel knows, where the fake only validates."""
     return min
 
 
 def _no_overlap(operator: Operator) -> Callable[[Sequence[Any]], None]:
-    """Return a check that what a mutating operator writes to shares no memory with any other argument."""
+    """Return a check that the tensors a mutating operator writes to share no memory with other arguments."""
     names = list(operator.signature.parameters)
     mutated = list(zip(operator.mutated_indices, operator.mutates, strict=True))
 

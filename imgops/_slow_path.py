@@ -1,4 +1,4 @@
-"""A faster form of a call that cannot run: said once a process, and listed by :func:`imgops.show_config`."""
+"""Slow paths: a warning about them once per process, and the list for :func:`imgops.show_config`."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import Any, Protocol
 
 
 class SlowPathWarning(UserWarning):
-    """A call runs without its faster form. The pixels are the same.
+    """A warning that a call runs without its faster form; the pixels are the same.
 
-    It is given once a process, by the first such call; :func:`imgops.show_config` says what is missing.
+    It is given once per process, by the first such call; :func:`imgops.show_config` says what is missing.
     ``IMGOPS_QUIET=1`` in the environment silences it.
     """
 
 
 class Agrees(Protocol):
-    """What :func:`comparison` makes of a function; it computes once."""
+    """The function that :func:`comparison` returns; it computes its result once."""
 
     def __call__(self) -> Any: ...
     def cache_clear(self) -> None: ...
 
 
-#: What is compared with an installed library before its first use. Where they differ the library computes.
+#: The kernels that are compared with an installed library before their first use: the name, the library and
+#: the comparison. If they differ, the library computes.
 comparisons: dict[str, tuple[str, Callable[[], Any]]] = {}
 
 _warned = False
 
 
 def warn(reason: str) -> None:
-    """Say why a faster form cannot run, unless something of this kind was said before."""
+    """Warn that a faster form cannot run, and why, unless a warning of this kind was given before."""
     global _warned
     if _warned or os.environ.get("IMGOPS_QUIET") == "1":
         return
@@ -41,14 +42,14 @@ def warn(reason: str) -> None:
 
 
 def different(name: str, library: str) -> None:
-    """Say that a kernel's pixels are not those of the installed library."""
+    """Warn that a kernel's pixels are not those of the installed library."""
     warn(f"its own {name} would have other pixels than the installed {library}, which is called itself")
 
 
 def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Agrees]:
-    """Decorates a function that says whether a kernel has the pixels of the installed ``library``.
+    """Decorate a function that tells whether a kernel has the pixels of the installed ``library``.
 
-    It is asked once; what it returns is false where they differ.
+    The function is called once; its result is false if the pixels differ.
     """
 
     def decorate(probe: Callable[[], Any]) -> Agrees:

@@ -1,4 +1,4 @@
-"""Tensor subclasses: tv_tensors keep their class, and parameters beside a DTensor are replicated."""
+"""Tensor subclasses: tv_tensors keep their class, and parameters of calls with a DTensor are replicated."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
 def is_ordinary(values: Sequence[Any]) -> bool:
-    """Whether every tensor among ``values`` is a plain tensor or parameter, not a subclass."""
+    """Return whether every tensor among ``values`` is a plain tensor or parameter, not a subclass."""
     return all(type(value) in _ORDINARY for value in values if isinstance(value, Tensor))
 
 
 def is_tv_tensor(value: Any) -> bool:
-    """Whether ``value`` is a tv_tensor. Does not import torchvision."""
+    """Return whether ``value`` is a tv_tensor, without importing torchvision."""
     torchvision = sys.modules.get("torchvision.tv_tensors")
     return torchvision is not None and isinstance(value, torchvision.TVTensor)
 
 
 def in_graph() -> bool:
-    """Whether a compiler is tracing, which makes and unmakes tensor subclasses in its own way."""
+    """Return whether a compiler is tracing, which wraps and unwraps tensor subclasses in its own way."""
     return torch.compiler.is_compiling()
 
 
 def plain(value: Any) -> Any:
-    """A tv_tensor as an ordinary tensor, in the same memory and the same graph."""
+    """Return a tv_tensor as an ordinary tensor with the same memory in the same autograd graph."""
     if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
-    if in_graph():  # dynamo takes no as_subclass; an operator of ATen loses the class
+    if in_graph():  # dynamo does not take as_subclass, but an ATen operator drops the class
         return torch.ops.aten.alias.default(value)
     return value.as_subclass(Tensor)
 
 
 def like(out: Any, original: Any, **metadata: Any) -> Any:
-    """``out`` as a tv_tensor of the class of ``original``, with its metadata."""
+    """Wrap ``out`` as a tv_tensor of the class of ``original``, with its metadata."""
     if out is None or not is_tv_tensor(original):
         return out
     wrap = getattr(type(original), "wrap", None)  # absent before torchvision 0.29
@@ -48,7 +48,7 @@ def like(out: Any, original: Any, **metadata: Any) -> Any:
 
 
 def replicate_beside_dtensors(values: Sequence[Any]) -> Sequence[Any]:
-    """Replicate plain tensors beside a DTensor: each is taken for a parameter that all ranks have."""
+    """Replicate the plain tensors of a call with a DTensor, as parameters that all ranks have."""
     distributed = sys.modules.get("torch.distributed.tensor")
     if distributed is None:
         return values

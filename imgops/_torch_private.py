@@ -1,7 +1,7 @@
-"""Every private PyTorch name that imgops needs, in one place.
+"""All private names of PyTorch that imgops needs, in one place.
 
 Checked on torch 2.11, 2.13 and 2.15; ``tests/test_torch_private.py`` fails when one of them moves or
-changes its meaning. Nothing else in imgops may reach below PyTorch's public names.
+changes its meaning. No other module of imgops may use PyTorch's private names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from torch.utils._pytree import tree_map_only as tree_map_only
 from torch.utils._pytree import tree_unflatten as tree_unflatten
 
 _is_compiling = torch.compiler.is_compiling
-# torch.compiler.disable imports dynamo, which takes seconds; this one waits until the function is called.
+# torch.compiler.disable imports dynamo, which takes seconds; this one imports it when the function is called.
 disable_dynamo: Any = torch._disable_dynamo  # type: ignore[attr-defined]
 _grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack
@@ -48,10 +48,10 @@ _is_legacy_batched = is_legacy_batchedtensor
 
 
 def can_bypass_dispatcher() -> bool:
-    """Whether no mode, transform, tracer or profiler would see an operator call.
+    """Return whether no mode, transform, tracer or profiler would see an operator call.
 
-    With plain CPU tensors that no gradient is wanted for, such a call may run the kernel directly and
-    skip the dispatcher, which costs several times what the kernel of a small image does.
+    With plain CPU tensors that need no gradient, such a call may run the kernel directly and skip the
+    dispatcher, which costs several times as much as the kernel of a small image.
     """
     return (
         not _is_compiling()
@@ -65,23 +65,23 @@ def can_bypass_dispatcher() -> bool:
 
 
 def is_plain(x: Tensor | None) -> bool:
-    """Whether ``x`` is None or an ordinary CPU tensor that no gradient is recorded for."""
+    """Return whether ``x`` is None or an ordinary CPU tensor for which no gradient is recorded."""
     return x is None or (
         type(x) is Tensor
         and x.is_cpu
         and not (x.requires_grad and _grad_enabled())
         and not x.is_neg()
-        and not x._is_zerotensor()  # it has no memory
+        and not x._is_zerotensor()  # a zero tensor has no memory
         and not x.is_conj()
-        and not _is_legacy_batched(x)  # gradients of a batch of cotangents (is_grads_batched)
+        and not _is_legacy_batched(x)  # is_grads_batched passes batched cotangents in such tensors
     )
 
 
 def raise_error(kind: type[Exception], text: str) -> NoReturn:
-    """Raise an error that is also the one that is seen where a compiler follows the call.
+    """Raise an error that the user also sees where a compiler traces the call.
 
-    Of any other exception dynamo says that it found no handler, advises to report a bug, and puts the text at
-    the end. Its own kind it lets pass; this one is of both kinds.
+    For any other exception dynamo says that it found no handler, advises to report a bug, and puts the text
+    at the end. It lets exceptions of its own class pass; the one raised under dynamo is of both classes.
     """
     if _is_compiling():
         _refuse(kind.__name__, text)
@@ -92,8 +92,8 @@ def _refuse(kind: str, text: str) -> NoReturn:
     raise _refusal(kind)(text)
 
 
-# Dynamo runs such a function instead of following it; torch.compiler.assume_constant_result, which says so,
-# imports dynamo.
+# Dynamo runs a function with this mark instead of tracing it; torch.compiler.assume_constant_result, which
+# sets the mark, imports dynamo.
 _refuse._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -105,12 +105,15 @@ def _refusal(kind: str) -> type[Exception]:
 
 
 def is_eager() -> bool:
-    """Whether neither a compiler nor a transform of torch.func follows this call."""
+    """Return whether neither a compiler nor a transform of torch.func traces this call."""
     return not _is_compiling() and _functorch_level() is None
 
 
 def is_readable(x: Tensor) -> bool:
-    """Whether ``x`` has values on the CPU that a check may read: no compiler, mode or transform sees it."""
+    """Return whether ``x`` has values on the CPU that a check may read.
+
+    No compiler, mode or transform may see the read.
+    """
     return (
         not _is_compiling()
         and type(x) in (Tensor, torch.nn.Parameter)
@@ -122,19 +125,20 @@ def is_readable(x: Tensor) -> bool:
 
 
 def in_vmap() -> bool:
-    """Whether a transform of torch.func is active; dynamo traces those by itself."""
+    """Return whether a transform of torch.func is active outside of dynamo, which traces those by itself."""
     return not _is_compiling() and _functorch_level() is not None
 
 
 def is_vmapped(x: Tensor) -> bool:
-    """Whether ``x`` is a batch of which vmap shows one sample."""
+    """Return whether ``x`` is a batch that vmap presents as one sample."""
     return is_batchedtensor(x)
 
 
 class _OperatorDefinition(CustomOpDef):
-    """Without PyTorch's own Autograd kernel, which ours replaces: to make it takes a third of an import.
+    """A custom operator without PyTorch's own Autograd kernel, which ours replaces.
 
-    Before torch 2.15 it is no method of its own, and is made.
+    Making that kernel for every operator takes a third of the import of imgops. Before torch 2.15 PyTorch has
+    no separate method that makes it, so it is made.
     """
 
     def _register_autograd_dispatcher_impl(self) -> None:
@@ -142,7 +146,7 @@ class _OperatorDefinition(CustomOpDef):
 
 
 def custom_op(name: str, kernel: Callable[..., Any], *, schema: str, tags: Sequence[Any] = ()) -> Any:
-    """``torch.library.custom_op``, for an operator whose Autograd kernel is registered next."""
+    """Define an operator as ``torch.library.custom_op`` does; its Autograd kernel is registered next."""
     namespace, _, short = name.partition("::")
     opdef = _OperatorDefinition(namespace, short, schema, kernel, list(tags))
     opdef.register_kernel(None)(kernel)
@@ -157,11 +161,11 @@ def register_gradient(
     backward: Callable[..., Any],
     jvp: Callable[..., Any] | None,
 ) -> None:
-    """``opdef.register_autograd``, made right under torch.func and in forward mode.
+    """Register a gradient like ``opdef.register_autograd``, but correctly for torch.func and forward mode.
 
     The stock Autograd kernel of a custom operator fails under ``torch.func.grad`` and gives a silent
     zero tangent in forward mode. This one records a single-level function at each functorch level,
-    runs ``jvp``, and raises for what it cannot do.
+    runs ``jvp``, and raises where it has no rule.
     """
     opdef.register_autograd(backward, setup_context=setup_context)
     overload = opdef._opoverload
@@ -185,7 +189,7 @@ def register_gradient(
     body: dict[str, Any] = {
         "forward": staticmethod(forward),
         "backward": staticmethod(run_backward),
-        # Compiled autograd asks for it; only the full Function class has it.
+        # Compiled autograd calls this method, which only the full Function class has.
         "_compiled_autograd_key": staticmethod(lambda ctx: (ctx._autograd_function_id,)),
     }
     if jvp is not None:
@@ -213,10 +217,10 @@ _EXCLUDED = _C._dispatch_tls_local_exclude_set()
 
 @contextmanager
 def default_dispatch_state() -> Iterator[None]:
-    """The dispatcher as a new thread has it, whatever called a kernel: autograd records, autocast is off.
+    """Reset the dispatcher to its state in a new thread: autograd records, and autocast is off.
 
-    A kernel runs below autograd, perhaps in a transform of torch.func or in the handler of a mode; its own
-    tensors belong to none of them.
+    A kernel runs below autograd, perhaps inside a transform of torch.func or the handler of a mode; the
+    kernel's own tensors belong to none of them.
     """
     with _C._ForceDispatchKeyGuard(_INCLUDED, _EXCLUDED):
         yield
@@ -225,11 +229,11 @@ def default_dispatch_state() -> Iterator[None]:
 def register_mutation(
     opdef: Any, check: Callable[..., Any], recorded: Callable[..., Any] | None, result: Callable[..., Any]
 ) -> None:
-    """The Autograd kernel of an operator that writes to its arguments.
+    """Register the Autograd kernel of an operator that writes to its arguments.
 
-    The stock one leaves a mutated tensor its old ``grad_fn``: gradients are silently wrong, and a leaf is
-    written to. This one lets ``recorded`` make the same change with differentiable operators where a
-    gradient is wanted; ``result`` picks what the operator returns from its arguments.
+    The stock kernel leaves the old ``grad_fn`` on a mutated tensor, so gradients are silently wrong, and it
+    lets the operator write to a leaf. If a gradient is needed, this kernel calls ``recorded``, which makes
+    the same change with differentiable operators; ``result`` picks the operator's result from its arguments.
     """
     overload = opdef._opoverload
     below = _below_autograd(overload)
@@ -241,7 +245,7 @@ def register_mutation(
         forward_mode = forward_ad._current_level >= 0 and _any_floating(every)
         if not (tracked or forward_mode):
             return below(keyset, args, out)
-        if recorded is None:  # PyTorch's message for its own out= functions
+        if recorded is None:  # the message that PyTorch has for its own out= functions
             raise RuntimeError(
                 f"{opdef._name}(): functions with out=... arguments don't support automatic differentiation, "
                 "but one of the arguments requires grad."
@@ -262,7 +266,7 @@ def _below_autograd(overload: Any) -> Callable[..., Any]:
 
 
 def _any_dual(args: Iterable[Any]) -> bool:
-    """Whether a tensor has a tangent; while a rule of forward mode runs, its own tensors have none."""
+    """Return whether a tensor has a tangent; while a forward-mode rule runs, its own tensors have none."""
     return any(_any_floating((a,)) and forward_ad.unpack_dual(a).tangent is not None for a in args)
 
 
@@ -271,26 +275,27 @@ def _any_floating(args: Iterable[Any]) -> bool:
 
 
 def register_cpu_kernel(opdef: Any, kernel: Callable[..., Any]) -> None:
-    """Put a kernel in the place of PyTorch's wrapper of it, which looks for aliases after every call.
+    """Register a CPU kernel in place of PyTorch's wrapper of it, which looks for aliases after every call.
 
-    A compiled graph calls the dispatcher, and the wrapper costs more than many kernels. Dynamo stays away
-    from the kernel as it stays away from the wrapper.
+    A compiled graph calls the dispatcher, and the wrapper costs more than many kernels. Dynamo traces neither
+    the wrapper nor this kernel.
     """
-    with warnings.catch_warnings():  # torch 2.11 warns of every override, wanted or not
+    with warnings.catch_warnings():  # torch 2.11 warns about every override, even with allow_override
         warnings.simplefilter("ignore")
         opdef._lib.impl(opdef._name, disable_dynamo(kernel), "CPU", allow_override=True)
 
 
 def _override_autograd(opdef: Any, kernel: Callable[..., Any]) -> None:
-    with warnings.catch_warnings():  # torch 2.11 warns of every override, wanted or not
+    with warnings.catch_warnings():  # torch 2.11 warns about every override, even with allow_override
         warnings.simplefilter("ignore")
         opdef._lib.impl(opdef._name, kernel, "Autograd", with_keyset=True, allow_override=True)
 
 
 def register_autocast(opdef: Any, cast: Callable[..., Any], devices: Iterable[str]) -> None:
-    """Run ``cast(device, args)`` over the arguments in an autocast region, then the operator outside of it.
+    """Register ``cast(device, args)`` to cast the arguments in an autocast region.
 
-    ``register_autocast`` of PyTorch can only cast every tensor to one dtype, and an operator once.
+    The operator then runs outside of the region. PyTorch's own ``register_autocast`` can only cast every
+    tensor to one dtype, and only once per operator.
     """
     overload = opdef._opoverload
 
@@ -312,21 +317,24 @@ _deferred: list[Callable[[], None]] = []
 
 
 def when_distributed(action: Callable[[], None]) -> None:
-    """Run ``action`` once DTensor has been imported: imgops does not import DTensor itself."""
+    """Defer ``action`` until DTensor has been imported, which imgops does not do itself."""
     _deferred.append(action)
 
 
 def run_deferred() -> None:
-    """The Autograd kernel, which every DTensor call reaches first, calls this."""
+    """Run the deferred actions if DTensor has been imported.
+
+    The Autograd kernel calls this function, because every DTensor call reaches that kernel first.
+    """
     if _deferred and "torch.distributed.tensor" in sys.modules:
         while _deferred:
             _deferred.pop()()
 
 
 def register_sharding(overload: Any, rule: Callable[..., Any], tensors: int) -> None:
-    """DTensor's ``register_sharding``, with a cache key that has every argument.
+    """Register a rule with DTensor's ``register_sharding``, but with a cache key of all arguments.
 
-    The stock key begins at the first ``int``: a call that differs in an argument before it gets the
+    The stock key begins at the first ``int``: a call that differs in an earlier argument would get the
     output shape of the first call.
     """
     from torch.distributed.tensor import DTensor
@@ -345,7 +353,7 @@ def _forward_levels() -> int:
 
 
 def fake_tensors() -> Any:
-    """The mode under which a compiler asks an operator what comes out."""
+    """Return the mode in which a compiler asks an operator for the metadata of its output."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode()
@@ -360,7 +368,7 @@ def has_kernel(name: str, dispatch_key: str) -> bool:
 
 
 def graph_breaks() -> int:
-    """How often dynamo has broken a graph in this process."""
+    """Return how often dynamo has broken a graph in this process."""
     from torch._dynamo.utils import counters  # dynamo takes a second to import
 
     return sum(counters["graph_break"].values())

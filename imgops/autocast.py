@@ -1,7 +1,7 @@
-"""What an autocast region does to the arguments of an operator: the policies that an operator can name.
+"""Autocast policies: what an autocast region does to the arguments of an operator that names a policy.
 
-An operator without a policy computes in the dtype that it is given, which is right where pixels only
-move. The operator itself runs outside of the region.
+An operator without a policy computes in the dtype of its arguments, which is right if it only moves pixels.
+The operator itself runs outside of the region.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: The devices whose autocast regions change what an operator is given.
+#: The devices whose autocast regions change the arguments of an operator.
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 _HALF = (torch.float16, torch.bfloat16)
 
 
 def float32(device: str, args: Sequence[Any]) -> list[Any]:
-    """Half precision goes in as float32, so the result is float32: for operators that do arithmetic."""
+    """Cast half precision to float32, so the result is float32: for operators that do arithmetic."""
     return [a.float() if _takes_part(a, device) and a.dtype in _HALF else a for a in args]
 
 
 def promote(device: str, args: Sequence[Any]) -> list[Any]:
-    """The widest floating dtype of all: for operators that bring several images together."""
+    """Cast to the widest floating point dtype of all: for operators that combine several images."""
     dtypes = [a.dtype for a in args if _takes_part(a, device)]
     if len(dtypes) < 2:
         return list(args)

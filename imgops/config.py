@@ -1,7 +1,7 @@
-"""The parameters of a call as one frozen object, to be compared, hashed, printed and kept in a settings file.
+"""The parameters of a call as one frozen object, to be compared, hashed, printed or kept in a settings file.
 
-Pass one where the first parameter goes: ``imgops.resize(image, Resize((224, 224), "bicubic"))``. The
-operator is given the plain numbers and names, so a program exported with a config can be saved and loaded.
+Pass it in place of the first parameter: ``imgops.resize(image, Resize((224, 224), "bicubic"))``. The
+operator gets the plain numbers and names, so a program exported with a config can be saved and loaded.
 Fields have the names, the order and the defaults of the function's parameters; they hold numbers, not
 tensors.
 """

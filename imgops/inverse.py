@@ -1,4 +1,4 @@
-"""adjoint and inverse: the transpose of a linear operator, and the way back from a geometric call."""
+"""The transpose of a linear operator (``adjoint``) and the inverse of a geometric call (``inverse``)."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ P = ParamSpec("P")
 
 
 def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
-    """The transpose of a linear operator, as a function of its own.
+    """Return the transpose of a linear operator as a function of its own.
 
     Parameters
     ----------
     op : callable
-        :func:`crop`, :func:`paste`, :func:`pad`, :func:`resize`, an adjoint at ``torch.ops.imgops``, or what
-        :func:`operator` made with ``adjoint=``.
+        :func:`crop`, :func:`paste`, :func:`pad`, :func:`resize`, an adjoint operator in ``torch.ops.imgops``,
+        or a function that :func:`operator` made with ``adjoint=``.
 
     Returns
     -------
     callable
         ``transpose(cotangent, image, *args, **kwargs)`` with the arguments of ``op`` after ``cotangent``,
-        which has the shape of ``op``'s result. Of ``image`` only the shape and the format matter. It returns
-        a tensor like ``image``, made by the registered adjoint operator, so it is itself differentiable and
-        compiles.
+        which has the shape of ``op``'s result. Only the shape and the memory format of ``image`` matter. It
+        returns a tensor like ``image``, made by the registered adjoint operator, so it is itself
+        differentiable and compiles.
 
     Raises
     ------
     TypeError
-        If ``op`` is no operator.
+        If ``op`` is not an operator.
     NotImplementedError
-        If it has no adjoint.
+        If the operator has no adjoint.
 
     Notes
     -----
     ``<op(x), y> = <x, adjoint(op)(y, x)>`` for all x and y, exact to the accuracy of the dtype, where ``op``
-    is taken as a function of its first argument; what a fill or a pasted source adds to its result is left
-    out.
+    is taken as a function of its first argument; the contribution of a fill or a pasted source to its result
+    is left out.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
 
 
 def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Callable[..., Tensor]:
-    """The way back from a geometric call: for test-time augmentation, and for masks predicted on a crop.
+    """Return the inverse of a geometric call, for test-time augmentation or for masks predicted on a crop.
 
     Parameters
     ----------
@@ -80,11 +80,12 @@ def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Calla
     Returns
     -------
     callable
-        ``undo(result, onto=None, *, interpolation=None)``. ``result`` has the height and width that the call
-        gives, with any channels and dtype: a mask predicted on it, say. A crop is pasted to where it was cut
-        out, onto ``onto`` or onto zeros of the size of the image; of a paste the pasted part is cut out, of a
-        padded image the image; a resized one is resized back, with ``interpolation`` ("nearest" for labels)
-        or that of the call. All of them are differentiable and compile.
+        ``undo(result, onto=None, *, interpolation=None)``. ``result`` has the height and width of the call's
+        output, with any channels and dtype; it can be a mask predicted on that output. A crop is pasted to
+        where it was cut out, onto ``onto`` or onto zeros of the size of the image. The pasted part is cut out
+        of a paste, and the image is cut out of a padded image. A resized image is resized back, with
+        ``interpolation`` ("nearest" for labels) or that of the call. All of them are differentiable and
+        compile.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def _undo_pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0
 
 
 def _cut(height: int, width: int, box: tuple[int, ...]) -> Undo:
-    """Cut a box out of a result of this size."""
+    """Return a function that cuts a box out of a result of this size."""
 
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
         _expect(result, height, width)

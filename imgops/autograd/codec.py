@@ -1,4 +1,4 @@
-"""The gradients of jpeg and webp: straight through, for their true ones are 0 almost everywhere."""
+"""Gradients of jpeg and webp: straight through, because the true gradients are 0 almost everywhere."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """A gradient derived from a decomposition: two products with its Jacobian, each in an operator of its own.
 
-A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both use reverse mode,
-which works in any context: a vector-Jacobian product is linear, and its transpose is the Jacobian-vector
-product. Beyond the first order the decomposition itself is differentiated in the open; there forward mode
-raises, as it would have to run inside a transform of torch.func, which can start no other.
+A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both operators use
+reverse mode, which works in any context: a vector-Jacobian product is linear, and its transpose is the
+Jacobian-vector product. Beyond the first order the decomposition itself is differentiated outside of the
+opaque calls. Forward mode raises there, because it would have to run inside a transform of torch.func, which
+cannot start another one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from imgops import _torch_private
 
 
 class DerivedGradient:
-    """The gradient of one operator; its two operators are set once they are registered."""
+    """The derived gradient of one operator; its backward and forward operators are set after registration."""
 
     def __init__(
         self, decomposition: Callable[..., Tensor], fake: Callable[..., Tensor], tensors: int
@@ -35,7 +36,7 @@ class DerivedGradient:
         self._keep(ctx, inputs)
 
     def setup_beside(self, setup_context: Callable[..., None]) -> Callable[..., None]:
-        """For a gradient with a backward of its own."""
+        """Extend the ``setup_context`` of a gradient that has a backward of its own."""
 
         def both(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
             setup_context(ctx, inputs, output)
@@ -44,7 +45,7 @@ class DerivedGradient:
         return both
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...]) -> None:
-        """What a jvp sees as ``ctx.saved_tensors`` is what was saved for it."""
+        """Save the inputs for a jvp, which finds them in ``ctx.saved_tensors``."""
         ctx.save_for_forward(*inputs[: self.tensors])
         ctx.rest = inputs[self.tensors :]
 
@@ -59,8 +60,8 @@ class DerivedGradient:
         flat = _flatten([tangents[i] for i in wanted], ctx.saved_tensors[0].device)
         return self.forward_operator(flat, *ctx.saved_tensors, *ctx.rest, wanted)
 
-    # The backward operator: (grad, *inputs, wanted) to all gradients in one flat tensor. (Of several tensors
-    # PyTorch could not compute batched gradients.)
+    # The backward operator maps (grad, *inputs, wanted) to all gradients in one flat tensor. (With several
+    # output tensors PyTorch could not compute batched gradients.)
 
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
@@ -76,7 +77,7 @@ class DerivedGradient:
     def backward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
         return self._open(self._pull, ctx, cotangent)
 
-    # The forward operator: (all tangents in one flat tensor, *inputs, wanted) to the output's tangent.
+    # The forward operator maps (all tangents in one flat tensor, *inputs, wanted) to the output's tangent.
 
     def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
@@ -95,7 +96,7 @@ class DerivedGradient:
     def forward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
         return self._open(self._push, ctx, cotangent)
 
-    # What both operators share: their arguments begin with the vector that the Jacobian is multiplied with.
+    # Both operators share these methods: their first argument is the vector that multiplies the Jacobian.
 
     def product_setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         *arguments, ctx.wanted = inputs
@@ -105,7 +106,7 @@ class DerivedGradient:
     def product_vmap(
         self, op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any
     ) -> tuple[Tensor, int]:
-        """Sample by sample: no transform of torch.func can be started inside of another's rule."""
+        """Loop over the samples, because a rule of torch.func cannot start another transform."""
         at = [i for i, dim in enumerate(in_dims[: self.tensors + 1]) if dim is not None]
 
         def one(select: Callable[[Tensor, Any], Tensor]) -> Tensor:
@@ -118,7 +119,7 @@ class DerivedGradient:
         return sample.new_empty((0, *sample.shape)), 0
 
     def _open(self, product: Callable[..., Tensor], ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        """The gradient of one of the two products, as a function of those of its tensors that want one."""
+        """Return the gradients of one of the two products for those of its tensors that need one."""
         at = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors + 1]) if needed]
         every = ctx.saved_tensors
 
@@ -130,9 +131,9 @@ class DerivedGradient:
         return _place(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
     def _record(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
-        """Run the decomposition on leaves of its own, for a kernel."""
+        """Run the decomposition on new leaves, for a kernel, and return its output and the leaves."""
         leaves = [inputs[i].detach().requires_grad_() for i in wanted]
-        device = inputs[0].device  # to which a parameter is copied asynchronously
+        device = inputs[0].device  # a parameter is copied to it asynchronously
         plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]
         return self.decomposition(*_replace(plain, wanted, leaves)), leaves
 
@@ -150,7 +151,7 @@ class DerivedGradient:
         return torch.func.vjp(pull, zero)[1](tuple(_unflatten(tangent, primals)))[0]
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
-        """The decomposition as a function of some of its tensors, and these."""
+        """Return the decomposition as a function of some of its tensors, and these tensors."""
 
         def function(*chosen: Tensor) -> Tensor:
             return self.decomposition(*_replace(inputs, at, chosen))
@@ -159,14 +160,14 @@ class DerivedGradient:
 
 
 def _grad(out: Tensor, leaves: Sequence[Tensor], grad: Tensor, **options: Any) -> Sequence[Tensor]:
-    """Where nothing depends on a leaf, its gradient is 0."""
+    """Return the gradients of the leaves, 0 for a leaf that the output does not depend on."""
     if not out.requires_grad:
         return [torch.zeros_like(leaf) for leaf in leaves]
     return torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True, **options)
 
 
 def _flatten(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
-    """A parameter on the CPU travels with its image."""
+    """Concatenate tensors into a flat one on ``device``, to which a parameter on the CPU is moved too."""
     dtype = _widest(tensors)
     return torch.cat([t.reshape(-1).to(device, dtype) for t in tensors])
 

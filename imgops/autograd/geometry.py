@@ -1,6 +1,6 @@
-"""Gradients of the warps: the adjoint for the image, the image's slope at each position for the map.
+"""Gradients of the warps: the adjoint for the image, and the image's slope at each coordinate for the map.
 
-A matrix is a map of a few numbers: its gradient is the chain rule through the positions that it makes.
+A matrix defines a map by a few numbers: its gradient is the chain rule through the coordinates of that map.
 Forward mode is derived from the decompositions.
 """
 
@@ -38,7 +38,7 @@ def remap_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _pull_back(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
-    """The gradients for image, map and fill."""
+    """Return the gradients for image, map and fill."""
     grad_image = grad_map = grad_fill = None
     if ctx.needs_input_grad[0]:
         grad_image = ops.remap_adjoint(grad, map, *image.shape[-2:], *ctx.how)
@@ -91,7 +91,7 @@ def _flat(map: Tensor) -> Tensor:
 
 
 def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> Tensor:
-    """From the gradient of an inverse to that of the matrix; the batch may be larger than the matrix's."""
+    """Compute a matrix's gradient from that of its inverse, whose batch may be larger than the matrix's."""
     back = -(inverse.mT @ grad_inverse @ inverse.mT)
     if matrix.shape[-2] == 2:
         back = back[..., :2, :]

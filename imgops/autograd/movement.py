@@ -1,4 +1,4 @@
-"""Gradients of crop, pad and paste: each is made of the other operators, and none knows its kernel."""
+"""Gradients of crop, pad and paste: each one calls the other operators, and none depends on a kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ops = torch.ops.imgops
 
 
 def zeros(like: Any, size: torch.Size) -> Tensor:
-    """Zeros without memory: one number, seen as an image."""
+    """Return zeros that take no memory: one number, expanded to ``size``."""
     return like.new_zeros(()).expand(size)
 
 
@@ -43,7 +43,7 @@ def paste_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 
 
 def _load(ctx: Any) -> tuple[Any, Any, Any]:
-    """The mask and, where it is floating point, the two images."""
+    """Return the mask and, if it is floating point, the two images."""
     return ctx.saved_tensors if ctx.mask_dtype is not None else (None, None, None)
 
 
@@ -58,7 +58,7 @@ def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         height, width = ctx.sizes[1][-2:]
         patch = ops.crop(grad, left, top, left + width, top + height)
         if needs_source:
-            # Pasting into zeros where the mask is 1 multiplies by the mask, in one rounding.
+            # Pasting into zeros with the mask multiplies by the mask, with one rounding.
             nothing = zeros(patch, patch.shape)
             grad_source = patch if mask is None else ops.paste(nothing, patch, mask, 0, 0)
         if needs_mask:
@@ -99,7 +99,7 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     if ctx.needs_input_grad[0]:
         grad_image = ops.pad_adjoint(grad, left, top, right, bottom, ctx.mode)
     if ctx.needs_input_grad[1]:
-        # Only a constant border shows the fill.
+        # Only a constant border contains the fill.
         border = grad if ctx.mode == "constant" else zeros(grad, grad.shape)
         border = ops.paste(border, zeros(grad, ctx.size), None, left, top)
         size = (1,) * (grad.ndim - 2 - len(ctx.fill_size)) + tuple(ctx.fill_size)
@@ -109,7 +109,7 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def pad_jvp(ctx: Any, image: Any, fill: Tensor | None, *_: None) -> Tensor:
-    if image is None:  # then only the fill moves
+    if image is None:  # only the fill has a tangent
         image = zeros(fill, ctx.size)
     return ops.pad(image, fill, *ctx.padding, ctx.mode)
 

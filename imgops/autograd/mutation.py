@@ -1,4 +1,4 @@
-"""The changes of mutating operators, made by functional ones: for gradients, and for exported programs."""
+"""Mutating operators written with functional ones, for gradients and for exported programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ops = torch.ops.imgops
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
-    """The same change by a differentiable operator; ``copy_`` keeps PyTorch's rules for leaves and views."""
-    # The gradient of a float mask needs the pixels that were there.
+    """Paste with a differentiable operator; ``copy_`` keeps PyTorch's rules for leaves and views."""
+    # The gradient of a float mask needs the previous pixels of the image.
     kept = image.clone() if mask is not None and mask.is_floating_point() else image
     image.copy_(ops.paste(kept, source, mask, left, top))
 

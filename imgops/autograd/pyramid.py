@@ -1,4 +1,4 @@
-"""Gradients of the pyramids: each is linear, and its backward is the registered adjoint."""
+"""Gradients of the pyramids: each operator is linear, and its backward is the registered adjoint."""
 
 from __future__ import annotations
 

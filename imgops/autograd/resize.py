@@ -1,4 +1,4 @@
-"""Gradients of resize and its adjoint: each is the other's."""
+"""Gradients of resize and its adjoint: each one is the gradient of the other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ops = torch.ops.imgops
 
 
 def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """For both: their arguments are alike, and each undoes the other's size."""
+    """Save what resize and its adjoint need: their arguments are alike, and each undoes the other's size."""
     image, box, _, _, ctx.interpolation, ctx.antialias = inputs
     if box is not None and box.requires_grad:
-        # A gradient of None would pass for "no influence"; the box has one that is not written yet.
+        # A gradient of None would mean "no influence", but the box has one that is not implemented yet.
         must = "resize: box must not require a gradient, which is not implemented"
         raise NotImplementedError(f"{must}, got a box with requires_grad=True")
     ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
@@ -47,7 +47,7 @@ def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
 
 
 def crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """For resized_crop and its adjoint."""
+    """Save what resized_crop and its adjoint need."""
     image, boxes, _, _, ctx.interpolation, ctx.antialias = inputs
     ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
     ctx.save_for_backward(boxes)
@@ -81,5 +81,5 @@ def resize_out(
     antialias: bool,
     out: Tensor,
 ) -> None:
-    """The same change by a functional operator, for exported programs."""
+    """Resize into ``out`` with a functional operator, for exported programs."""
     out.copy_(ops.resize(image, box, height, width, interpolation, antialias))

@@ -1,4 +1,4 @@
-"""The demonstration: the same pixels, one graph, and gradients, on a real photograph."""
+"""The demonstration on a photograph: the same pixels, one compiled graph, and gradients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEIGHT, WIDTH = 360, 320
 
 @dataclass
 class Story:
-    """What the demonstration made, for the picture."""
+    """The results of the demonstration, for its picture."""
 
     photo: Tensor
     crop: Tensor
@@ -59,7 +59,7 @@ def main(photo: str | None = None, out: str = "demo.png", steps: int = 150) -> S
 
 
 def load(path: str | None) -> Tensor:
-    """A photograph as ``(3, HEIGHT, WIDTH)`` uint8, by imgops from whatever PIL opens."""
+    """Load a photograph that PIL opens, and resize it with imgops to ``(3, HEIGHT, WIDTH)`` uint8."""
     if path is None:
         import matplotlib.cbook
 
@@ -85,13 +85,13 @@ def _check_writable(out: str) -> None:
 
 
 def _has_compiler() -> bool:
-    """torch.compile's inductor needs a C++ compiler on the CPU."""
+    """Return whether there is a C++ compiler, which torch.compile's inductor needs on the CPU."""
     names = (os.environ.get("CXX"), "g++", "clang++", "c++", "cl")
     return any(name and shutil.which(name) for name in names)
 
 
 def same_pixels(image: Tensor) -> None:
-    """Each operator beside the library call that it stands for."""
+    """Compare each operator with the library call that it stands for."""
     array = image.permute(1, 2, 0).contiguous().numpy()
     interleaved = torch.from_numpy(array).permute(2, 0, 1)
     picture = Image.fromarray(array)
@@ -136,7 +136,7 @@ def same_pixels(image: Tensor) -> None:
 
 
 def disc(height: int, width: int) -> Tensor:
-    """A soft-edged disc as a mask, (1, height, width) uint8."""
+    """Return a disc with a soft edge as a mask, (1, height, width) uint8."""
     y, x = torch.meshgrid(torch.linspace(-1, 1, height), torch.linspace(-1, 1, width), indexing="ij")
     return ((1 - (x.square() + y.square()).sqrt()) * 6).clamp(0, 1).mul(255).to(torch.uint8)[None]
 
@@ -146,7 +146,7 @@ def _hwc(image: Tensor) -> np.ndarray:
 
 
 def one_graph(image: Tensor, backend: str) -> None:
-    """A pipeline compiled whole, called with twenty boxes that it has not seen."""
+    """Compile a pipeline into one graph, and call it with twenty boxes that it has not seen."""
 
     def pipeline(x: Tensor, left: int, top: int, width: int, height: int) -> Tensor:
         piece = imgops.crop(x, (left, top, left + width, top + height))
@@ -219,7 +219,7 @@ def _descend(loss_of: Callable[[Tensor], Any], patch: Tensor, steps: int, backen
     optimizer = torch.optim.Adam([patch], lr=0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1), eta_min=1e-3)
     losses: list[float] = []
-    # A log is no place for a bar that repaints itself: a line now and then.
+    # A log cannot show a bar that repaints itself, so print a line now and then.
     log = not sys.stderr.isatty()
     with tqdm(range(max(steps, 1)), desc="    patch", ncols=78, disable=log) as bar:
         for _ in bar:

@@ -1,4 +1,4 @@
-"""Checks and outputs that fakes of several families share."""
+"""Checks and outputs that the fakes of several families share."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from torch import Tensor
 from imgops import _check, _layout
 from imgops._check import fail
 
-#: torchvision's names of OpenCV's border rules.
+#: torchvision's names for OpenCV's border modes.
 BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def image_like(op: str, image: Tensor, *, gray_or_rgb: bool = False) -> Tensor:
-    """The output of an operator on uint8 or floating point that keeps shape and dtype."""
+    """Validate a uint8 or floating point image and allocate an output of its shape and dtype."""
     _check.image(op, "image", image)
     _check.levels_or_floats(op, image)
     _check.pixels(op, "image", *image.shape[-2:])
@@ -28,7 +28,10 @@ def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Ten
 
 
 def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
-    """``fill`` broadcasts to ``(..., C)``: one value, one per channel, or one per sample and channel."""
+    """Check that ``fill`` broadcasts to ``(..., C)``.
+
+    It has one value, one per channel, or one per sample and channel.
+    """
     _check.parameter(op, "fill", fill, image)
     if fill.dtype.is_complex and not image.dtype.is_complex:
         fail(TypeError, op, "fill must be real", fill.dtype)
@@ -38,7 +41,7 @@ def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
 
 
 def check_twin(op: str, name: str, other: Tensor, image: Tensor) -> None:
-    """Another image with the dtype, device and shape of the first."""
+    """Check that another image has the dtype, device and shape of the first one."""
     _check.image(op, name, other)
     _check.like(op, name, other, "image", image)
     if other.shape != image.shape:
@@ -47,7 +50,7 @@ def check_twin(op: str, name: str, other: Tensor, image: Tensor) -> None:
 
 
 def check_window(op: str, kernel: Tensor, image: Tensor) -> None:
-    """``kernel`` is ``(h, w)``, or one per sample, and not empty."""
+    """Check that ``kernel`` is ``(h, w)``, or one such kernel per sample, and not empty."""
     if kernel.ndim < 2 or _check.violates(kernel.shape[-1] * kernel.shape[-2] > 0):
         fail(ValueError, op, "kernel must be (h, w) or (..., h, w)", f"shape {_check.shape(kernel)}")
     _check.per_sample_parameter(op, "kernel", kernel, image, *kernel.shape[-2:])

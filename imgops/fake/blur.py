@@ -29,7 +29,7 @@ def bilateral_filter(
     _check.per_sample_parameter(op, "sigma_space", sigma_space, image)
     if violates(diameter >= 1):
         fail(ValueError, op, "diameter must be positive", _check.number(diameter))
-    _check.side(op, "diameter", diameter, most=511)  # OpenCV lists all pixels of the square
+    _check.side(op, "diameter", diameter, most=511)  # OpenCV makes a list of all pixels in the square
     return out
 
 

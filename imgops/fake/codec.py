@@ -11,11 +11,11 @@ from imgops import _check
 from imgops._check import fail, violates
 from imgops.fake._images import image_like
 
-#: Channels that each format holds, and the largest side.
+#: For each format, the numbers of channels that it can hold, and its longest side.
 FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), _check.INT32_MAX), "webp": ((3, 4), 16383)}
 MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 
-#: What an encoded file, and a side of a decoded image, can be at most.
+#: The most bytes of an encoded file, and the longest side of a decoded image.
 _MOST = _check.INT32_MAX
 
 

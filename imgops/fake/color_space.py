@@ -1,4 +1,4 @@
-"""Fake of cvt_color."""
+"""The fake of cvt_color."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from imgops import _check, _layout
 from imgops._check import fail
 from imgops.fake._images import image_like
 
-#: The channels of each color space.
+#: The number of channels of each color space.
 CHANNELS = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4} | dict.fromkeys(
     ("hsv", "hsv_full", "hls", "lab", "luv", "ycrcb", "yuv", "xyz"), 3
 )
 _ORDERS, _PLAIN = ("rgb", "bgr"), ("gray", "rgb", "bgr", "rgba", "bgra")
-#: OpenCV's name of each conversion.
+#: OpenCV's spelling of the color spaces that it does not write in capitals.
 _OPENCV_SPELLINGS = {"lab": "Lab", "luv": "Luv", "ycrcb": "YCrCb"}
 
 

@@ -39,7 +39,7 @@ def laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor:
 def _derivative(op: str, image: Tensor, border: str) -> Tensor:
     out = image_like(op, image)
     _check.choice(op, "border", border, BORDERS)
-    if image.dtype == torch.uint8:  # whose derivatives are negative, too
+    if image.dtype == torch.uint8:  # its derivatives can be negative
         return _layout.empty(image, *image.shape[-2:], dtype=torch.int16)
     return out
 

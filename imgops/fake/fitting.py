@@ -1,4 +1,4 @@
-"""Fake of downscale."""
+"""The fake of downscale."""
 
 from __future__ import annotations
 

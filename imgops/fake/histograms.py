@@ -1,4 +1,4 @@
-"""Fakes of the operators that look at a histogram."""
+"""Fakes of the operators that use a histogram."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from imgops import _check, _layout
 from imgops._check import fail, violates
 from imgops.fake._images import image_like, same_channels
 
-#: OpenCV makes a table of 256 levels for each tile, and pads an image to a multiple of them.
+#: The most tiles along a side: OpenCV makes a table of 256 levels for each tile, and pads an image to a
+#: multiple of the tiles.
 MOST_TILES = 4096
 
 

@@ -1,4 +1,4 @@
-"""Fakes of the operators that map single values."""
+"""Fakes of the operators that map each value by itself."""
 
 from __future__ import annotations
 

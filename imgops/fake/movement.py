@@ -19,7 +19,7 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
 
 
 def size_of_crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> tuple[int, ...]:
-    """Return the size of a box that is valid, which is all that decides; else the whole box."""
+    """Return the size of a valid box, which alone decides the output, or else the whole box."""
     if type(left) is type(top) is type(right) is type(bottom) is int and _is_box(left, top, right, bottom):
         return right - left, bottom - top
     return left, top, right, bottom
@@ -32,7 +32,7 @@ def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
 
 
 def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
-    """Symbolic boxes get their guards here, wrong ones their message."""
+    """Add the guards of a symbolic box, and raise for an invalid one."""
     box = left, top, right, bottom
     if violates(right >= left):
         fail(ValueError, "crop", "box must have right >= left", _check.numbers(*box))
@@ -48,7 +48,7 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
     height, width = image.shape[-2:]
     if image.is_contiguous():
         return _layout.empty(image, height, width, interleaved=False)
-    # Strides that name no format (zeros made by expanding one number) leave the choice to source.
+    # If the strides of image fit no format (zeros expanded from one number), source decides.
     interleaved = _layout.is_interleaved(image) or _layout.is_interleaved(source)
     return _layout.empty(image, height, width, interleaved=interleaved)
 
@@ -85,7 +85,7 @@ def _paste_mask(op: str, image: Tensor, source: Tensor, mask: Tensor) -> None:
 
 
 def check_plane(op: str, name: str, value: Tensor, source: Tensor) -> None:
-    """One number for each pixel of ``source``."""
+    """Check that ``value`` has one number for each pixel of ``source``."""
     if value.shape[-3] != 1 or value.shape[-2:] != source.shape[-2:]:
         height, width = _check.numbers(*source.shape[-2:])
         fail(ValueError, op, f"{name} must be (..., 1, {height}, {width}) as source is", _check.shape(value))

@@ -1,6 +1,6 @@
 """Fakes of the operators that write to their arguments: they only validate.
 
-That what is written to shares no memory is checked for all operators in one place: ``_run.prepare_always``.
+One place checks for all operators that the tensors they write to share no memory: ``_run._no_overlap``.
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tens
 
 
 def _check_noise(op: str, image: Tensor, noise: Tensor, channels: int | None = None) -> Tensor:
-    """``channels``: of the noise; by default 1, or those of the image."""
+    """Validate an image and its noise, and allocate the output.
+
+    The noise has ``channels`` channels, by default 1 or those of the image.
+    """
     out = image_like(op, image)
     _check.image(op, "noise", noise)
     _check.floating(op, "noise", noise)

@@ -110,7 +110,7 @@ def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
 
 
 def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:
-    """``box`` is ``(4,)``, or one per sample; its values are checked by whoever reads them."""
+    """Check that ``box`` is ``(4,)``, or one box per sample; its values are checked where they are read."""
     if box is None:
         return
     if not antialias:

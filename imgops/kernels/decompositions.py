@@ -1,4 +1,4 @@
-"""Decompositions as kernels: what ATen computes where there is no other kernel."""
+"""Decompositions as kernels: ATen computes an operator that has no other kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from imgops import _torch_private
 
 
 def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
-    """The decomposition as the kernel."""
+    """Run a decomposition as a kernel that fills ``out``."""
     with _torch_private.default_dispatch_state(), torch.no_grad():
         out.copy_(function(*detach_all(args)))
 

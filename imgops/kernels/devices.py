@@ -1,7 +1,7 @@
-"""Which kernel a tensor that is not on the CPU gets.
+"""The choice of a kernel for tensors that are not on the CPU.
 
-On CUDA the Triton kernel, and where it declines the decomposition, on the device; on every other device the
-decomposition, as far as the device has its types; else the host fallback.
+On CUDA the Triton kernel runs, and where it declines, the decomposition runs on the device. On every other
+device the decomposition runs if the device has its dtypes. Otherwise the host fallback runs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from imgops.kernels.decompositions import detach_all, run_decomposition
 
 
 def stays_on_device(operator: Operator) -> bool:
-    """Whether the operator runs where its image is: it has a kernel there, or ATen computes it."""
+    """Return whether the operator runs on the device of its image, by a CUDA kernel or by ATen."""
     return operator.cuda is not None or _by_aten(operator) is not None
 
 
-#: For comparisons alone: "ATen" or "host" where nothing faster is to be used.
+#: Only for comparisons: "ATen" or "host" if nothing faster is to be used.
 _only: ContextVar[str] = ContextVar("only", default="")
 
 
@@ -40,9 +40,9 @@ def only(kind: str) -> Iterator[None]:
 
 
 def kernel_of(operator: Operator) -> Function:
-    """``kernel(out, *args)`` of any device, or ``kernel(*args)``, as the operator's contract has it."""
+    """Return a kernel for any device: ``kernel(out, *args)`` or ``kernel(*args)``, by the contract."""
     own, aten, through_host = operator.cuda, _by_aten(operator), _through_host(operator)
-    lacking: set[tuple[str, torch.dtype]] = set()  # devices without a type that ATen's way needs
+    lacking: set[tuple[str, torch.dtype]] = set()  # devices and image dtypes for which ATen lacks a dtype
 
     def run(*args: Any) -> Any:
         first = args[0]
@@ -56,7 +56,7 @@ def kernel_of(operator: Operator) -> Function:
         if aten is not None and kind not in lacking and restricted != "host":
             try:
                 return aten(*transfer.move_arguments(first.device, args))
-            except TypeError:  # how mps refuses float64
+            except TypeError:  # mps refuses float64 with a TypeError
                 if has_every_dtype(first.device):
                     raise
                 lacking.add(kind)
@@ -70,7 +70,10 @@ def has_every_dtype(device: torch.device) -> bool:
 
 
 def _by_aten(operator: Operator) -> Function | None:
-    """The operator as ATen computes it; one that mutates, by the functional operators of its gradient."""
+    """Return a kernel that computes the operator by ATen, or None.
+
+    For a mutating operator it uses the functional operators of the gradient.
+    """
     if operator.contract is Contract.FUNCTIONAL and operator.decomposition is not None:
         decomposition = operator.decomposition
         return lambda out, *args: run_decomposition(out, decomposition, *args)

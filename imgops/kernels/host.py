@@ -1,6 +1,6 @@
 """Host fallback for accelerators: copy to the host, run the CPU kernel, copy back.
 
-One copy each way for a whole batch; on CUDA through pinned memory, so that the copy runs at the
+A whole batch takes one copy each way, on CUDA through pinned memory, so that the copy runs at the
 speed of the bus. Devices without pinned memory (mps, xpu) use ordinary memory.
 """
 
@@ -16,7 +16,7 @@ _HOST = "cpu"
 
 
 def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
-    """A kernel that fills a tensor of any device, made of one for the CPU: ``kernel(out, *args)``."""
+    """Make a kernel that fills a tensor on any device from a CPU kernel ``kernel(out, *args)``."""
 
     def run(out: Tensor, *args: Any) -> None:
         host_args = _all_to_host(args, out.device)
@@ -29,7 +29,7 @@ def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 def round_trip_writing(kernel: Callable[..., None], written: Sequence[int]) -> Callable[..., None]:
-    """The same for a kernel that writes to some of its arguments: ``kernel(*args)``."""
+    """Make a kernel for any device from a CPU kernel ``kernel(*args)`` that writes to some arguments."""
 
     def run(*args: Any) -> None:
         host_args = _all_to_host(args, args[written[0]].device)
@@ -42,7 +42,7 @@ def round_trip_writing(kernel: Callable[..., None], written: Sequence[int]) -> C
 
 
 def round_trip_returning(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The same for a kernel that makes its own result, on the device of its first argument."""
+    """Make a kernel from a CPU kernel that returns its result, on the device of its first argument."""
 
     def run(*args: Any) -> Tensor:
         device = args[0].device
@@ -64,7 +64,7 @@ def _to_host(x: Tensor, pinned: bool) -> Tensor:
     if x.device.type == _HOST:
         return x
     if 0 in x.stride():
-        # An expanded tensor is sent once, and expanded again on the host.
+        # An expanded tensor is copied without its repetitions, and expanded again on the host.
         return _expand_again(x, pinned)
     return _host_like(x, pinned).copy_(x.detach(), non_blocking=pinned)
 
@@ -75,5 +75,5 @@ def _expand_again(x: Tensor, pinned: bool) -> Tensor:
 
 
 def _host_like(x: Tensor, pinned: bool) -> Tensor:
-    """An uninitialized CPU tensor with the memory format of ``x``."""
+    """Allocate an uninitialized CPU tensor with the memory format of ``x``."""
     return torch.empty_like(x, device="cpu", pin_memory=pinned)

@@ -1,4 +1,4 @@
-"""Parameters on their way to the device: one asynchronous copy from pinned memory."""
+"""The transfer of parameters to a device: one asynchronous copy from pinned memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: What a load of any type may be aligned to.
+#: The alignment in bytes that a load of any dtype may need.
 _ALIGNED = 16
 
 
 def move_arguments(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]:
-    """``args`` with every tensor on ``device``."""
+    """Return ``args`` with every tensor on ``device``."""
     at = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.device != device]
     if not at or device.type == "cpu":
         return tuple(args)
@@ -22,7 +22,7 @@ def move_arguments(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]
 
 
 def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """CPU tensors, contiguous, on ``device``: all in one buffer."""
+    """Copy CPU tensors to ``device`` in one buffer, and return them there as contiguous tensors."""
     pinned = device.type == "cuda"
     if pinned and torch.cuda.is_current_stream_capturing():
         must = "parameters must be on the device of the image while a CUDA graph is captured"

@@ -1,7 +1,7 @@
-"""What the values of a parameter must be: the functions that operators name as ``values``.
+"""Checks of parameter values: the functions that operators name as ``values``.
 
-A parameter on the CPU is read before any kernel runs, whatever the device of the image; one on the device is
-never read: kernels clamp it.
+A parameter on the CPU is read before any kernel runs, whatever the device of the image; one on a device is
+never read here, and kernels clamp it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from imgops._operators import Function
 
 
 def _finite_fill(op: str, fill: Tensor, dtype: torch.dtype) -> None:
-    """OpenCV knows no integer for what is not finite."""
+    """Check that a fill for integers is finite, because OpenCV has no integer for other values."""
     if fill.dtype.is_floating_point and not (
         dtype.is_floating_point or dtype.is_complex or dtype == torch.bool
     ):
@@ -67,7 +67,10 @@ def finite_positive(op: str, name: str, value: Tensor) -> None:
 
 
 def radius(op: str, name: str, value: Tensor) -> None:
-    """Of a box: larger than every image is no use, and more than PIL can count."""
+    """Check that a radius is neither negative nor more than 2**20.
+
+    A larger radius exceeds every image, and PIL cannot count it.
+    """
     not_negative(op, name, value)
     for number in _numbers_of(value):
         if number > 2**20:
@@ -75,7 +78,7 @@ def radius(op: str, name: str, value: Tensor) -> None:
 
 
 def levels(op: str, name: str, value: Tensor) -> None:
-    """Of a size that PIL can count."""
+    """Check that values are numbers of magnitude at most 2**20, which PIL can count."""
     no_nan(op, name, value)
     for number in _numbers_of(value):
         if not abs(number) <= 2**20:
@@ -105,7 +108,7 @@ def _on_host(value: Tensor | None) -> bool:
 
 
 def numbers(op: str, images: int = 1, **checks: Callable[[str, str, Tensor], None]) -> Function:
-    """``checks``: what each parameter must be, in the order in which they stand behind the images."""
+    """Return a check of all parameters; ``checks`` has their checks in the order of the arguments."""
 
     def check(*args: Any) -> None:
         for (name, one), value in zip(checks.items(), args[images:], strict=False):
@@ -116,7 +119,7 @@ def numbers(op: str, images: int = 1, **checks: Callable[[str, str, Tensor], Non
 
 
 def element(op: str) -> Function:
-    """A structuring element has pixels."""
+    """Return a check that a structuring element has a value that is not 0."""
 
     def check(image: Tensor, kernel: Tensor, border: str) -> None:
         if not _on_host(kernel):
@@ -130,7 +133,7 @@ def element(op: str) -> Function:
 
 
 def region(op: str) -> Function:
-    """A box inside of the image that is read; of an adjoint, of the one that is made."""
+    """Return a check that boxes lie inside the image that is read or, for an adjoint, that is made."""
 
     def check(image: Tensor, box: Tensor | None, height: int, width: int, *rest: Any) -> None:
         if _on_host(box):
@@ -142,7 +145,7 @@ def region(op: str) -> Function:
 
 
 def boxes(op: str) -> Function:
-    """Boxes of whole pixels, likewise."""
+    """Return a check that boxes of whole pixels lie inside the image, as ``region`` does."""
 
     def check(image: Tensor, boxes: Tensor, height: int, width: int, *rest: Any) -> None:
         if _on_host(boxes):
@@ -153,7 +156,7 @@ def boxes(op: str) -> Function:
 
 
 def fill(op: str, at: int) -> Function:
-    """A fill that integers can hold; ``at``: its place behind the image."""
+    """Return a check that integers can hold a fill; ``at`` is its place after the image."""
 
     def check(image: Tensor, *args: Any) -> None:
         value, mode = args[at], args[-1]

@@ -7,11 +7,11 @@ from typing import Any
 
 
 def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any], list[Any]]]]:
-    """The sharding rule of an operator whose tensors have ``core`` trailing dimensions each.
+    """Return the sharding rule of an operator whose tensors have ``core`` trailing dimensions each.
 
-    Leading dimensions of the first tensor may be sharded. The others with 3 core dimensions have the same
-    leading ones; parameters, with fewer, broadcast against them from the right. ``outputs`` is the
-    number of tensors that the operator returns, each with all leading dimensions.
+    Leading dimensions of the first tensor may be sharded. Other tensors with 3 core dimensions have the same
+    leading dimensions; parameters, with fewer core dimensions, broadcast against them from the right.
+    ``outputs`` is the number of tensors that the operator returns, each with all leading dimensions.
     """
 
     def rule(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
@@ -40,7 +40,7 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
 
 
 def whole(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
-    """The rule of an operator that mixes everything: each rank computes all of it."""
+    """Replicate every tensor, for an operator that mixes all of its input: each rank computes all of it."""
     from torch.distributed.tensor import Replicate
 
     return [([Replicate()], [Replicate() if hasattr(s, "placements") else None for s in specs])]

@@ -1,4 +1,4 @@
-"""``python -m imgops show PHOTO [NAME ...]``: what operators and transforms do to a photograph."""
+"""The command ``python -m imgops show PHOTO [NAME ...]``, which shows operators and transforms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from imgops.show._examples import draw as draw
 from imgops.show._scene import load as load
 from imgops.show._scene import sample as sample
 
-#: Of a tile: its picture, and the line with its name below.
+#: The width and height of a tile's picture, above the line with its name.
 TILE = (216, 144)
 _LINE, _GAP = 22, 10
 
@@ -31,7 +31,7 @@ def sheet(
     Raises
     ------
     CommandError
-        If the file is no image, ``out`` cannot be written, or a name is unknown.
+        If the file is not an image, ``out`` cannot be written, or a name is unknown.
     """
     chosen = list(names) or list(EXAMPLES)
     _check(chosen)
@@ -73,7 +73,7 @@ def _check(names: Sequence[str]) -> None:
 
 
 def tile(image: Image.Image) -> Image.Image:
-    """A picture inside of a tile, on transparent ground."""
+    """Fit a picture into a tile with a transparent background."""
     small = image.copy()
     small.thumbnail(TILE, Image.Resampling.LANCZOS)
     ground = Image.new("RGBA", TILE)

@@ -1,4 +1,4 @@
-"""What each operator and each transform does to a photograph."""
+"""Pictures of what each operator and each transform does to a photograph."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OF_TORCHVISION: dict[str, dict[str, Any]] = {
     "ScaleJitter": {"target_size": (200, 200), "scale_range": (0.4, 0.7)},
     "TrivialAugmentWide": {},
 }
-#: Operators that make no image of a photograph, and transforms that change no pixels of their own.
+#: The public names that make no image from a photograph, and the transforms that change no pixels themselves.
 NOT_PICTURED = {
     *("adjoint", "decompositions", "inverse", "operator", "Gradient", "show_config", "SlowPathWarning"),
     *(
@@ -84,7 +84,7 @@ NOT_PICTURED = {
 }
 
 
-#: What draws something that shows.
+#: Seeds with which these transforms draw parameters that have a visible effect.
 SEEDS = {"AugMix": 20, "TrivialAugmentWide": 6, "RandomIoUCrop": 9}
 
 
@@ -96,7 +96,7 @@ def _of_transform(name: str, options: dict[str, Any]) -> Draw:
     def draw(scene: dict[str, Any]) -> Image.Image:
         given = {k: v(scene["image"]) if k == "references" else v for k, v in options.items()}
         transform = getattr(transforms, name)(**given)
-        if getattr(transform, "_moves", False):  # then what goes with an image is drawn too
+        if getattr(transform, "_moves", False):  # masks, boxes and keypoints move with the image
             return _scene.draw_annotated(transform(scene))
         return _scene.picture(transform(scene["image"]))
 
@@ -104,7 +104,7 @@ def _of_transform(name: str, options: dict[str, Any]) -> Draw:
 
 
 def _of_batch(name: str) -> Draw:
-    """MixUp and CutMix: with the mirrored photograph."""
+    """Return a function that draws MixUp or CutMix of the photograph with its mirrored negative."""
 
     def draw(scene: dict[str, Any]) -> Image.Image:
         image = scene["image"].as_subclass(Tensor)
@@ -116,7 +116,7 @@ def _of_batch(name: str) -> Draw:
 
 
 def _of_samples(name: str, options: dict[str, Any]) -> Draw:
-    """Mosaic and CopyPaste: with the photograph mirrored, and in other colors."""
+    """Return a function that draws Mosaic or CopyPaste with mirrored and inverted photographs."""
 
     def draw(scene: dict[str, Any]) -> Image.Image:
         mirrored = transforms.RandomHorizontalFlip(1.0)(scene)
@@ -141,12 +141,12 @@ def _all() -> dict[str, Draw]:
     return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))
 
 
-#: name -> what draws it, of a photograph with what goes with it. Operators first, then transforms.
+#: For each name, the function that draws its picture from a scene. Operators come first, then transforms.
 EXAMPLES: dict[str, Draw] = _all()
 
 
 def draw(name: str, scene: dict[str, Any]) -> Image.Image:
-    """The picture of one of them; equal photographs give equal pictures."""
+    """Draw the picture of an operator or a transform; equal photographs give equal pictures."""
     state = torch.get_rng_state()
     torch.manual_seed(SEEDS.get(name, zlib.crc32(name.encode()) % 1000))
     try:

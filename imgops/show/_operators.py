@@ -1,4 +1,4 @@
-"""What each operator makes of a photograph: the calls of its picture."""
+"""The calls that make the picture of each operator from a photograph."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def _ramp_along_x(x: Tensor) -> Tensor:
 
 
 def _map_with_moved_middle(height: int, width: int) -> Tensor:
-    """Return the map of a picture whose middle is moved."""
+    """Return a map that moves the middle of a picture."""
     at = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]]) * torch.tensor([width, height])
     moved = at + torch.tensor([[0.0, 0]] * 4 + [[0.2, -0.25]]) * width
     return imgops.thin_plate_spline_map(at, moved, (height, width))
 
 
 def _map_of_waves(height: int, width: int) -> Tensor:
-    """Return the map of a picture under water."""
+    """Return a map that shows a picture as if under water."""
     y, x = torch.meshgrid(torch.arange(float(height)), torch.arange(float(width)), indexing="ij")
     return torch.stack([x + 9 * (y / 11).sin(), y + 6 * (x / 17).sin()])
 
@@ -37,12 +37,12 @@ def _mean_of_tiles(x: Tensor) -> Tensor:
 
 
 def _normal_noise(channels: int, x: Tensor) -> Tensor:
-    """Draw normal numbers for a picture."""
+    """Draw normally distributed noise for a picture."""
     return torch.randn(channels, *x.shape[-2:], generator=torch.Generator().manual_seed(0))
 
 
 def _light_pixels(x: Tensor) -> Tensor:
-    """Return what is light in a picture: 0 or 255."""
+    """Return a mask that is 255 where a picture is lighter than its mean, and 0 elsewhere."""
     gray = x.float().mean(-3, keepdim=True)
     return ((gray > gray.mean()) * 255).byte()
 
@@ -51,7 +51,7 @@ def _gray(x: Tensor) -> Tensor:
     return x.float().mean(-3, keepdim=True).byte()
 
 
-#: By the name of the operator: a call with a uint8 photograph ``(3, H, W)``.
+#: For the name of each operator, a call with a uint8 photograph ``(3, H, W)``.
 PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "accumulate": _mean_of_tiles,
     "adaptive_threshold": lambda x: imgops.adaptive_threshold(

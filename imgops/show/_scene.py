@@ -1,4 +1,4 @@
-"""A photograph with a mask, boxes and keypoints, and how they are drawn."""
+"""Scenes: a photograph with masks, boxes and keypoints, and the functions that draw it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import imgops
 from imgops import transforms
 from imgops._check import CommandError
 
-#: The size of the photograph in a picture, at most.
+#: The largest height and width of the photograph in a picture.
 HEIGHT, WIDTH = 240, 360
 _COLORS = [(255, 196, 0), (0, 220, 255), (255, 80, 160)]
 
 
 def load(path: str | Path) -> Tensor:
-    """A photograph as ``(3, h, w)`` uint8, no larger than a picture, from whatever PIL opens."""
+    """Load a photograph that PIL opens as ``(3, h, w)`` uint8, no larger than a picture."""
     try:
         with Image.open(path) as file:
             picture = ImageOps.exif_transpose(file).convert("RGB")
@@ -38,7 +38,7 @@ def fit_photo(photo: Tensor) -> Tensor:
 
 
 def sample(photo: Tensor, boxes: Sequence[Sequence[float]] | None = None) -> dict[str, Any]:
-    """What a detector's data set has of a photograph; without boxes, two are put into its middle."""
+    """Return a photograph as a sample of a detection data set, with two default boxes if none are given."""
     height, width = photo.shape[-2:]
     shares = boxes or [(0.28, 0.2, 0.72, 0.85), (0.05, 0.55, 0.3, 0.95)]
     corners = torch.tensor(shares) * torch.tensor([width, height, width, height])
@@ -58,12 +58,12 @@ def _ellipse(height: int, width: int, box: Sequence[float]) -> Tensor:
 
 
 def picture(image: Tensor) -> Image.Image:
-    """An image of any dtype, so that it can be looked at."""
+    """Convert an image of any dtype to an 8-bit RGB picture."""
     plain = image.as_subclass(Tensor).detach().cpu()
-    if plain.dtype == torch.int32:  # labels: a color each
+    if plain.dtype == torch.int32:  # each label gets a color
         spread = (plain.long() * torch.tensor([37, 101, 197])[:, None, None] % 200 + 55).byte()
         plain = torch.where(plain > 0, spread, 0).byte()
-    elif plain.dtype == torch.int16:  # a derivative: its size
+    elif plain.dtype == torch.int16:  # show the absolute value of a derivative
         plain = plain.abs().clamp(max=255).byte()
     elif plain.dtype != torch.uint8:
         real = plain.float()
@@ -78,7 +78,7 @@ def picture(image: Tensor) -> Image.Image:
 
 
 def draw_annotated(scene: dict[str, Any]) -> Image.Image:
-    """An image with its masks, boxes and keypoints."""
+    """Draw an image with its masks, boxes and keypoints."""
     out = picture(scene["image"])
     for i, mask in enumerate(scene["masks"].as_subclass(Tensor)):
         tint = Image.new("RGB", out.size, _COLORS[i % 3])

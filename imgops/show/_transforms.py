@@ -1,4 +1,4 @@
-"""What the pages show of the transforms that torchvision does not have, and the functions behind them."""
+"""Arguments for the pictures of transforms that torchvision lacks, and the functions behind them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from torchvision import tv_tensors
 
-#: The arguments of a transform's picture, where the defaults show too little.
+#: The arguments of a transform's picture, if the defaults have too little effect.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "CoarseDropout": {"holes": (6, 6), "height": (0.15, 0.25), "fill": "random"},
     "CopyPaste": {"share": 1.0, "p": 1.0},
@@ -52,7 +52,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "SmallestMaxSize": {"size": 110},
 }
 
-#: The public functions that a transform is made of; one that is not here uses PyTorch's own operators.
+#: The public functions that a transform calls; a transform that is not here uses PyTorch's own operators.
 MADE_OF: dict[str, tuple[str, ...]] = {
     "LongestMaxSize": ("resize",),
     "SmallestMaxSize": ("resize",),

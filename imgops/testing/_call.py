@@ -1,4 +1,4 @@
-"""One call of an operator as a function of its tensors: what the checks have in common."""
+"""A call of an operator as a function of its tensors, which all checks use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Call:
     Parameters
     ----------
     function : callable
-        What ``imgops.operator`` returned, or a public function in front of it that calls one operator.
+        A function that ``imgops.operator`` returned, or a public function that calls one operator.
     args, keywords
-        Its arguments. Tensors that an operator writes to are copied before each use.
+        The arguments of the call. Tensors that an operator writes to are copied before each use.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Call:
         self.overload, self.op_args, self.op_keywords = calls[0]
         signature = inspect.signature(function)
         if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
-            signature = self.operator.signature  # an operator of torch.ops shows none
+            signature = self.operator.signature  # an operator of torch.ops shows no signature
         self.bound = signature.bind(*args, **(keywords or {}))
         self.names = [n for n, v in self.bound.arguments.items() if isinstance(v, Tensor)]
 
@@ -54,12 +54,12 @@ class Call:
 
     @property
     def mutated(self) -> list[str]:
-        """The tensors that the call writes to."""
+        """The names of the tensors that the call writes to."""
         return [n for n in self.names if n in self.operator.mutates]
 
     @cached_property
     def differentiable(self) -> list[str]:
-        """The tensors that a gradient can be asked for: floating point, of an operator that has one."""
+        """The names of the floating point tensors that can require a gradient, if the operator has one."""
         if self.operator.autograd is None:
             return []
         return [n for n in self.names if self.bound.arguments[n].is_floating_point() and not self._refused(n)]
@@ -74,18 +74,18 @@ class Call:
         return False
 
     def raw(self, **tensors: Tensor) -> Any:
-        """The call itself, with other tensors."""
+        """Run the call itself with other tensors."""
         changed = inspect.BoundArguments(self.bound.signature, {**self.bound.arguments, **tensors})  # type: ignore[arg-type]
         return self.function(*changed.args, **changed.kwargs)
 
     def outputs(self, **tensors: Tensor) -> tuple[Tensor, ...]:
-        """What the call gives, with other tensors; what it writes to is copied first, and given."""
+        """Return the call's outputs for other tensors; tensors that it writes to are copied and returned."""
         copies = {n: tensors.get(n, self.bound.arguments[n]).clone() for n in self.mutated}
         result = self.raw(**{**tensors, **copies})
         return tuple(copies.values()) if copies else (result,)
 
     def of(self, names: Sequence[str]) -> Callable[..., Any]:
-        """The call as a function of some of its tensors: one output, or a tuple of several."""
+        """Return the call as a function of some of its tensors, with one output or a tuple of several."""
 
         def function(*tensors: Tensor) -> Any:
             out = self.outputs(**dict(zip(names, tensors, strict=True)))
@@ -95,12 +95,12 @@ class Call:
 
     @cached_property
     def program(self) -> tuple[Any, tuple[Tensor, ...]]:
-        """The call exported, and its tensors."""
+        """The exported program of the call, and its tensors."""
         module, tensors = _Module(self.of(self.names)), tuple(t.detach() for t in self.tensors)
         return torch.export.export(module, tensors), tensors
 
     def double(self) -> Call | None:
-        """The call in double precision; None where the operator has no gradient, or does not take float64."""
+        """Return the call in double precision, or None without a gradient or without support of float64."""
         if not self.differentiable:
             return None
         arguments = {
@@ -137,7 +137,7 @@ class _Capture(TorchDispatchMode):
 def capture(
     function: Callable[..., Any], *args: Any, **keywords: Any
 ) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
-    """The operator calls that a function makes; what it writes to is put back."""
+    """Return the operator calls that a function makes, and restore the tensors that it writes to."""
     tensors = [t for t in tree_leaves((args, keywords)) if isinstance(t, Tensor)]
     before = [t.detach().clone() for t in tensors]
     with _Capture() as mode, torch.no_grad():
@@ -149,7 +149,7 @@ def capture(
 
 
 def bits_equal(a: Tensor, b: Tensor) -> bool:
-    """Equality in which NaN equals itself, and -0.0 equals 0.0."""
+    """Return whether two tensors are equal; NaN equals itself, and -0.0 equals 0.0."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     a, b = a.detach().cpu().contiguous(), b.detach().cpu().contiguous()
@@ -162,7 +162,7 @@ def bits_equal(a: Tensor, b: Tensor) -> bool:
 
 
 def through_dispatcher(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """The call without the fast path of the public function."""
+    """Call a public function without its fast path."""
     with _Capture():
         return function(*args, **keywords)
 

@@ -1,4 +1,4 @@
-"""The checks: each takes a Call, raises AssertionError, and says in its first line what is wrong."""
+"""The checks: each takes a Call and raises an AssertionError whose first line says what is wrong."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from imgops.testing._call import Call, bits_equal, capture, leaves, several, thr
 
 
 def registration(call: Call, utilities: Sequence[str] | str = "ALL") -> None:
-    """Run PyTorch's own ``opcheck``, all of it or some of its utilities."""
+    """Check that PyTorch's own ``opcheck`` passes, all of it or some of its utilities."""
     keywords: Any = {} if utilities == "ALL" else {"test_utils": utilities}
     torch.library.opcheck(call.overload, call.op_args, call.op_keywords, **keywords)
 
 
 def fast_path(call: Call) -> None:
-    """The call around the dispatcher and the one through it agree, to the bit and the stride."""
+    """Check that the call around the dispatcher and the one through it agree in all bits and strides."""
     straight, dispatched = call.outputs(), through_dispatcher(call.outputs)
     for a, b in zip(straight, dispatched, strict=True):
         assert bits_equal(a, b), "the fast path gives other values"
@@ -30,7 +30,7 @@ def fast_path(call: Call) -> None:
 
 
 def same_metadata(real: Tensor, fake: Tensor) -> None:
-    """Shape, dtype and strides; opcheck compares strides only from torch 2.13 on."""
+    """Check that shape, dtype and strides agree; opcheck compares strides only from torch 2.13 on."""
     assert real.shape == fake.shape, f"shape {tuple(real.shape)} but the fake has {tuple(fake.shape)}"
     assert real.dtype == fake.dtype, f"{real.dtype} but the fake has {fake.dtype}"
     assert real.stride() == fake.stride(), f"strides {real.stride()} but the fake has {fake.stride()}"
@@ -38,9 +38,9 @@ def same_metadata(real: Tensor, fake: Tensor) -> None:
 
 
 def fake(call: Call) -> None:
-    """Fake tensors, and meta tensors, come out with the shape, dtype and strides of real ones."""
+    """Check that fake and meta outputs have the shape, dtype and strides of real ones."""
     if call.operator.contract is not Contract.FUNCTIONAL:
-        return  # a mutating operator returns what it was given; a dynamic size is unknown
+        return  # a mutating operator returns its argument; a dynamic size is unknown
     real = call.overload(*call.op_args)
     with _torch_private.fake_tensors() as mode:
         same_metadata(real, call.overload(*tree_map_only(Tensor, mode.from_tensor, call.op_args)))
@@ -49,12 +49,15 @@ def fake(call: Call) -> None:
     assert meta.device.type == "meta", f"meta tensors in, {meta.device} out"
     assert (real.shape, real.dtype) == (meta.shape, meta.dtype), "a meta tensor of another shape or dtype"
     pairs = zip(tree_leaves(args), tree_leaves(call.op_args), strict=True)
-    if all(m.stride() == t.stride() for m, t in pairs if isinstance(t, Tensor)):  # kept on the way to meta
+    if all(m.stride() == t.stride() for m, t in pairs if isinstance(t, Tensor)):  # the copies kept them
         assert meta.stride() == real.stride(), f"strides {meta.stride()} of a meta tensor, {real.stride()}"
 
 
 def memory(call: Call) -> None:
-    """Only what the schema names is written to; new memory is new; what was written to is returned."""
+    """Check that only the tensors that the schema names are written to, and that outputs are new memory.
+
+    An in-place or out= operator must return the tensor that it wrote to.
+    """
     tensors = dict(zip(call.names, call.tensors, strict=True))
     given = {n: t.detach().clone() if n in call.mutated else t for n, t in tensors.items()}
     before = {n: t.detach().clone() for n, t in given.items()}
@@ -76,9 +79,9 @@ def memory(call: Call) -> None:
 
 
 def gradients(call: Call) -> None:
-    """First and second order, forward mode and batched gradients, exact in double precision.
+    """Check first and second order, forward mode and batched gradients in double precision.
 
-    An operator that does not take float64 is compared with its decomposition, in the precision that it has.
+    An operator that does not take float64 is compared with its decomposition, in its own precision.
     """
     double = call.double()
     if double is None or not double.differentiable:
@@ -129,7 +132,7 @@ def _gradient_of_decomposition(call: Call) -> None:
 
 
 def vmap(call: Call) -> None:
-    """A vmapped call is a loop, whichever tensors are batched and wherever the batch lies."""
+    """Check that a vmapped call equals a loop, whichever tensors are batched and wherever the batch lies."""
     if call.operator.vmap is None or (call.operator.contract is Contract.OUT):
         return
     names = [n for n in call.names if call.bound.arguments[n].ndim > 0]
@@ -137,7 +140,7 @@ def vmap(call: Call) -> None:
     tensors = [call.bound.arguments[n].detach() for n in names]
     for dim in (0, 1, -1):
         check_vmap(function, tuple(stack(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
-    if len(names) > 1 and not call.operator.contract.mutates:  # only one of them batched, each in its turn
+    if len(names) > 1 and not call.operator.contract.mutates:  # batch one tensor at a time
         for i in range(len(names)):
             some = [stack(x, 0) if j == i else x for j, x in enumerate(tensors)]
             check_vmap(function, tuple(some), tuple(0 if j == i else None for j in range(len(names))))
@@ -151,7 +154,7 @@ def vmap(call: Call) -> None:
 
 
 def stack(x: Tensor, dim: int) -> Tensor:
-    """Two samples: ``x``, and half of it where it has halves."""
+    """Stack two samples along ``dim``: ``x`` times 0.5, unless it is bool, and ``x``."""
     scaled = x if x.dtype == torch.bool else (x * 0.5).to(x.dtype)
     return torch.stack([scaled, x], dim)
 
@@ -159,7 +162,7 @@ def stack(x: Tensor, dim: int) -> Tensor:
 def check_vmap(
     function: Callable[..., Any], args: tuple[Any, ...], in_dims: tuple[Any, ...], out_dims: int = 0
 ) -> None:
-    """vmap against a loop."""
+    """Check vmap against a loop over the samples."""
     batched = several(torch.vmap(function, in_dims, out_dims)(*args))
     size = next(a.shape[d] for a, d in zip(args, in_dims, strict=True) if d is not None)
     rows = []
@@ -173,11 +176,11 @@ def check_vmap(
 
 
 def compilation(call: Call, backend: str = "aot_eager") -> None:
-    """One graph, dynamic sizes: the same values, strides and gradients as without a compiler."""
+    """Check that one graph with dynamic sizes has the values, strides and gradients of the eager call."""
     if call.operator.contract is Contract.OUT and not all(
         call.bound.arguments[n].is_contiguous() for n in call.mutated
     ):
-        return  # dynamo takes no other out= tensors
+        return  # dynamo supports no other out= tensors
     torch.compiler.reset()
     names = [] if call.operator.contract is Contract.OUT else call.differentiable
     function, tensors = leaves(call, names)
@@ -197,7 +200,7 @@ def compilation(call: Call, backend: str = "aot_eager") -> None:
 
 
 def export(call: Call) -> None:
-    """Exported, saved, loaded and run; the operator stays one opaque node."""
+    """Check that the call can be exported, saved, loaded and run, and stays one opaque node."""
     program, tensors = call.program
     if not call.operator.contract.mutates:
         assert _nodes(program, call) == 1, "the operator is not one node of the exported program"
@@ -206,7 +209,7 @@ def export(call: Call) -> None:
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
     for a, b in zip(several(loaded(*tensors)), call.outputs(), strict=True):
-        if call.operator.contract.mutates:  # exported as functional operators, which may round otherwise
+        if call.operator.contract.mutates:  # exported as functional operators, which may round differently
             torch.testing.assert_close(a, b, msg=lambda m: f"the loaded program: {m}")
         else:
             assert bits_equal(a, b), "the loaded program gives other values"
@@ -218,7 +221,7 @@ def _nodes(program: Any, call: Call) -> int:
 
 
 def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
-    """An exported program in core ATen gives what the decomposition gives, in the same memory format."""
+    """Check that an exported program in core ATen agrees with the decomposition, and check the latter."""
     if call.operator.decomposition is None:
         return
     program, tensors = call.program
@@ -235,7 +238,7 @@ def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = Non
 
 
 def decomposition(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
-    """The decomposition gives the kernel's result; by default floats to 1e-5 and integers to the bit."""
+    """Check the decomposition against the kernel: by default floats to 1e-5, and integers to the bit."""
     if call.operator.decomposition is None:
         return
     with torch.no_grad():
@@ -253,7 +256,7 @@ def decomposition(call: Call, compare: Callable[[Tensor, Tensor], None] | None =
 
 
 def autocast(call: Call) -> None:
-    """An autocast region gives what the operator gives for the arguments of its policy."""
+    """Check that an autocast region gives what the operator gives for the arguments of its policy."""
     for half in (torch.float16, torch.bfloat16):
         args = tree_map_only(Tensor, lambda t: t.to(half) if t.dtype == torch.float32 else t, call.op_args)  # noqa: B023
         if call.operator.contract is not Contract.FUNCTIONAL:
@@ -262,7 +265,7 @@ def autocast(call: Call) -> None:
         try:
             wanted = call.overload(*(policy("cpu", args) if policy else args))
         except TypeError:
-            continue  # an operator that does not take this dtype
+            continue  # the operator does not take this dtype
         with torch.autocast("cpu", half):
             found = call.overload(*args)
         assert found.dtype == wanted.dtype, f"{found.dtype} in an autocast region, for {wanted.dtype}"
@@ -270,12 +273,12 @@ def autocast(call: Call) -> None:
 
 
 def torch_dispatch(call: Call) -> None:
-    """A wrapper class with a rule for the operator sees the call and keeps its label."""
+    """Check that a wrapper class with a rule for the operator sees the call and keeps its label."""
     if call.operator.contract is not Contract.FUNCTIONAL:
         return
 
     class Wrapped(Tensor):
-        """A tensor in a box with a label: what ``register_torch_dispatch`` is for."""
+        """A wrapper of a tensor and a label, the kind of class that ``register_torch_dispatch`` is for."""
 
         @staticmethod
         def __new__(cls, content: Tensor, label: str) -> Wrapped:
@@ -295,7 +298,7 @@ def torch_dispatch(call: Call) -> None:
         plain = tree_map_only(Wrapped, lambda w: w.content, args)
         return Wrapped(func(*plain, **(kwargs or {})), args[0].label)
 
-    library = torch.library.Library(call.operator.namespace, "FRAGMENT")  # the rule goes with it
+    library = torch.library.Library(call.operator.namespace, "FRAGMENT")  # the rule is deleted with it
     torch.library.register_torch_dispatch(call.operator.qualified, Wrapped, rule, lib=library)
     first = call.names[0]
     found = call.raw(**{first: Wrapped(call.bound.arguments[first].detach(), "label")})
@@ -305,7 +308,7 @@ def torch_dispatch(call: Call) -> None:
 
 
 def adjoint(call: Call) -> None:
-    """<A x, y> = <x, A^T y> for an operator that names its adjoint, and the backward calls that."""
+    """Check <A x, y> = <x, A^T y> for an operator that names its adjoint, and that the backward calls it."""
     double = call.double()
     if call.operator.adjoint is None or double is None:
         return
@@ -313,7 +316,7 @@ def adjoint(call: Call) -> None:
     out = function(*tensors)
     twice = function(*(2 * t.detach() for t in tensors))
     if not torch.allclose(twice, 2 * out.detach(), rtol=1e-9):
-        return  # not linear in all of its tensors together
+        return  # the call is not linear in all of its tensors together
     calls = [
         op.name() for op, _, _ in capture(lambda: torch.autograd.grad(out, tensors, torch.ones_like(out)))
     ]
@@ -322,7 +325,7 @@ def adjoint(call: Call) -> None:
 
 
 def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
-    """<A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
+    """Check <A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
     inputs = tuple(x.detach().clone().requires_grad_() for x in inputs)
     out = forward(*inputs)
     y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype).to(out.device)

@@ -1,4 +1,4 @@
-"""cuda_kernel: the CUDA kernel of an operator, run on the CPU by Triton's interpreter."""
+"""The CUDA kernel of an operator, run on the CPU by Triton's interpreter: ``cuda_kernel``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from imgops._operators import Contract
 
 
 def cuda_kernel(name: str) -> Callable[..., Tensor]:
-    """The CUDA kernel of an operator as a function of CPU tensors.
+    """Return the CUDA kernel of an operator as a function of CPU tensors.
 
     Triton's interpreter runs the kernel's own code, one program after another, with the device's arithmetic;
-    it shows neither races nor speed. Set ``TRITON_INTERPRET=1`` before Triton is imported.
+    it reveals neither races nor speed. Set ``TRITON_INTERPRET=1`` before Triton is imported.
 
     Parameters
     ----------
@@ -27,15 +27,15 @@ def cuda_kernel(name: str) -> Callable[..., Tensor]:
     -------
     callable
         ``f(*args) -> Tensor`` with the arguments of ``torch.ops.namespace.name``, positional, on the CPU.
-        An operator that mutates writes to its argument, and that is returned.
+        The function of a mutating operator writes to its argument and returns it.
 
     Raises
     ------
     NotImplementedError
-        If there is no such operator or it has no CUDA kernel, with its name; by ``f``, if the kernel leaves
-        these arguments (their dtype, say) to the decomposition.
+        If there is no such operator or it has no CUDA kernel; the message names it. ``f`` raises it if
+        the kernel leaves the arguments to the decomposition, because of their dtype, for example.
     RuntimeError
-        By ``f``, if Triton is not there or was imported without ``TRITON_INTERPRET=1``.
+        If ``f`` is called and Triton is missing or was imported without ``TRITON_INTERPRET=1``.
 
     Examples
     --------

@@ -15,7 +15,10 @@ from imgops.testing._call import Call, leaves, several
 
 
 def func(call: Call) -> None:
-    """torch.func and forward mode give what autograd gives, or NotImplementedError: never a silent zero."""
+    """Check that torch.func and forward mode give what autograd gives, or raise NotImplementedError.
+
+    They must never give a silent zero.
+    """
     double = call.double()
     if double is None or call.operator.contract is Contract.OUT:
         return
@@ -71,7 +74,10 @@ def func(call: Call) -> None:
 def _of_few(
     function: Callable[..., Tensor], tensors: Sequence[Tensor]
 ) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
-    """``function`` of some elements of large tensors, to some of its values: a Jacobian has all pairs."""
+    """Restrict ``function`` to some elements of large tensors and of its output.
+
+    A Jacobian holds all pairs of them. The result is the restricted function and its input elements.
+    """
     steps = [_step(t.numel()) for t in tensors]
 
     def of_parts(*parts: Tensor) -> Tensor:
@@ -86,7 +92,7 @@ def _of_few(
 
 
 def _step(count: int) -> int:
-    """An odd step, which seldom divides the width of an image, to at most some twenty elements."""
+    """Return an odd step, which seldom divides an image's width, that leaves at most 31 elements."""
     return count // 16 | 1
 
 

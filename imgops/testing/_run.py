@@ -1,4 +1,4 @@
-"""check_operator: every check on every sample."""
+"""The function ``check_operator``, which runs every check on every sample."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from imgops.testing import _checks, _func, _sharded
 from imgops.testing._call import Call
 
-#: In the order of what to mend first.
+#: The checks, in the order in which failures are best fixed.
 CHECKS: dict[str, Callable[[Call], Any]] = {
     "registration": _checks.registration,
     "fake": _checks.fake,
@@ -41,16 +41,16 @@ def check_operator(
     Parameters
     ----------
     op : callable
-        What ``imgops.operator`` returned, or a function in front of it that makes one call of the operator.
+        A function that ``imgops.operator`` returned, or one that makes one call of such an operator.
     samples : iterable of tuple
-        The arguments of the calls to check. Floating point ones also test the gradient.
+        The arguments of the calls to check. Floating point tensors also test the gradient.
     keywords : dict, optional
         Keyword arguments of every call.
 
     Raises
     ------
     AssertionError
-        With the check, the call and what is wrong.
+        If a check fails; the message names the check, the call and what is wrong.
     ValueError
         If there is no sample, or ``op`` does not call exactly one operator.
 

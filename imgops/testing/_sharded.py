@@ -1,4 +1,4 @@
-"""The sharding check: on a mesh of one process, which is what one process can show."""
+"""The sharding check, on a mesh of one process, which is all that one process can test."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from imgops.testing._call import Call
 
 
 def sharding(call: Call) -> None:
-    """A batch that lies on several ranks stays there, and gives what a batch in one place gives.
+    """Check that a sharded batch stays sharded and gives what an unsharded batch gives.
 
-    Run with more processes where placements other than the first dimension matter.
+    If placements other than the first dimension matter, test with more processes.
     """
     if call.operator.sharding is None or not dist.is_available():
         return
@@ -25,7 +25,7 @@ def sharding(call: Call) -> None:
     try:
         wanted = call.outputs(**batch)
     except (TypeError, ValueError):
-        return  # an operator without batches
+        return  # the operator does not take batches
     with _mesh() as mesh:
         if mesh is None:
             return
@@ -45,7 +45,7 @@ def sharding(call: Call) -> None:
 
 @contextmanager
 def _mesh() -> Iterator[Any]:
-    """A mesh of this process; None where it belongs to a group of several already."""
+    """Yield a mesh of this process, or None if it already belongs to a group of several."""
     own = not dist.is_initialized()
     if own:
         store = dist.HashStore()  # type: ignore[attr-defined]

@@ -9,15 +9,15 @@ from torch import Tensor
 
 
 def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
-    """The batching rule of an operator whose tensors have ``core`` trailing dimensions each.
+    """Return the batching rule of an operator whose tensors have ``core`` trailing dimensions each.
 
-    3 stands for an image, whose leading dimensions must all be there, less for a parameter, which broadcasts
-    against them. The first ``mutates`` tensors are written to. ``rule.core`` holds the numbers.
+    In ``core``, 3 stands for an image, whose leading dimensions must all be there, and less for a parameter,
+    which broadcasts against them. The first ``mutates`` tensors are written to. ``rule.core`` holds ``core``.
     """
 
     def rule(op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
         tensors = list(args[: len(core)])
-        # The leading dimensions of one sample, read off the first image.
+        # The number of leading dimensions of one sample, read off the first image.
         ndim = tensors[0].ndim - core[0] - (in_dims[0] is not None)
         for i, (x, dim) in enumerate(zip(tensors, in_dims, strict=False)):
             if x is not None:
@@ -34,7 +34,10 @@ def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
 def _with_batch_first(
     op: Any, x: Tensor, dim: int | None, size: int, core: int, ndim: int, written: bool
 ) -> Tensor:
-    """``x`` with the batch as its first dimension."""
+    """Return ``x`` with the batch as its first dimension.
+
+    A parameter without a batch is returned as it is, because it broadcasts.
+    """
     if dim is None:
         if written:
             name = op.__name__.split(".")[0]
@@ -42,7 +45,7 @@ def _with_batch_first(
             raise ValueError(f"{name}: {must}, got one without")
         return x.expand(size, *x.shape) if core == 3 else x
     x = x.movedim(dim, 0)
-    if core < 3:  # a parameter of one sample may have fewer dimensions than a batch of them
+    if core < 3:  # a parameter of one sample may have fewer leading dimensions than an image
         missing = ndim + core - (x.ndim - 1)
         x = x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:])
     return x

@@ -1,4 +1,4 @@
-"""vmap's ``randomness`` for operators that draw: PyTorch leaves it to the rule, and nothing enforces it."""
+"""vmap's ``randomness`` for operators that draw: PyTorch leaves it to the rule and does not enforce it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from torch import Tensor
 
 
 def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """``rule`` where every sample may draw for itself; else an error, or one draw for all."""
+    """Wrap a batching rule so that it obeys ``randomness``.
+
+    With "different", ``rule`` runs and every sample draws for itself. With "same", all samples share one
+    draw. With "error", the wrapped rule raises.
+    """
 
     def draw_or_share(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
         if info.randomness == "error":
