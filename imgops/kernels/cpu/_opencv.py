@@ -37,7 +37,7 @@ _MOST_CHANNELS = 4
 
 #: ``work(frame, i, target)`` processes the i-th image, into ``target`` or, where that is None, a new array.
 FrameWork = Callable[[np.ndarray, int, "np.ndarray | None"], np.ndarray]
-#: ``work(sources, targets, image, repeat)`` processes planes or frames; ``repeat`` of them are one image.
+#: ``work(sources, targets, image, repeat)`` processes planes or frames, ``repeat`` in a row for each image.
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
 
 

@@ -42,7 +42,7 @@ def wrong_chunk(raw: bytes) -> bytes | None:
 
 
 def ends_early(raw: bytes, image: Image.Image) -> bool:
-    """Return whether the data end before the last row of the image.
+    """Return whether the pixel data of a PNG end early.
 
     Missing pixels are 0, so a complete image is recognized by a last row that is not 0. Other images, and
     interlaced ones, are decompressed a second time.

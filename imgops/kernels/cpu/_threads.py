@@ -43,7 +43,7 @@ _NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
 
 
 class _OpenCV:
-    """Context that counts the threads inside of OpenCV: a fork waits until there are none.
+    """Context manager that counts the threads inside of OpenCV: a fork waits until there are none.
 
     OpenCV's pool is ended before a fork, while its threads still exist, because a child that inherits its
     locks would hang; but never while another thread works with the pool.

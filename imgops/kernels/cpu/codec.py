@@ -1,4 +1,7 @@
-"""CPU kernels of the codecs, by Pillow: a file gives a whole image or one ValueError."""
+"""CPU kernels of encode_image, decode_image, jpeg and webp, by Pillow.
+
+A file gives a whole image or one ValueError.
+"""
 
 from __future__ import annotations
 

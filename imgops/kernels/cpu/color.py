@@ -116,7 +116,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         run_decomposition(out, formula.color_matrix, image, matrix)
         return
     planar = image.dtype == torch.float32 and not _layout.writes_interleaved(out)
-    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # frames are the format of OpenCV
+    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # OpenCV takes frames as they are
         native.matrix(out, in_format_of(image, out), array_per_image(matrix, image, 2))
         return
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])

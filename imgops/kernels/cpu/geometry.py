@@ -2,8 +2,8 @@
 
 In double precision OpenCV rounds positions to 1/32 pixel, and it supports no border beyond four channels and
 no sides beyond 16 bits. There, and for the adjoint, which no library has, ATen gathers and adds. OpenCV
-decides for every dtype which pixel is the nearest. Where positions lie so far outside that OpenCV would take long to
-fold them into the image, ATen computes the sample (``_far_positions``).
+decides for every dtype which pixel is the nearest. Where positions lie so far outside that OpenCV would take
+long to fold them into the image, ATen computes the sample (``_far_positions``).
 """
 
 from __future__ import annotations

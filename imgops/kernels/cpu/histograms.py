@@ -102,12 +102,12 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
         return
     low, high = native.statistics("extremes", image).T
-    flat = high <= low  # such a plane stays as it is
+    flat = high <= low  # planes of one value stay as they are
     low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
     shape = (*image.shape[:-2], 1, 1)
     torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
     out.mul_(torch.from_numpy(scale).reshape(shape))
-    if flat.any():  # such a plane keeps values beyond [0, 1] too
+    if flat.any():  # flat planes keep values beyond [0, 1] too
         stretched = out.clamp(0, 1)
         torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
     else:

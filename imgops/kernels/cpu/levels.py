@@ -104,8 +104,8 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     """Look up the levels of an image in tables.
 
-    Where the native pass does not serve, ``cv2.LUT`` does it if one call serves a frame or a plane, and ATen's
-    gather does it for dtypes that OpenCV lacks.
+    Where the native pass does not serve, ``cv2.LUT`` does if one call can do a frame or a plane, and ATen's
+    gather serves dtypes that OpenCV lacks.
     """
     if out.numel() == 0:
         return

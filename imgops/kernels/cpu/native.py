@@ -186,7 +186,7 @@ _FAR = 1 << 40
 def levels(out: Tensor, image: Tensor, table: bytes) -> bool:
     """Look up bytes in a table of 256; return False where it was not done.
 
-    Both images have the same memory format, which may be either one.
+    The memory format may be planar or interleaved, the same for both images.
     """
     return is_built() and module.levels(out, image, table, SIMD_LEVEL)
 
@@ -306,7 +306,7 @@ def sequence(out: Tensor, image: Tensor, steps: Sequence[tuple[str, float]]) -> 
 
 
 def _memory(image: Tensor) -> np.ndarray:
-    """Return the values of an image that is not empty in memory order."""
+    """Return the values of a nonempty image in memory order."""
     return _layout.array(image if image.is_contiguous() else image.movedim(-3, -1))
 
 

@@ -28,7 +28,7 @@ _SURE = 1000
 
 
 def _settle(distances: np.ndarray) -> None:
-    """Replace each distance by the correctly rounded root of a whole number.
+    """Replace each distance below ``_SURE`` by the correctly rounded root of a whole number.
 
     The last bit of OpenCV's distances depends on where their memory lies.
     """
