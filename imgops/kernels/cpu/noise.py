@@ -55,7 +55,7 @@ def multiplicative_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tens
 
 
 def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
-    """Run ``work(image, noise, made, amount, white)`` on each image in its precision, then clamp.
+    """Run ``work(image, noise, made, amount, top)`` on each image in its precision, then clamp.
 
     Return False in half precision.
     """
