@@ -1,4 +1,4 @@
-"""What CPU kernels make of their arguments: images in one format, and the parameters of each image."""
+"""Argument helpers of the CPU kernels: images in one memory format, and the parameters of each image."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from torch import Tensor
 
 from imgops import _layout
 
-#: Computed in float32 and rounded once.
+#: The half-precision dtypes: kernels compute them in float32 and round once.
 HALF = (torch.float16, torch.bfloat16)
 
 
 def in_format_of(image: Tensor, out: Tensor | None = None) -> Tensor:
-    """``image`` planar or interleaved, as ``out`` is where it is given."""
+    """Return ``image`` in the memory format of ``out``.
+
+    Without ``out``, an interleaved image stays interleaved, and any other image becomes planar.
+    """
     interleaved = _layout.is_interleaved(image) if out is None else _layout.writes_interleaved(out)
     return _layout.in_format(image.detach(), interleaved)
 
 
 def number_per_image(value: Tensor, image: Tensor) -> list[float]:
-    """A parameter of one number, for each image of the batch."""
+    """Return a scalar parameter as a Python number for each image of the batch."""
     value = value.detach()
     if value.ndim == 0:
         number = value.item()
@@ -31,9 +34,12 @@ def number_per_image(value: Tensor, image: Tensor) -> list[float]:
 
 
 def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
-    """A parameter of ``core`` dimensions for each image of the batch; one where all share it."""
+    """Return a parameter of ``core`` dimensions as an array with one entry for each image of the batch.
+
+    The leading axis has length 1 where all images share the parameter.
+    """
     value = value.detach()
-    if value.dtype in HALF:  # NumPy has no bfloat16, and would go on in float16
+    if value.dtype in HALF:  # NumPy has no bfloat16, and would compute in float16
         value = value.float()
     if value.ndim == core:
         return value.contiguous().numpy()[None]
@@ -44,7 +50,7 @@ def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
 
 
 def in_single(kernel: Callable[..., Any], out: Tensor, *args: Any) -> None:
-    """Half precision: what ``kernel(out, *args)`` gives in float32, rounded once."""
+    """Run ``kernel(out, *args)`` in float32, and round the result once to the half precision of ``out``."""
     single = torch.empty_like(out, dtype=torch.float32)
     kernel(single, *(a.detach().float() if isinstance(a, Tensor) and a.dtype in HALF else a for a in args))
     out.copy_(single)

@@ -1,8 +1,8 @@
 """Positions far outside of an image, which OpenCV folds back one period at a time.
 
-With "reflect" and "symmetric" its time grows with the distance, without a bound: a warp that diverges would
-freeze a training run. Positions of a map are folded beforehand, exactly, so its pixels stay to the bit. The
-positions of a matrix OpenCV computes by itself: a sample that reaches too far is left to ATen.
+With "reflect" and "symmetric" OpenCV's time grows with the distance, without a bound: a warp that diverges
+would freeze a training run. The positions of a map are folded beforehand, exactly, so that the result keeps
+every bit. OpenCV computes the positions of a matrix itself, so a sample that reaches too far is left to ATen.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from imgops.decomposition.geometry import FAR
 
 Size = Sequence[int]
 
-#: How many periods OpenCV may fold: at most some microseconds a pixel.
+#: The most periods that OpenCV may fold, which takes at most some microseconds a pixel.
 _MOST_PERIODS = 256
-#: Beyond this single precision has no fractions, and soon OpenCV's integers end.
+#: Beyond this distance single precision has no fractions, and soon OpenCV's integers overflow.
 _FARTHEST = 2.0**24
 
 
 def hangs(size: Size, interpolation: str, border: str) -> bool:
-    """OpenCV never returns from a bicubic "reflect" along a side of one pixel."""
+    """Return whether OpenCV would never return: from a bicubic "reflect" along a side of one pixel."""
     return border == "reflect" and interpolation == "bicubic" and min(size) == 1
 
 
@@ -33,14 +33,20 @@ def _period(size: int, border: str) -> int:
 
 
 def _limit(size: int, interpolation: str, border: str) -> float:
-    """How far outside OpenCV may sample along an axis; its bicubic filter folds no more than twice."""
+    """Return how far outside OpenCV may sample along an axis.
+
+    Its bicubic filter folds at most twice, whatever the distance.
+    """
     if border in ("edge", "wrap") or interpolation == "bicubic":
         return _FARTHEST
     return min(float(_MOST_PERIODS * _period(size, border)), _FARTHEST)
 
 
 def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, border: str) -> list[bool]:
-    """Whether each matrix, or the one for all, samples farther outside than OpenCV should go."""
+    """Return for each matrix whether it samples farther outside than OpenCV should.
+
+    The list has one element where all samples share a matrix.
+    """
     matrices = matrix.detach().double().reshape(-1, *matrix.shape[-2:]).numpy()
     if hangs(size, interpolation, border):
         return [True] * len(matrices)
@@ -52,14 +58,14 @@ def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, bord
 
 
 def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float]) -> bool:
-    """False for a NaN too."""
+    """Return whether all positions of a matrix are within ``limits``; False for a NaN too."""
     inverse = inverse_of(matrix)
     height, width = out_size
     right, bottom = width - 1.0, height - 1.0
     corners = np.array([[0, right, 0, right], [0, 0, bottom, bottom], [1, 1, 1, 1]])
     u, v, *w = inverse @ corners
     if w:
-        if not ((w[0] > 0).all() or (w[0] < 0).all()):  # the horizon may cross the image: ask each pixel
+        if not ((w[0] > 0).all() or (w[0] < 0).all()):  # the horizon may cross the image: check each pixel
             y, x = np.mgrid[0:height, 0:width]
             u, v, w[0] = inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
         u, v = u / w[0], v / w[0]
@@ -67,7 +73,7 @@ def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float
 
 
 def inverse_of(matrix: np.ndarray) -> np.ndarray:
-    """As OpenCV inverts it: a matrix without an inverse becomes 0."""
+    """Return the inverse as OpenCV computes it; a singular matrix becomes 0."""
     if len(matrix) == 2:
         (a, b, x), (c, d, y) = matrix.tolist()
         determinant = a * d - b * c
@@ -80,12 +86,13 @@ def inverse_of(matrix: np.ndarray) -> np.ndarray:
 
 
 def fold_map(map: Tensor, size: Size, interpolation: str, border: str) -> Tensor:
-    """A float32 map that shows the same pixels, with positions that OpenCV folds at once.
+    """Return a float32 map that shows the same pixels, with positions that OpenCV folds at once.
 
-    Remainders of floats are exact, and what lay outside stays outside, where OpenCV samples by other code.
+    Remainders of floats are exact, and positions outside of the image stay outside, where OpenCV samples by
+    other code.
     """
     if border == "constant":
-        return map  # outside is outside
+        return map  # all positions outside show the fill
     folded = None
     for axis, length in ((0, size[1]), (1, size[0])):
         position = map.select(-3, axis)

@@ -1,10 +1,10 @@
-"""Whether a JPEG holds all of its image: it has no checksum, and Pillow does not say.
+"""Detection of truncated JPEGs: the format has no checksum, and Pillow does not report them.
 
-Where the data of a scan end before the image does, libjpeg fills in gray. But what a complete scan does not
-read can be changed without a trace: so an image in doubt is decoded a second time, with other bytes behind
-each scan. In doubt are a sequential image with a corner as flat as a filling, and every progressive one.
-Restart markers are counted. (Of a sequential image that ends inside its very last block, that block may come
-out wrong.)
+Where the data of a scan end before the image does, libjpeg fills in gray. But bytes that a complete scan does
+not read can be changed without a trace: so an image in doubt is decoded a second time, with other bytes after
+each scan, and must stay the same. In doubt are sequential images with a corner as flat as such a filling, and
+all progressive images. Restart markers are counted. (If a sequential image ends inside its very last block,
+that block may come out wrong.)
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
 
 _RESTART = re.compile(rb"\xff[\xd0-\xd7]")
 
-_HUFFMAN = {0xC0: False, 0xC1: False, 0xC2: True}  # start of frame: whether progressive
+_HUFFMAN = {0xC0: False, 0xC1: False, 0xC2: True}  # start-of-frame marker: whether the JPEG is progressive
 _SCAN, _END, _INTERVAL = 0xDA, 0xD9, 0xDD
 
 
 @dataclass
 class _Scans:
-    """What the headers of a JPEG say, and the same file with junk behind each scan."""
+    """Headers of a JPEG, and the same file with junk behind each scan."""
 
-    progressive: bool | None = None  # None: of a kind that is not looked into
+    progressive: bool | None = None  # None: a kind of JPEG that is not examined
     longer: bytes = b""
     size: tuple[int, int] = (0, 0)  # width, height
     #: Horizontal and vertical sampling of each component.
     sampling: dict[int, tuple[int, int]] = field(default_factory=dict)
     interval: int = 0  # blocks between restart markers
     restarts_missing: bool = False
-    #: For each component and frequency the lowest bit that some scan has sent; 16 where none has.
+    #: The lowest bit that any scan has sent, for each component and frequency; 16 where no scan has sent one.
     lowest: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -68,12 +68,15 @@ def _is_flat(image: Image.Image) -> bool:
 
 
 def _read(raw: bytes, all_scans: bool) -> _Scans:
-    """``all_scans``: even where the first one sends everything, without restart markers."""
+    """Read the headers of a JPEG, and insert junk behind each scan.
+
+    Unless ``all_scans``, stop once a sequential image without restart markers has sent everything.
+    """
     scans = _Scans()
     parts, start, at = [], 0, 2
     while at + 4 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
-        if marker == 0xFF:  # filling between segments
+        if marker == 0xFF:  # a fill byte between segments
             at += 1
             continue
         body = at + 4
@@ -107,7 +110,7 @@ def _read(raw: bytes, all_scans: bool) -> _Scans:
 
 
 def _blocks(scans: _Scans, header: bytes) -> int:
-    """How many units a scan has: of all components together, or the blocks of its only one."""
+    """Return the number of units in a scan: MCUs of all its components, or blocks of its only one."""
     width, height = scans.size
     most_x = max(x for x, _ in scans.sampling.values())
     most_y = max(y for _, y in scans.sampling.values())

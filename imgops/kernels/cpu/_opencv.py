@@ -1,4 +1,4 @@
-"""OpenCV's names, and images as it takes them: planes, or HWC frames of at most 4 channels."""
+"""OpenCV's constants, and images in the forms that it takes: planes, or HWC frames of at most 4 channels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from imgops import _layout
 from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_single, number_per_image
 
-#: torchvision's names of OpenCV's borders.
+#: OpenCV's borders by torchvision's names.
 BORDERS = {
     "constant": cv2.BORDER_CONSTANT,
     "edge": cv2.BORDER_REPLICATE,
@@ -30,21 +30,22 @@ INTERPOLATIONS = {
     "lanczos": cv2.INTER_LANCZOS4,
 }
 
-#: What most of its filters take.
+#: The dtypes that most of OpenCV's filters take.
 TYPES = (torch.uint8, torch.float32, torch.float64)
 
 _MOST_CHANNELS = 4
 
-#: ``work(frame, i, target)`` of the i-th image: into ``target``, or where that is None into a new array
+#: ``work(frame, i, target)`` processes the i-th image, into ``target`` or, where that is None, a new array.
 FrameWork = Callable[[np.ndarray, int, "np.ndarray | None"], np.ndarray]
-#: ``work(sources, targets, image, repeat)``: the planes or frames, and how many in turn belong to one image
+#: ``work(sources, targets, image, repeat)`` processes planes or frames, ``repeat`` in a row for each image.
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
 
 
 def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: Work) -> bool:
-    """Do ``work`` on the planes or frames of an image; False where its type is none of ``types``.
+    """Run ``work`` on the planes or frames of an image; return False if its dtype is not in ``types``.
 
-    Half precision is computed in float32 and rounded once; more channels than OpenCV takes go as planes.
+    Half precision is computed in float32 and rounded once; an image with more channels than OpenCV takes is
+    processed as planes.
     """
     if out.numel() == 0:
         return True
@@ -66,14 +67,14 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     return True
 
 
-#: ``call(source, target, border, ...)`` filters into ``target``, or where that is None into a new array.
+#: ``call(source, target, border, ...)`` filters into ``target`` or, where that is None, into a new array.
 Filter = Callable[..., np.ndarray]
-#: How far a filter looks up, down, left and right.
+#: How far a filter reaches up, down, left and right.
 Around = tuple[int, int, int, int]
 
 
 def with_border(call: Filter, border: str, around: Around) -> Callable[..., None]:
-    """``work(source, target, *parameters)`` of a filter with one of our borders."""
+    """Return ``work(source, target, *parameters)``, which runs a filter with one of our borders."""
     return lambda source, target, *parameters: filter_with_border(
         call, source, target, border, around, *parameters
     )
@@ -88,7 +89,11 @@ def filter_with_border(
     *parameters: Any,
     written: bool = False,
 ) -> None:
-    """A filter with one of our borders; "wrap", which OpenCV's filters do not know, is written out first."""
+    """Run a filter with one of our borders.
+
+    OpenCV's filters do not support "wrap": that border, and with ``written`` any other one, is written around
+    the image first.
+    """
     if border != "wrap" and not written:
         call(source, target, BORDERS[border], *parameters)
         return
@@ -100,10 +105,10 @@ def filter_with_border(
 
 
 def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: FrameWork) -> bool:
-    """``work(frame, i, target)`` of the HWC frame of each image; False where its type is none of ``types``.
+    """Run ``work(frame, i, target)`` on each image's HWC frame; return False for a dtype not in ``types``.
 
-    For functions that look at whole pixels. A planar image is merged and the result split, as the users of
-    OpenCV do it.
+    This is for functions that look at whole pixels. A planar image is merged and the result split, as users
+    of OpenCV do.
     """
     if out.numel() == 0:
         return True
@@ -140,10 +145,10 @@ def on_planes_with(
     work: Callable[..., Any],
     *parameters: tuple[Tensor, int],
 ) -> bool:
-    """``work(source, target, *parameters)`` of every plane or frame, with the parameters of its image.
+    """Run ``work(source, target, *parameters)`` on every plane or frame, with the parameters of its image.
 
-    Each parameter comes with its number of core dimensions; one without any is a number of Python, so that no
-    arithmetic with it is in its precision.
+    Each parameter comes with its number of core dimensions. A parameter without any becomes a Python number,
+    so that its dtype does not set the precision of arithmetic. Return False if the dtype is not in ``types``.
     """
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
@@ -158,7 +163,7 @@ def on_planes_with(
 
 
 def each_channel(work: Callable[..., None]) -> Callable[..., None]:
-    """``work(source, target, *parameters)`` of one channel at a time, for functions that take only one."""
+    """Return ``work`` for images of several channels, which calls the given one on one channel at a time."""
 
     def apart(source: np.ndarray, target: np.ndarray, *parameters: Any) -> None:
         if source.ndim == 2:

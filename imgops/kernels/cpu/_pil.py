@@ -1,6 +1,6 @@
-"""PIL itself: planes as its images, and its own color and levels where ours would differ.
+"""Calls of PIL itself: planes as PIL images, and PIL's color and level operations where ours would differ.
 
-Kernels repeat PIL's integer arithmetic, and Pillow changes that now and then. Before its first use on uint8
+Kernels repeat PIL's integer arithmetic, which Pillow changes now and then. Before its first use on uint8,
 each kernel is compared with the installed PIL; where they differ, PIL does the work.
 """
 
@@ -21,12 +21,12 @@ from imgops.kernels.cpu._arguments import number_per_image
 
 Kernel = Callable[..., None]
 
-#: Stands for a second image among the parameters that a comparison tries.
+#: Placeholder of a second image among the parameters that a comparison tries.
 OTHER = object()
 
 
 def view(plane: np.ndarray) -> Image.Image:
-    """A contiguous plane as a PIL image: uint8 over the same memory, float32 copied by PIL."""
+    """Return a contiguous plane as a PIL image: uint8 shares its memory, float32 is copied by PIL."""
     if plane.dtype != np.uint8:
         return Image.fromarray(plane)
     height, width = plane.shape
@@ -36,9 +36,9 @@ def view(plane: np.ndarray) -> Image.Image:
 @dataclass(frozen=True)
 class _Comparison:
     kernel: Kernel
-    #: PIL's call of an image and the operator's parameters
+    #: PIL's function of an image and the operator's parameters.
     by_pil: Callable[..., Image.Image]
-    #: parameters that the comparison tries
+    #: The parameters that the comparison tries.
     probes: tuple[tuple[Any, ...], ...]
 
 
@@ -47,7 +47,7 @@ _agree: dict[str, bool] = {}
 
 
 def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
-    """Decorates a kernel ``(out, image, *parameters)``: on uint8 PIL does its work where the two differ."""
+    """Decorate a kernel ``(out, image, *parameters)``: on uint8 PIL does its work where the two differ."""
 
     def decorate(kernel: Kernel) -> Kernel:
         name = kernel.__name__
@@ -67,7 +67,7 @@ def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callab
 
 
 def agrees(name: str) -> bool:
-    """Whether our kernel and the installed PIL give the same pixels for noise; asked once."""
+    """Return whether our kernel and the installed PIL give the same pixels for noise; compared once."""
     found = _agree.get(name)
     if found is None:
         found = _agree[name] = _compare(name)
@@ -95,7 +95,7 @@ def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
 
 
 def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameters: Any) -> None:
-    """PIL's own call, of RGB images as they are and of other channels one by one."""
+    """Call PIL on each image: with RGB images as they are, and with other channels one by one."""
     batch = image.shape[:-3]
     each: list[list[Any]] = []
     for value in parameters:

@@ -1,6 +1,6 @@
-"""Whether a PNG holds all of its image.
+"""Detection of damaged and truncated PNGs.
 
-Pillow looks neither at the checksums of the pixels nor at how many there are.
+Pillow checks neither the checksums of the pixels nor their number.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from PIL import Image
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 
-_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of each color type
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by color type
 #: Adam7: where each pass begins, and its steps (x, y, step x, step y).
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 
 def _chunks(raw: bytes) -> Iterator[tuple[bytes, memoryview]]:
-    """The kind of each chunk, with its body, as far as they are whole."""
+    """Yield the type and the bytes of each chunk, up to the first incomplete one."""
     view, at = memoryview(raw), len(MAGIC)
     while at + 12 <= len(raw):
         length, kind = struct.unpack_from(">I4s", raw, at)
@@ -32,7 +32,7 @@ def _chunks(raw: bytes) -> Iterator[tuple[bytes, memoryview]]:
 
 
 def wrong_chunk(raw: bytes) -> bytes | None:
-    """The first chunk with a wrong checksum; ``b"IEND"`` where that is missing."""
+    """Return the type of the first chunk with a wrong checksum; ``b"IEND"`` if that chunk is missing."""
     last = None
     for kind, chunk in _chunks(raw):
         if zlib.crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:], "big"):
@@ -42,7 +42,11 @@ def wrong_chunk(raw: bytes) -> bytes | None:
 
 
 def ends_early(raw: bytes, image: Image.Image) -> bool:
-    """Pixels that never came are 0: only an image whose last row is must be unpacked a second time."""
+    """Return whether the pixel data of a PNG end early.
+
+    Missing pixels are 0, so a complete image is recognized by a last row that is not 0. Other images, and
+    interlaced ones, are decompressed a second time.
+    """
     bodies = [(kind, chunk[8:-4]) for kind, chunk in _chunks(raw)]
     width, height, depth, color, _, _, interlaced = struct.unpack(">IIBBBBB", bodies[0][1])
     last_row = image.crop((0, image.height - 1, image.width, image.height))

@@ -1,7 +1,7 @@
-"""Applying two tables to an image: the native kernel where it was built, ATen's matrices where not.
+"""Application of two tables to an image: by the native kernel where it was built, else by ATen's matrices.
 
-The native kernel repeats PIL's integer arithmetic, so it serves uint8 only as long as the installed
-PIL computes that way: it is compared with PIL once, before its first use.
+The native kernel repeats PIL's integer arithmetic, so it serves uint8 only if the installed PIL computes
+that way: it is compared with PIL once, before its first use.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Order = Callable[[int, int, int, int], bool]
 
 
 def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None) -> bool:
-    """Multiply by a table along each axis; False where the native kernel cannot.
+    """Multiply an image by a table along each axis; return False on uint8 if the native kernel cannot.
 
-    On uint8 each pass rounds to 8 bits, in the given order; elsewhere the order is free.
+    On uint8 each pass rounds to 8 bits, in the given order; for other dtypes the order is free.
     """
     if tables == (None, None):
         out.copy_(image)
@@ -53,7 +53,7 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
 
 
 def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bool:
-    """PIL's resize in one call of the native module, which makes its own tables; False where it cannot."""
+    """Resize as PIL in one call of the native module, which makes its tables; return False if it cannot."""
     interleaved, order = _layout.writes_interleaved(out), pil_order()
     if not (image.dtype == torch.uint8 and _has_whole_rows(image, interleaved)):
         image = _layout.in_format(image, interleaved)
@@ -62,7 +62,10 @@ def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bo
 
 
 def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: str) -> bool:
-    """PIL's resize of crops of bytes, in one call of the native module where one thread does the work."""
+    """Resize crops of uint8 images as PIL in one call of the native module; return False if it cannot.
+
+    The native module does it only where one thread does the work.
+    """
     order = pil_order()
     if order is None or (image.numel() >= _threads.SHARED and torch.get_num_threads() > 1):
         return False
@@ -76,7 +79,7 @@ def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: st
 
 
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
-    """Whether the values of each row lie side by side, as they do in a crop."""
+    """Return whether the values of each row are adjacent in memory, as they are in a crop."""
     if not interleaved:
         return image.stride(-1) == 1
     channels = image.shape[-3]
@@ -84,7 +87,7 @@ def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
 
 
 def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
-    """The same products by ATen, as dense matrices."""
+    """Compute the same products by ATen, with dense matrices."""
     result = image
     for axis, table in zip((-2, -1), tables, strict=True):
         if table is not None:
@@ -94,7 +97,7 @@ def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
 
 
 def by_pil(out: Tensor, image: Tensor, region: Any, interpolation: str) -> None:
-    """PIL itself, plane by plane."""
+    """Resize by PIL itself, plane by plane."""
     height, width = out.shape[-2:]
     target = torch.empty(out.shape, dtype=out.dtype)
     sources, targets = _layout.planes(image.contiguous()), _layout.planes(target)
@@ -113,13 +116,16 @@ def _columns_first(height: int, width: int, out_height: int, out_width: int) -> 
 
 
 def _most_shrunk_first(height: int, width: int, out_height: int, out_width: int) -> bool:
-    """Pillow 13: rows first when the height loses more than twice as many pixels as the width."""
+    """Return whether Pillow 13 starts with rows: the height loses over twice as many pixels as the width."""
     return out_height < height and height - out_height > 2 * (width - out_width)
 
 
 @_slow_path.comparison("resize", "Pillow")
 def pil_order() -> Order | None:
-    """The order of PIL's two passes, found by comparing with PIL; None: PIL computes in another way."""
+    """Return the order of PIL's two passes, found by comparing with PIL.
+
+    None means that PIL computes in another way, or that there is no native module.
+    """
     if not native.is_built():
         return None
     orders = (_most_shrunk_first, _columns_first) if _same_weights() else ()
@@ -131,7 +137,10 @@ _PROBES = ((40, 40, 19, 30), (40, 40, 20, 30), (33, 50, 70, 20), (60, 21, 31, 36
 
 
 def _same_weights() -> bool:
-    """PIL's resized identity matrix of mode F is its weights, which noise of 8 bits rarely tells apart."""
+    """Return whether our weights are PIL's, which are its resized identity matrix of mode F.
+
+    Noise of 8 bits rarely reveals different weights.
+    """
     impulses = Image.fromarray(np.eye(48, dtype=np.float32))
     for name in FILTERS:
         for out in (17, 61):

@@ -2,7 +2,7 @@
 
 Row ``o`` of a table says that output ``o`` is ``sum(weight[o, k] * input[start[o] + k])`` over
 ``k < length[o]``. PIL's tables are computed in double precision as PIL computes them, so that uint8
-results keep PIL's bits; OpenCV's serve float64 images and every adjoint.
+results equal PIL's bit for bit; OpenCV's tables serve float64 images and every adjoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from PIL import Image
 from imgops.decomposition import _resampling_filters
 from imgops.kernels.cpu import native
 
-#: Tables above this size are made anew for each call, so the cache stays below 16 MB.
+#: Tables of more values are made anew for each call, so that the cache stays below 16 MB.
 _CACHED_VALUES = 1 << 15
 
 
@@ -31,11 +31,11 @@ class Table:
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What the native module takes."""
+        """The arrays that the native module takes."""
         return self.start, self.length, self.weight
 
     def transpose(self, size: int) -> Table:
-        """The table of the transposed matrix; ``size`` is the length of this one's input."""
+        """Return the table of the transposed matrix; ``size`` is the input length of this table."""
         i = np.arange(size)
         first = np.searchsorted(self.start + self.length, i, side="right")
         last = np.searchsorted(self.start, i, side="right")
@@ -48,7 +48,7 @@ class Table:
         return Table(first.astype(np.int32), count.astype(np.int32), weight)
 
     def matrix(self, size: int) -> np.ndarray:
-        """The dense ``(out, size)`` matrix."""
+        """Return the dense ``(out, size)`` matrix."""
         dense = np.zeros((len(self.start), size))
         taps = np.arange(self.weight.shape[1])
         inside = taps < self.length[:, None]
@@ -58,7 +58,7 @@ class Table:
 
 
 def pil(name: str, size: int, low: float, high: float, out: int, *, single: bool) -> Table | None:
-    """PIL's table for ``out`` samples of ``[low, high)`` of ``size`` pixels; None is the identity.
+    """Return PIL's table for ``out`` samples of ``[low, high)`` of ``size`` pixels; None is the identity.
 
     PIL keeps a box in single precision; ``single=False`` keeps doubles, for float64 images.
     """
@@ -101,9 +101,10 @@ _pil_cached = lru_cache(maxsize=64)(_pil)
 
 @lru_cache(maxsize=64)
 def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
-    """Which pixel PIL's nearest filter takes, asked of PIL: it adds up positions with rounding.
+    """Return the pixel that PIL's nearest filter takes for each output.
 
-    -1 stands for none: at the end of an image a box without extent takes nothing, and PIL writes 0.
+    PIL itself is asked, because it adds up positions with rounding. -1 means no pixel: at the end of an image
+    a box without extent takes nothing, and PIL writes 0.
     """
     ramp = Image.fromarray(np.arange(1, size + 1, dtype=np.int32)[None])
     taken = ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1))
@@ -112,13 +113,13 @@ def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def opencv_nearest(size: int, out: int) -> np.ndarray:
-    """Which pixel OpenCV's nearest filter takes, asked of OpenCV."""
+    """Return the pixel that OpenCV's nearest filter takes for each output, by asking OpenCV."""
     ramp = np.arange(size, dtype=np.float64)[None]
     return cv2.resize(ramp, (out, 1), interpolation=cv2.INTER_NEAREST)[0].astype(np.int32)
 
 
 def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
-    """OpenCV's table; ``shrinks``: both axes shrink, which decides what "area" means."""
+    """Return OpenCV's table; ``shrinks``, whether both axes shrink, decides what "area" means."""
     make = _opencv_cached if size + 8 * out < _CACHED_VALUES else _opencv
     return make(name, size, out, shrinks)
 

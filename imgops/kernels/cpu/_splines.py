@@ -1,4 +1,4 @@
-"""Thin plates on the CPU, where no gradient is wanted."""
+"""Thin-plate splines on the CPU, where no gradient is needed."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from imgops import _torch_private
 
 
 def is_number_work(solved: Tensor) -> bool:
-    """Whether nothing but numbers is wanted: no graph, no gradient, no transform of torch.func."""
+    """Return whether only numbers are needed: no graph, no gradient, no transform of torch.func."""
     return _torch_private.can_bypass_dispatcher() and _torch_private.is_plain(solved)
 
 
-#: How many numbers a part of a spline has: few in memory, and enough that threads seldom wait for each other.
+#: Numbers in a part of a spline: few enough for memory, and enough that threads seldom wait for each other.
 _PART = 1 << 21
 
 
 def row_by_row(
     solved: Tensor, target: Tensor, height: int, width: int, scale: float, dtype: torch.dtype
 ) -> Tensor:
-    """The map of a solved spline, some rows at a time: pairs of pixels and points are many.
+    """Return the map of a solved spline, computed some rows at a time: pairs of pixels and points are many.
 
-    There are no gradients, so what is computed can be overwritten.
+    There are no gradients, so intermediate results can be overwritten.
     """
     count = target.shape[-2]
     rows = max(1, _PART // (count * width))
@@ -36,7 +36,7 @@ def row_by_row(
         for top in range(0, height, rows):
             bottom = min(top + rows, height)
             square = down[:, top:bottom, None] + across[:, None]
-            # At a point of the plate the square is 0, and 0 times any logarithm is 0.
+            # At a control point the squared distance is 0, and 0 times any finite logarithm is 0.
             bending = square.clamp_min(1e-300).log_().mul_(square)
             bent = (weights @ bending.flatten(1)).unflatten(1, (-1, width))
             part[:, top:bottom] = bent.add_(from_x[:, None]).add_(from_y[:, top:bottom, None])

@@ -1,4 +1,4 @@
-"""Threads: as many as torch says, none carried across a fork."""
+"""Threads: as many as torch uses, and none kept across a fork."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
-    """Run ``work(start, stop)`` over ``range(count)``, in parallel when ``values`` are many."""
+    """Run ``work(start, stop)`` over ``range(count)``, in parallel when there are many ``values``."""
     threads = min(torch.get_num_threads(), count, max(values // SHARED, 1))
     if threads <= 1:
         work(0, count)
@@ -43,10 +43,10 @@ _NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
 
 
 class _OpenCV:
-    """How many threads are inside of OpenCV: a fork waits until there is none.
+    """Context manager that counts the threads inside of OpenCV: a fork waits until there are none.
 
-    A fork ends OpenCV's pool while its threads exist, for a child that inherits its locks would hang; but not
-    while another thread works with the pool.
+    OpenCV's pool is ended before a fork, while its threads still exist, because a child that inherits its
+    locks would hang; but never while another thread works with the pool.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class _OpenCV:
             raise MemoryError(f"OpenCV: {error}") from error
 
 
-#: ``with opencv:`` around calls that use OpenCV's threads: as many as torch has.
+#: The context for calls that use OpenCV's threads, ``with opencv:``; it gives OpenCV as many as torch has.
 opencv = _OpenCV()
 
 _before = 1

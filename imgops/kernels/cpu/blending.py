@@ -1,4 +1,4 @@
-"""CPU kernels of alpha_composite and blend (PIL's) and add_weighted (OpenCV's)."""
+"""CPU kernels of alpha_composite and blend, by PIL, and of add_weighted, by OpenCV."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def alpha_composite(out: Tensor, image: Tensor, over: Tensor) -> None:
 
 
 def _rgba(image: np.ndarray, interleaved: bool) -> Image.Image:
-    """Over the same memory where its channels lie side by side."""
+    """Return an RGBA image as PIL's, which shares the memory of an interleaved one."""
     _, height, width = image.shape
     frame = image.transpose(1, 2, 0) if interleaved else cv2.merge(list(image))
     return Image.frombuffer("RGBA", (width, height), frame, "raw", "RGBA", 0, 1)
@@ -50,7 +50,7 @@ def add_weighted(
         return
     interleaved = _layout.writes_interleaved(out)
     weights = zip(*(number_per_image(v, image) for v in (alpha, beta, gamma)), strict=True)
-    # Single values are added: each image is one row of them, whatever its format.
+    # The sum is elementwise, so each image is one row of values, whatever its memory format.
     rows = []
     for x in (in_format_of(image, out), in_format_of(other, out), out):
         x = x.movedim(-3, -1) if interleaved else x

@@ -1,4 +1,4 @@
-"""CPU kernels of the blurs: OpenCV's, plane by plane or frame by frame; ATen in double precision."""
+"""CPU kernels of the blurs: by OpenCV, plane by plane or frame by frame, and by ATen in double precision."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ def _mean_of_two(source: np.ndarray, target: np.ndarray | None, border: int, is_
     return mean
 
 
-#: OpenCV reads a table of weights by the differences of pixels. Where one is NaN or infinite it reads far
-#: outside of the table: a process that filters such an image ends.
+#: OpenCV indexes a table of weights by differences of pixels. For a NaN or infinite pixel it reads far
+#: outside of the table, and the process crashes.
 _MOST = 1e37
 
 
 def _is_beyond_the_table(frame: np.ndarray) -> bool:
-    """Whether a border of 0 differs more from a pixel than two pixels do; Intel's own filter has no table."""
+    """Return whether a border of 0 may differ more from a pixel than two pixels do.
+
+    OpenCV's table of weights would be too short for it; Intel's own filter has no table.
+    """
     return frame.dtype == np.float32 and not cv2.ipp.useIPP() and not frame.min() <= 0 <= frame.max()
 
 
@@ -97,7 +100,10 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
 
 
 def _window(size: int, sigma: float, levels: bool) -> int:
-    """A small deviation looks at one pixel only; on uint8 most of a wide window has weights of 0."""
+    """Return the size of the window that the blur needs.
+
+    With a small sigma only one pixel counts; on uint8 most of a wide window has weights of 0.
+    """
     if sigma <= formula.NO_BLUR:
         return 1
     return _short_window(size, sigma) if levels and size > 3 and _cuts_windows() else size
@@ -105,7 +111,7 @@ def _window(size: int, sigma: float, levels: bool) -> int:
 
 @lru_cache(maxsize=1024)
 def _short_window(size: int, sigma: float) -> int:
-    """The smallest window with the same weights in OpenCV's 8 bits."""
+    """Return the size of the smallest window with the same weights in OpenCV's 8 bits."""
     weights = _weights_of_levels(size, sigma)
     for short in range(2 * len(weights) - 1, size, 2):
         if _weights_of_levels(short, sigma) == weights:
@@ -115,9 +121,9 @@ def _short_window(size: int, sigma: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
-    """OpenCV's weights for uint8, in 256ths, from the middle outwards; what is 0 at the end is left out.
+    """Return OpenCV's weights for uint8, in 256ths, from the middle outwards, without the zeros at the end.
 
-    Each is rounded with the error of those before it, from the outside in; the middle takes what is missing.
+    From the outside in, each is rounded with the error of those before it; the middle takes what is missing.
     """
     scale = -0.5 / (sigma * sigma)
     values = [exp(scale * x * x) for x in range(size // 2, 0, -1)]
@@ -140,7 +146,7 @@ def _native_blur(
     return native.blur(target, source, *weights)
 
 
-#: Noise, and the windows and deviations that our weights are compared with OpenCV for.
+#: The noise on which our weights are compared with OpenCV, in the windows and with the sigmas below.
 _NOISE = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
 
 
@@ -149,7 +155,7 @@ _PROBES = ((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1
 
 @_slow_path.comparison("gaussian_blur", "OpenCV")
 def _native_agrees() -> bool:
-    """Whether the native module has it, with the bits of the installed OpenCV; asked once."""
+    """Return whether the native module blurs with the bits of the installed OpenCV; compared once."""
     for size, sigma in _PROBES:
         found = np.empty_like(_NOISE)
         if not _native_blur(found, _NOISE, (size, size), (sigma, sigma)):
@@ -161,7 +167,7 @@ def _native_agrees() -> bool:
 
 @_slow_path.comparison("gaussian_blur in a shorter window", "OpenCV")
 def _cuts_windows() -> bool:
-    """Whether the installed OpenCV gives the same bits with a shorter window; asked once."""
+    """Return whether the installed OpenCV gives the same bits with a shorter window; compared once."""
     for size, sigma in _PROBES:
         short = _short_window(size, sigma)
         whole, cut = (cv2.GaussianBlur(_NOISE, (n, n), sigma, None, sigma, 4) for n in (size, short))
@@ -188,7 +194,7 @@ def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
 
 
 def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None:
-    """Row by row: all windows of an image would need much memory."""
+    """Write the median of each window row by row: all windows of an image would need much memory."""
     middle = size * size // 2
     wide = np.pad(plane, size // 2, mode="edge")
     for row, windows in zip(

@@ -1,4 +1,7 @@
-"""CPU kernels of encode_image, decode_image and jpeg: Pillow's; a file gives a whole image or one error."""
+"""CPU kernels of encode_image, decode_image, jpeg and webp, by Pillow.
+
+A file gives a whole image or one ValueError.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from imgops import _check, _layout, _slow_path
 from imgops.kernels.cpu import _jpeg, _png, _threads
 from imgops.kernels.cpu._arguments import number_per_image
 
-#: Pillow's modes for 16 bits of gray; "I" before Pillow 11.
+#: Pillow's modes of 16-bit gray images; "I" before Pillow 11.
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
 
 _TRANSPOSITIONS = {
@@ -62,7 +65,7 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
         pixels = _pixels(image, mode, apply_exif_orientation)
     except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
-    except Exception as error:  # of a dozen types: that is how hostile data show in Pillow
+    except Exception as error:  # hostile data raise a dozen types of errors in Pillow
         got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
         must = "decode_image: data must be a complete JPEG, PNG or WebP image"
         raise ValueError(f"{must}, got {got}") from error
@@ -70,16 +73,19 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
 
 
 def size_of(raw: bytes) -> tuple[int, int]:
-    """Width and height of a file, of its header alone."""
+    """Return the width and height of an image file, read from its header alone."""
     return _open(raw).size
 
 
 class _DataError(Exception):
-    """What must be, and what was found."""
+    """Refusal of a file: what its data must be, and what they were instead."""
 
 
 def _open(raw: bytes) -> Image.Image:
-    """The file's header read. Not by ``Image.open``: it has a limit of pixels of its own, for the process."""
+    """Open a file and read its header.
+
+    ``Image.open`` is not used, because it has a limit of pixels of its own for the whole process.
+    """
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
         return JpegImageFile(file)
@@ -154,7 +160,7 @@ def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None
     _threads.split(len(sources), image.numel(), work)
 
 
-#: How Pillow reads what it just wrote.
+#: The class with which Pillow reads what it just wrote.
 _READERS = {"jpeg": JpegImageFile, "webp": WebPImageFile}
 
 
@@ -184,7 +190,7 @@ _JPEG_SIDE = 65_500
 
 
 def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
-    """OpenCV's JPEG, which wants blue first: the same library as Pillow's, without its copies."""
+    """Compress and decompress by OpenCV, in BGR: the same JPEG library as Pillow's, without its copies."""
     planes = levels.numpy()
     if len(planes) == 1:
         pixels, flag = np.ascontiguousarray(planes[0]), cv2.IMREAD_GRAYSCALE
@@ -201,7 +207,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
 
 @_slow_path.comparison("jpeg", "Pillow")
 def opencv_is_pillow() -> bool:
-    """Whether this OpenCV stores and reads JPEG with the pixels of this Pillow: each brings its library."""
+    """Return whether OpenCV and Pillow give the same pixels for JPEG: each brings its own library."""
     if not hasattr(cv2, "IMREAD_COLOR_RGB"):
         return False
     rng = np.random.default_rng(0)

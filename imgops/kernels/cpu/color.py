@@ -1,7 +1,7 @@
 """CPU kernels of the color operators.
 
-uint8 and float32 go through a native pass. What that does not compute (float64, half precision, and all where
-the native module was not built) is the decomposition, run by ATen.
+uint8 and float32 go through a native pass. The rest (float64, half precision, and everything where the native
+module was not built) runs as the decomposition, by ATen.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
         return
     total = image.reshape(len(factors), -1).sum(1, dtype=torch.float64)
     means = [value / (image.numel() // len(factors)) for value in total.tolist()]
-    if image.dtype == torch.uint8:  # PIL rounds it
+    if image.dtype == torch.uint8:  # PIL rounds the mean
         means = [float(int(mean + 0.5)) for mean in means]
     native.point("constant", out, image, factors, means)
 
@@ -63,7 +63,7 @@ def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
 
 
 def _one_step(name: str, function: Callable[..., Tensor], out: Tensor, image: Tensor, factor: Tensor) -> None:
-    """One of the steps that look at whole pixels, by the native pass where it can."""
+    """Run a step that looks at whole pixels, by the native pass where it can."""
     if not _has_rgb_passes(image):
         run_decomposition(out, function, image, factor)
         return
@@ -116,7 +116,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         run_decomposition(out, formula.color_matrix, image, matrix)
         return
     planar = image.dtype == torch.float32 and not _layout.writes_interleaved(out)
-    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # frames are OpenCV's own
+    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # OpenCV takes frames as they are
         native.matrix(out, in_format_of(image, out), array_per_image(matrix, image, 2))
         return
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])
@@ -136,12 +136,12 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
 
 
 def _group(image: Tensor) -> Any:
-    """A planar batch as (images, C, H, W)."""
+    """Return a planar batch as (images, C, H, W)."""
     return _layout.planes(image).reshape(-1, *image.shape[-3:])
 
 
 def _step(name: str) -> tuple[Callable[..., None], bool]:
-    """The kernel of a sequence's step, and whether it takes an amount."""
+    """Return the kernel of a sequence's step, and whether it takes an amount."""
     for family in (levels, histograms, filter, sys.modules[__name__]):
         kernel = getattr(family, name, None) or getattr(family, f"adjust_{name}", None)
         if kernel is not None:
@@ -153,7 +153,7 @@ _STEPS = {name: _step(name) for name in formula.STEPS}
 
 
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> None:
-    """The steps that were chosen: the first reads the image, the others what is there already."""
+    """Run the chosen steps: the first reads ``image``, the others read what is in ``out`` already."""
     if image.dtype in HALF:  # rounded once, at the end
         in_single(color_sequence, out, image, order, amounts, names)
         return
@@ -179,7 +179,7 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         if pending:
             native.sequence(out, source, pending)
             source, pending = out, []
-        if source is out and names[which] == "sharpness":  # which looks at pixels around the one it writes
+        if source is out and names[which] == "sharpness":  # it reads neighbors of the pixel it writes
             source = out.clone()
         kernel, takes_amount = _STEPS[names[which]]
         amount = (torch.tensor(amounts[which], dtype=torch.float64),) if takes_amount else ()
@@ -191,5 +191,5 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         out.copy_(image)
 
 
-#: Of the steps that one native pass does together, those that PIL has.
+#: The steps that PIL has too, among those that one native pass does together.
 _FUSED_LIKE_PIL = ("adjust_brightness", "adjust_contrast", "adjust_saturation")

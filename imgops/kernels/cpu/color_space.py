@@ -1,4 +1,4 @@
-"""CPU kernel of cvt_color: OpenCV's; float64, which it does not take, by ATen."""
+"""CPU kernel of cvt_color: by OpenCV or, for float64, which OpenCV does not take, by ATen."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def cvt_color(out: Tensor, image: Tensor, code: str) -> None:
 
     if _opencv.on_frames(out, image, (torch.uint8, torch.float32), convert):
         return
-    for i in np.ndindex(*image.shape[:-3]):  # vectors end elsewhere in a batch, and powers with them
+    for i in np.ndindex(*image.shape[:-3]):  # SIMD vectors end elsewhere in a batch, which changes powers
         run_decomposition(out[i], formula.cvt_color, image[i], code)

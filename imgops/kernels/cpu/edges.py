@@ -1,4 +1,4 @@
-"""CPU kernels of the derivatives and of canny: OpenCV's."""
+"""CPU kernels of the derivatives and of canny, by OpenCV."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._arguments import number_per_image
 
-#: What a derivative is computed to.
+#: OpenCV's depth of a derivative, by the dtype of its image.
 _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
 
 

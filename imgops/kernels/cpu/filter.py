@@ -1,4 +1,4 @@
-"""CPU kernels of the filters: OpenCV's correlation, PIL's sharpness and unsharp mask."""
+"""CPU kernels of the filters: OpenCV's correlation, and PIL's sharpness and unsharp mask."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from imgops.kernels.cpu import _opencv, _pil, native
 from imgops.kernels.cpu._arguments import in_format_of, number_per_image
 from imgops.kernels.decompositions import run_decomposition
 
-#: What OpenCV's filters take.
-#: PIL's SMOOTH, without its divisor.
+#: The kernel of PIL's SMOOTH filter, without its divisor.
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
@@ -31,8 +30,8 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
     _opencv.on_planes_with(out, image, _opencv.TYPES, work, (kernel, 2))
 
 
-#: OpenCV correlates float64 with more weights by a Fourier transform, in which the largest pixel's error is
-#: everywhere.
+#: With more weights OpenCV correlates float64 by a Fourier transform, which spreads the rounding error of the
+#: largest pixel everywhere.
 _MOST_WEIGHTS = 49
 
 
@@ -103,7 +102,7 @@ def _sharpen(image: Image.Image, radius: float, percent: float, threshold: float
 
 
 def _box(radius: float) -> np.ndarray:
-    """The weights of a box of fractional width: three of them have the deviation ``radius``."""
+    """Return the weights of a box of fractional width; three such boxes have the deviation ``radius``."""
     whole, part = (v.item() for v in formula.box(torch.tensor(radius, dtype=torch.float64), False))
     taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
     return taps / taps.sum()

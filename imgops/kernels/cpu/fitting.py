@@ -1,4 +1,4 @@
-"""CPU kernel of downscale: OpenCV's resize, twice."""
+"""CPU kernel of downscale: OpenCV's resize, run twice."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""CPU kernels of the warps: OpenCV's, whose samples are exact from version 5 on.
+"""CPU kernels of the warps: by OpenCV, whose samples are exact from version 5 on.
 
-OpenCV rounds positions to 1/32 pixel in double precision, and knows no border beyond four channels or sides
-beyond 16 bits; there, and for the adjoint, which no library has, ATen gathers and adds. Which pixel is the
-nearest OpenCV decides for every type. Where positions lie so far outside that OpenCV would take long to fold
-them into the image, ATen computes the sample: ``_far``.
+In double precision OpenCV rounds positions to 1/32 pixel, and it supports no border beyond four channels and
+no sides beyond 16 bits. There, and for the adjoint, which no library has, ATen gathers and adds. OpenCV
+decides for every dtype which pixel is the nearest. Where positions lie so far outside that OpenCV would take
+long to fold them into the image, ATen computes the sample (``_far_positions``).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from imgops.kernels.cpu._arguments import HALF, array_per_image
 from imgops.kernels.decompositions import run_decomposition
 
 _LONGEST = 32766
-#: Single precision has each whole number below.
+#: Single precision represents every whole number below this one.
 _MOST_INDICES = 1 << 24
 _SMALL = 1 << 18
 _OPENCV_TYPES = (torch.uint8, torch.float32)
 
-#: ``warp(source, sample, size, target, flags, border, fill)`` of one plane or frame.
+#: ``warp(source, sample, size, target, flags, border, fill)`` warps one plane or frame.
 Warp = Callable[..., Any]
 
 
@@ -107,10 +107,10 @@ def _directly(
     interpolation: str,
     border: str,
 ) -> bool:
-    """One image with one color around it, without what several images or other types need.
+    """Warp one image with one color around it, without the work for several images or other dtypes.
 
-    A planar RGB image goes to the native warp, any other plane by plane, or as a frame, to OpenCV; False
-    where it was not done.
+    With "nearest" a planar RGB image goes to the native warp; other images go to OpenCV, plane by plane or as
+    a frame. Return False where it was not done.
     """
     if image.ndim != 3 or matrix.ndim != 2 or border != "constant" or image.dtype != torch.uint8:
         return False
@@ -154,12 +154,12 @@ def _each_sample(
         kernel(out[i], image[i], matrix[i], own, *how)
 
 
-#: The rows of the matrices that move nothing.
+#: The rows of the identity matrix; an affine matrix has the first two.
 _IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
-    """Whether one matrix for all moves nothing; then it is done, in every dtype."""
+    """Copy an image of any dtype if the one matrix for all samples is the identity; return whether it is."""
     if out.shape != image.shape or (matrix.ndim > 2 and matrix.shape[:-2].numel() != 1):
         return False
     rows = (matrix if matrix.ndim == 2 else matrix.reshape(matrix.shape[-2:])).tolist()
@@ -170,7 +170,7 @@ def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
 
 
 def _are_identities(matrices: np.ndarray, out: Tensor, image: Tensor) -> Sequence[bool]:
-    """Return for each of several matrices whether it moves nothing."""
+    """Return for each of several matrices whether it is the identity."""
     if out.shape != image.shape:
         return [False]
     return (matrices == np.eye(*matrices.shape[1:])).all((1, 2)).tolist()
@@ -202,7 +202,7 @@ def _by_opencv(
     border: str,
     warp: Warp,
 ) -> bool:
-    """Each plane of a planar image, each frame of an interleaved one; False where OpenCV cannot."""
+    """Warp each plane of a planar image or frame of an interleaved one; return False if OpenCV cannot."""
     if out.numel() and max(*image.shape[-2:], *out.shape[-2:]) > _LONGEST:
         return False
     known = image.dtype in (*_OPENCV_TYPES, *HALF, torch.bool)
@@ -223,7 +223,7 @@ def _by_opencv(
         by_native = (
             together and repeat == 3 and op == "warp_affine" and border == "constant" and _native_agrees()
         )
-        several = op != "remap" and len(samples) > 1  # a single matrix was looked at before
+        several = op != "remap" and len(samples) > 1  # a single matrix was checked before
         still = _are_identities(samples, out, image) if several else [False]
         for i in range(len(sources) // repeat):
             planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
@@ -236,7 +236,7 @@ def _by_opencv(
                 if native.warp(targets[planes], sources[planes], _far_positions.inverse_of(sample), color):
                     continue
             if together:
-                # Positions cost more than pixels: one frame's are found once. (Large buffers cost more.)
+                # Positions cost more than pixels: a frame needs them only once. (Large buffers cost more.)
                 frame = cv2.merge(list(sources[planes]))
                 moved = np.empty((size[1], size[0], repeat), np.uint8)
                 color = [colors[j % len(colors)][0] for j in range(first, first + repeat)]
@@ -251,7 +251,7 @@ def _by_opencv(
 
 @_slow_path.comparison("warp_affine", "OpenCV")
 def _native_agrees() -> bool:
-    """Whether the installed OpenCV takes the pixels that the native warp takes; compared once."""
+    """Return whether the installed OpenCV takes the pixels that the native warp takes; compared once."""
     if not native.is_built():
         return False
     rng = np.random.default_rng(0)
@@ -259,7 +259,7 @@ def _native_agrees() -> bool:
     probes = [[[1, 0, 0.5], [0, 1, -1.5]], [[2, 0, 0.5], [0, 0.5, 0.25]], [[0, 1, 0], [0, 0, 3]]]
     around = np.array([[1, 0, 0], [0, 1, 0]])
     probes += (around + rng.normal(0, [0.5, 0.5, 20], (40, 2, 3))).tolist()
-    for matrix in probes:  # enough for a sum that is rounded in another way
+    for matrix in probes:  # enough matrices to reveal a sum that is rounded in another way
         exact = np.array(matrix, np.float64)
         ours = np.empty((3, 224, 250), np.uint8)
         if not native.warp(ours, planes, _far_positions.inverse_of(exact), (3.0, 5.0, 7.0)):
@@ -274,7 +274,10 @@ def _native_agrees() -> bool:
 def _by_index(
     op: str, out: Tensor, image: Tensor, where: Tensor, fill: Tensor | None, border: str, warp: Warp
 ) -> bool:
-    """Which pixel is the nearest does not depend on its type: OpenCV moves the pixels' numbers."""
+    """Warp an image of any dtype by index, with "nearest"; return False if it has too many pixels.
+
+    The nearest pixel does not depend on the dtype, so OpenCV warps an image of the pixels' indices.
+    """
     height, width = image.shape[-2:]
     if height * width >= _MOST_INDICES:
         return False
@@ -300,14 +303,14 @@ def _by_index(
 
 
 def _fill_of_planes(fill: Tensor, image: Tensor) -> np.ndarray:
-    """The fill in the image's type, for each channel; for each image too where they differ."""
+    """Return the fill of each channel in the image's dtype; of each image too where the images differ."""
     values = saturate(fill.detach(), image.dtype)
     lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
     return _layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
 
 def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:
-    """The fill of each plane or frame; fewer where they repeat."""
+    """Return the fill of each plane or frame as four numbers; the list is shorter where they repeat."""
     if fill is None:
         return [(0.0,) * 4]
     values = saturate(fill.detach(), image.dtype).double()

@@ -23,7 +23,7 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
         return
 
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
-        if source.dtype != np.uint8:  # 16 bits, whose arrays are of bits
+        if source.dtype != np.uint8:  # uint16, which comes as an int16 array of its bits
             source, target = source.view(np.uint16), target.view(np.uint16)
         cv2.createCLAHE(float(limit), (tiles_x, tiles_y)).apply(source, target)
 
@@ -33,7 +33,7 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
 
 
 def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
-    """The L of LAB alone."""
+    """Apply CLAHE to the L channel of LAB alone."""
     limits = number_per_image(clip_limit, image)
 
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
@@ -45,7 +45,7 @@ def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int
     if image.dtype in HALF:
         in_single(_clahe_of_color, out, image, clip_limit, tiles_x, tiles_y)
     elif not _opencv.on_frames(out, image, (torch.uint8,), work):
-        lab = torch.empty_like(out)  # whose memory format OpenCV can write
+        lab = torch.empty_like(out)  # in a memory format that OpenCV can write
         cvt_color(lab, image, "rgb2lab")
         light = lab[..., :1, :, :] / 100
         clahe(light, light.clone(), clip_limit, tiles_x, tiles_y)
@@ -87,7 +87,7 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 @_pil.like(ImageOps.autocontrast, ())
 def autocontrast(out: Tensor, image: Tensor) -> None:
-    """``ImageOps.autocontrast`` of each plane."""
+    """Apply ``ImageOps.autocontrast`` to each plane."""
     if image.dtype == torch.uint8 and is_small(image) and native.stretch_levels(out, image, False):
         return
     if not native.has_passes(image) or image.numel() == 0:
@@ -102,12 +102,12 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
         return
     low, high = native.statistics("extremes", image).T
-    flat = high <= low  # stays as it is
+    flat = high <= low  # planes of one value stay as they are
     low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
     shape = (*image.shape[:-2], 1, 1)
     torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
     out.mul_(torch.from_numpy(scale).reshape(shape))
-    if flat.any():  # values beyond [0, 1] too
+    if flat.any():  # flat planes keep values beyond [0, 1] too
         stretched = out.clamp(0, 1)
         torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
     else:
@@ -116,7 +116,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
 
 @_pil.like(ImageOps.equalize, ())
 def equalize(out: Tensor, image: Tensor) -> None:
-    """``ImageOps.equalize`` of each plane; a float image is looked at in 256 levels."""
+    """Apply ``ImageOps.equalize`` to each plane; a float image is quantized to 256 levels."""
     if image.dtype == torch.uint8 and is_small(image) and native.stretch_levels(out, image, True):
         return
     if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
@@ -131,7 +131,7 @@ def equalize(out: Tensor, image: Tensor) -> None:
 
 
 def _histograms(image: Tensor) -> np.ndarray:
-    """How often each level occurs in each plane."""
+    """Return how often each level occurs in each plane."""
     if native.has_passes(image):
         return native.statistics("histogram", image)
     planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
@@ -139,7 +139,7 @@ def _histograms(image: Tensor) -> np.ndarray:
 
 
 def _equalization_table(counts: np.ndarray) -> np.ndarray:
-    """``ImageOps.equalize`` of one channel."""
+    """Return the table of ``ImageOps.equalize`` for the histogram of one channel."""
     (found,) = np.nonzero(counts)
     step = (int(counts.sum()) - int(counts[found[-1]])) // 255
     if step == 0:

@@ -1,7 +1,7 @@
-"""CPU kernels of the operators that map single values: on uint8 a table of 256.
+"""CPU kernels of the elementwise operators: on uint8 a lookup table of 256 entries.
 
-Tables of levels are applied by a native pass, others by ``cv2.LUT``. float32 has passes of its own; what is
-left, and all where the native module was not built, is the decomposition, run by ATen.
+Tables of levels are applied by a native pass, others by ``cv2.LUT``. float32 has passes of its own. The rest,
+and everything where the native module was not built, runs as the decomposition, by ATen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
         lut(out, image, torch.from_numpy(np.nan_to_num(table).clip(0, 255).astype(np.uint8))[None])
     elif single and image.dtype in (torch.float32, torch.float64):
-        torch.pow(in_format_of(image, out), gamma.item(), out=out)  # strides would change its last bit
+        torch.pow(in_format_of(image, out), gamma.item(), out=out)  # other strides would change its last bit
         if gain.item() != 1:
             out.mul_(gain.item())
         out.clamp_(0, 1)
@@ -40,7 +40,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
 
 
 def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
-    """PIL knows no bits at all."""
+    """Posterize by PIL, also to 0 bits, which PIL itself does not accept."""
     kept = min(max(int(bits), 0), 8)
     return ImageOps.posterize(image, kept) if kept else image.point(lambda _: 0)
 
@@ -86,12 +86,12 @@ def _solarize_table(threshold: float) -> bytes:
 
 
 def is_small(image: Tensor) -> bool:
-    """Whether one thread does the work."""
+    """Return whether one thread does the work."""
     return image.numel() < _threads.SHARED or torch.get_num_threads() == 1
 
 
 def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
-    """A function of single values: on uint8 it is asked about each of the 256 only."""
+    """Apply an elementwise function; on uint8 it is evaluated for each of the 256 levels only."""
     if image.dtype != torch.uint8:
         run_decomposition(out, function, image, *parameters)
         return
@@ -102,7 +102,11 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
 
 
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
-    """``cv2.LUT`` where one call serves a frame or a plane; ATen's gather for types that OpenCV has not."""
+    """Look up the levels of an image in tables.
+
+    Where the native pass does not serve, ``cv2.LUT`` does if one call can do a frame or a plane, and ATen's
+    gather serves dtypes that OpenCV lacks.
+    """
     if out.numel() == 0:
         return
     if table.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float32, torch.float64):
@@ -123,12 +127,12 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
         native.lut(out, image, rows.reshape(-1, 1, 256) if whole else rows)
         return
     tables: np.ndarray
-    if whole:  # one table for a whole frame, whatever lies where in it; else one for each plane
+    if whole:  # one table for a whole frame, whatever its layout, or one for each plane
         tables = rows.reshape(-1, 256)
         sources, targets = _rows(image, len(tables)), _rows(out, len(tables))
     else:
         sources, targets = _layout.frames(image), _layout.frames(out)
-        if table.numel() == channels * 256:  # one for all frames, which make a tall one
+        if table.numel() == channels * 256:  # one table for all frames, which are joined into a tall one
             rows = rows[:1]
             sources, targets = (x.reshape(1, -1, *x.shape[2:]) for x in (sources, targets))
         tables = np.ascontiguousarray(rows.transpose(0, 2, 1))[:, None]
@@ -141,6 +145,6 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
 
 
 def _rows(image: Tensor, count: int) -> np.ndarray:
-    """The values of an image in the order of memory, in ``count`` equal matrices."""
+    """Return the values of an image in memory order, as ``count`` equal matrices."""
     memory = image.movedim(-3, -1) if _layout.writes_interleaved(image) else image
     return _layout.array(memory).reshape(count, memory.shape[-2], -1) if count else _layout.array(memory)

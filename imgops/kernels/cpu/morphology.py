@@ -1,4 +1,4 @@
-"""CPU kernels of the morphological operators: OpenCV's, plane by plane or frame by frame."""
+"""CPU kernels of the morphological operators: by OpenCV, plane by plane or frame by frame."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _pil, native
 from imgops.kernels.cpu._opencv import BORDERS
 
-#: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, which costs less a call.
+#: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, whose calls cost less.
 _LARGE = 1 << 20
 
-#: Below this many values an image costs OpenCV more by the call than by the pixel: NumPy fills all at once.
+#: Below this many values per image OpenCV's calls cost more than the pixels, so NumPy fills all at once.
 _SMALL = 1 << 14
 
-#: OpenCV copies values of any type that has the right width; 8-byte values travel as doubles, unread.
+#: OpenCV copies values as any type of the right width; 8-byte values are copied as doubles, bit for bit.
 _CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
 
 _WHOLE = (...,)
@@ -66,7 +66,7 @@ def paste_onto(out: Tensor, source: Tensor, mask: Tensor | None, left: int, top:
 
 
 def clip(low: int, high: int, size: int) -> tuple[int, int]:
-    """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
+    """Return the part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
     a = min(max(low, 0), size)
     return a, max(a, min(high, size))
 
@@ -84,16 +84,19 @@ def _copy(out: Tensor, to: tuple[Any, ...], image: Tensor, at: tuple[Any, ...]) 
 
 
 def _levels(mask: Tensor) -> Tensor:
-    """A mask as PIL has it: 0 to 255. A float is rounded to the nearest level; NaN keeps the image."""
+    """Return a mask as PIL has it, from 0 to 255.
+
+    A float is rounded to the nearest level; NaN keeps the image.
+    """
     if mask.dtype == torch.uint8:
         return mask
     return mask.detach().float().nan_to_num(0.0).clamp(0, 1).mul(255).round().to(torch.uint8)
 
 
 def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int) -> None:
-    """PIL's blend, written by PIL into the planes of ``out``.
+    """Blend by PIL, which writes into the planes of ``out``.
 
-    An interleaved image is one wide plane to PIL, whose blend treats each byte for itself.
+    To PIL an interleaved image is one wide plane, because its blend treats each byte by itself.
     """
     masks = _layout.planes(mask.contiguous())
     if _layout.writes_interleaved(out):
@@ -113,18 +116,18 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
 
 
 def _wide(image: Tensor) -> np.ndarray:
-    """An interleaved image as planes of width W * C."""
+    """Return an interleaved image as planes of width W * C."""
     frames = _layout.frames(image)
     return frames.reshape(*frames.shape[:2], -1) if frames.size else frames[..., 0]
 
 
 def _repeat_channels(masks: np.ndarray, channels: int) -> np.ndarray:
-    """Each value ``channels`` times in a row; OpenCV does it many times faster than NumPy."""
+    """Repeat each value ``channels`` times in a row; OpenCV does it many times faster than NumPy."""
     return np.stack([cv2.merge([mask] * channels).reshape(len(mask), -1) for mask in masks])
 
 
 def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
-    """``part = part * (1 - mask) + source * mask``, computed in float32 at least, rounded once."""
+    """Compute ``part = part * (1 - mask) + source * mask`` in float32 at least, rounded once."""
     working = torch.float64 if part.dtype == torch.float64 else torch.float32
     weight = mask.to(working)
     if mask.dtype == torch.uint8:
@@ -167,7 +170,7 @@ def pad(
 
 
 def _repeated_pixels(mode: str, size: int, before: int, after: int) -> Tensor:
-    """The pixel that each pixel of a padded axis repeats."""
+    """Return the index of the pixel that each pixel of a padded axis repeats."""
     return fold_positions(mode, torch.arange(-before, size + after), size)
 
 
@@ -176,7 +179,7 @@ _ZERO: Scalar = (0.0, 0.0, 0.0, 0.0)
 
 
 def _scalars(values: Tensor | None, channels: int, interleaved: bool) -> list[Scalar] | None:
-    """The fill in OpenCV's scalars (four doubles), a plane's or a frame's; None where they cannot hold it."""
+    """Return a fill as OpenCV scalars (four doubles) of planes or frames; None where they cannot hold it."""
     if interleaved and channels > 4:
         return None
     if values is None:
@@ -200,7 +203,7 @@ def _pad_by_opencv(
         sources, targets = _layout.frames(image), _layout.frames(out)
     else:
         sources, targets = _layout.planes(image.contiguous()), _layout.planes(out)
-    if scalars[0] is _ZERO or mode != "constant":  # bits move, and the bits of 0 are 0
+    if scalars[0] is _ZERO or mode != "constant":  # bits are copied, and the bits of 0 are 0
         carrier = _CARRIER[out.element_size()]
         sources, targets = sources.view(carrier), targets.view(carrier)
     flag = BORDERS[mode]
@@ -209,7 +212,7 @@ def _pad_by_opencv(
 
 
 def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, top: int) -> None:
-    """Any dtype, any number of channels, a fill for each sample: NumPy broadcasts it."""
+    """Pad any dtype and number of channels, also with a fill for each sample: NumPy broadcasts it."""
     height, width = image.shape[-2:]
     value: Any = 0 if values is None else _layout.array(values)[..., None, None]
     target = _layout.array(out)
@@ -221,7 +224,7 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
 
 
 def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
-    """Add every padded pixel to the pixel that it repeats. Neither PIL nor OpenCV has this: ATen does it."""
+    """Add every padded pixel to the pixel that it repeats, by ATen: neither PIL nor OpenCV has this."""
     height, width = out.shape[-2:]
     if mode == "constant" or out.numel() == 0:
         crop(out, grad, left, top, left + width, top + height)
@@ -242,7 +245,7 @@ def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tens
 
 
 def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
-    """By NumPy, whose slices cost a tenth of a tensor's."""
+    """Erase boxes by NumPy, whose slices cost a tenth of a tensor's."""
     target, pixels = _layout.array(out), _layout.array(value)
     np.copyto(target, _layout.array(image))
     if boxes.numel() == 4:
@@ -255,7 +258,7 @@ def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
 
 
 def _write_box(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:
-    """``pixels`` may have one pixel, for all of the box."""
+    """Write ``pixels`` into a box of ``target``; a single pixel fills all of the box."""
     x0, x1 = clip(box[0], box[2], target.shape[-1])
     y0, y1 = clip(box[1], box[3], target.shape[-2])
     if x0 >= x1 or y0 >= y1:

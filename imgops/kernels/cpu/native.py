@@ -1,7 +1,7 @@
-"""The native module as functions of tensors; the only importer of ``_native``.
+"""The native module as functions of tensors; no other module imports ``_native``.
 
-It was built where there was a C compiler. Its passes compute what the decompositions say, operation by
-operation, with the same bits on uint8 at every SIMD level; without it ATen runs the decompositions.
+It was built if there was a C compiler. Its passes compute the decompositions operation by operation, with the
+same bits on uint8 at every SIMD level; without it ATen runs the decompositions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ try:
 except ImportError:  # built without a C compiler
     module = None
 
-#: The SIMD level to use at most: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. The machine may have less.
+#: The highest SIMD level to use: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. The machine may support less.
 SIMD_LEVEL = 2
 
 RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
@@ -31,21 +31,21 @@ STEPS = ("brightness", "contrast", "saturation", "hue")
 
 
 def is_built() -> bool:
-    """Whether there is a module; asked by calls that it would make faster."""
+    """Return whether there is a native module; warn if not, because the caller would be faster with it."""
     if module is None:
         _slow_path.warn("its native module was not built")
     return module is not None
 
 
 def has_passes(image: Tensor) -> bool:
-    """Whether the passes of color and levels know an image's type."""
+    """Return whether the passes of color and levels support the dtype of an image."""
     return image.dtype in (torch.uint8, torch.float32) and is_built()
 
 
 def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bool) -> bool:
     """Multiply by a table ``(start, length, weight)`` along each axis; None is the identity.
 
-    ``image`` has the memory format of ``out``. False where it was not done.
+    ``image`` has the memory format of ``out``. Return False where it was not done.
     """
     if not is_built():
         return False
@@ -64,7 +64,7 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
 
 
 def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], rows_first: bool) -> bool:
-    """PIL's antialiased resize of a region ``(left, top, right, bottom)``; False where it was not done.
+    """Resize a region ``(left, top, right, bottom)`` as PIL, antialiased; return False where it was not done.
 
     ``image`` has the memory format of ``out``; rows of uint8 may lie apart, as those of a crop do.
     """
@@ -87,7 +87,7 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
 
 
 def fill_table(name: str, size: int, low: float, extent: float, table: Any) -> bool:
-    """Write PIL's weights into the arrays of a table; False without the module."""
+    """Write PIL's weights into the arrays of a table; return False without the module."""
     if not is_built():
         return False
     module.table(name, size, low, extent, *table)
@@ -102,7 +102,7 @@ def point(
     constants: Sequence[float] | None = None,
     other: Tensor | None = None,
 ) -> None:
-    """A function of single values; equal parts of memory have an amount and a constant each.
+    """Apply an elementwise function; equal parts of memory have an amount and a constant each.
 
     All tensors have one memory format.
     """
@@ -122,7 +122,7 @@ def point(
 
 
 def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
-    """Levels through ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
+    """Look up levels in ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
     tables = np.ascontiguousarray(tables)
     target, source = _memory(out).reshape(len(tables), -1), _memory(image).reshape(len(tables), -1)
 
@@ -133,7 +133,7 @@ def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
 
 
 def mirror(out: Tensor, image: Tensor) -> bool:
-    """Each row of a planar uint8 image from its end; False where it was not done."""
+    """Mirror each row of a planar uint8 image; return False where it was not done."""
     if image.dtype != torch.uint8 or not (out.is_contiguous() and image.is_contiguous()):
         return False
     if not is_built():
@@ -146,7 +146,7 @@ def mirror(out: Tensor, image: Tensor) -> bool:
 
 
 def split(out: Tensor, image: Tensor) -> bool:
-    """Interleaved uint8 frames of three channels to planes; False where it was not done."""
+    """Split interleaved uint8 frames of three channels into planes; return False where it was not done."""
     pixels = image.movedim(-3, -1)
     if image.dtype != torch.uint8 or image.shape[-3] != 3 or not pixels.is_contiguous():
         return False
@@ -160,46 +160,49 @@ def split(out: Tensor, image: Tensor) -> bool:
 
 
 def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
-    """Show an image from a place on, zeros outside of it; False where it was not done."""
+    """Crop an image from (left, top) on, with zeros outside of it; return False where it was not done."""
     return is_built() and -_FAR < left < _FAR and -_FAR < top < _FAR and module.crop(out, image, left, top)
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
-    """Show each of equal parts of a batch from a place (left, top) on; False where it was not done."""
+    """Crop each of equal parts of a batch from its own (left, top) on; return False where it was not done."""
     return is_built() and module.crop_each(out, image, places)
 
 
 def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
-    """Mirror the chosen of equal parts of a uint8 batch, copy the others; False where it was not done."""
+    """Mirror the chosen ones of equal parts of a uint8 batch, copy the rest; return False where not done."""
     return is_built() and module.mirror_chosen(out, image, chosen, SIMD_LEVEL)
 
 
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
-    """Resize as PIL what boxes cut out of equal parts of a uint8 batch; False where it was not done."""
+    """Resize, as PIL, a box of each of equal parts of a uint8 batch; return False where it was not done."""
     return is_built() and module.resized_crops(out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL)
 
 
-#: Places that a machine's word holds, in bytes too.
+#: The bound of crop positions: their offsets in bytes, too, fit into a machine word.
 _FAR = 1 << 40
 
 
 def levels(out: Tensor, image: Tensor, table: bytes) -> bool:
-    """Bytes through a table of 256; False where it was not done. Any memory format, the same for both."""
+    """Look up bytes in a table of 256; return False where it was not done.
+
+    The memory format may be planar or interleaved, the same for both images.
+    """
     return is_built() and module.levels(out, image, table, SIMD_LEVEL)
 
 
 def stretch_levels(out: Tensor, image: Tensor, equalize: bool) -> bool:
-    """PIL's autocontrast or equalize of the planes of a uint8 image; False where it was not done."""
+    """Run PIL's autocontrast or equalize on the planes of a uint8 image; return False where not done."""
     return is_built() and module.stretch_levels(out, image, equalize, SIMD_LEVEL)
 
 
 def gray_rgb(out: Tensor, image: Tensor) -> bool:
-    """PIL's gray of a uint8 RGB image, in three equal channels; False where it was not done."""
+    """Write PIL's gray of a uint8 RGB image to three equal channels; return False where it was not done."""
     return is_built() and module.gray(out, image, SIMD_LEVEL)
 
 
 def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
-    """PIL's sharpness of a uint8 image, a factor for each image; ``image`` has the format of ``out``."""
+    """Apply PIL's sharpness to uint8 images, each with its factor; ``image`` has the format of ``out``."""
     view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes
     target, source = view(out), view(image)
     if target.ndim == 3:
@@ -214,7 +217,10 @@ def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
 
 
 def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
-    """Three uint8 planes by the inverse of an affine matrix, nearest pixel; False where it was not done."""
+    """Warp three uint8 planes by the inverse of an affine matrix, with the nearest pixels.
+
+    Return False where it was not done.
+    """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0 or not is_built():
         return False
     if max(out.size, image.size) >= 3 << 24:
@@ -224,7 +230,10 @@ def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence
 
 
 def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:
-    """A uint8 plane or HWC frame by weights in 256ths, the middle one first; False where it was not done."""
+    """Blur a uint8 plane or HWC frame by weights in 256ths, the middle one first.
+
+    Return False where it was not done.
+    """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or not is_built():
         return False
     shape = (1, *image.shape, *(1,) * (3 - image.ndim))
@@ -233,7 +242,10 @@ def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequen
 
 
 def statistics(name: str, image: Tensor) -> np.ndarray:
-    """The "histogram" or the "extremes" of each plane of a planar or interleaved image: ``(planes, n)``."""
+    """Return the "histogram" or the "extremes" of each plane as ``(planes, n)``.
+
+    The image is planar or interleaved.
+    """
     pixels = _pixels(image)
     size, dtype = (256, np.int64) if name == "histogram" else (2, pixels.dtype)
     found = np.empty((*pixels.shape[:2], size), dtype)
@@ -246,7 +258,7 @@ def statistics(name: str, image: Tensor) -> np.ndarray:
 
 
 def gray(out: Tensor, image: Tensor) -> None:
-    """The luma of a planar or interleaved image, in one channel."""
+    """Write the luma of a planar or interleaved image to one channel."""
     source = _pixels(image)
     target = _layout.array(out).reshape(len(source), source.shape[-1])
 
@@ -257,7 +269,7 @@ def gray(out: Tensor, image: Tensor) -> None:
 
 
 def luma_means(image: Tensor) -> list[float]:
-    """The mean luma of each float32 image."""
+    """Return the mean luma of each float32 image."""
     source = _pixels(image)
     found = np.empty((len(source), 1))
 
@@ -269,7 +281,7 @@ def luma_means(image: Tensor) -> list[float]:
 
 
 def matrix(out: Tensor, image: Tensor, matrices: np.ndarray) -> None:
-    """Three channels of float32 by ``(1 or images, 3, 3 or 4)``; both in one memory format."""
+    """Multiply three float32 channels by ``(1 or images, 3, 3 or 4)``; both images have one memory format."""
     target, source = _pixels(out), _pixels(image)
     each = np.zeros((len(matrices), 3, 4), np.float32)
     each[..., : matrices.shape[-1]] = matrices
@@ -282,7 +294,7 @@ def matrix(out: Tensor, image: Tensor, matrices: np.ndarray) -> None:
 
 
 def sequence(out: Tensor, image: Tensor, steps: Sequence[tuple[str, float]]) -> None:
-    """Steps in as few passes as they need; ``image`` has the format of ``out``, or is it."""
+    """Run steps in as few passes as they need; ``image`` has the format of ``out``, or is ``out`` itself."""
     target, source = _pixels(out), _pixels(image)
     kinds = np.array([STEPS.index(name) for name, _ in steps], np.int32)
     amounts = np.array([amount for _, amount in steps], np.float32)
@@ -294,12 +306,12 @@ def sequence(out: Tensor, image: Tensor, steps: Sequence[tuple[str, float]]) -> 
 
 
 def _memory(image: Tensor) -> np.ndarray:
-    """The values in the order of memory, where there are some."""
+    """Return the values of a nonempty image in memory order."""
     return _layout.array(image if image.is_contiguous() else image.movedim(-3, -1))
 
 
 def _pixels(image: Tensor) -> np.ndarray:
-    """A planar or interleaved image as ``(images, channels, pixels)``, a view."""
+    """Return a planar or interleaved image as ``(images, channels, pixels)``, a view."""
     *batch, channels, height, width = image.shape
     count, pixels = torch.Size(batch).numel(), height * width
     if image.is_contiguous():

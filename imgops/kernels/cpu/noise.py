@@ -1,4 +1,4 @@
-"""CPU kernels of the noise operators: NumPy, step by step in the same memory; half precision by ATen."""
+"""CPU kernels of the noise operators: by NumPy, step by step in the same memory; half precision by ATen."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def multiplicative_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tens
 
 
 def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:
-    """``work(image, noise, made, amount, white)`` of each image in its precision, then clamped."""
+    """Run ``work(image, noise, made, amount, top)`` on each image in its precision, then clamp.
+
+    Return False in half precision.
+    """
     if image.dtype in HALF or noise.dtype in HALF:
         return False
     source, target = _layout.array(in_format_of(image, out)), _layout.array(out)
@@ -65,7 +68,7 @@ def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Ca
     top = exact(255 if levels else 1)
     places = list(np.ndindex(*image.shape[:-3]))
 
-    @np.errstate(invalid="ignore", over="ignore")  # of noise that is not finite, as in the formula
+    @np.errstate(invalid="ignore", over="ignore")  # noise may not be finite, as in the formula
     def some(start: int, stop: int) -> None:
         for i in places[start:stop]:
             own = np.broadcast_to(numbers[i], source[i].shape)
@@ -84,12 +87,12 @@ def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Ca
     return True
 
 
-#: How many values are computed at a time: what stays in a cache.
+#: How many values are computed at a time: few enough to stay in a cache.
 _BLOCK = 1 << 15
 
 
 def _blocks(image: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Some rows of one channel, or of all of them where they lie side by side."""
+    """Yield the slices of some rows at a time, of one channel or, where they are interleaved, of all."""
     channels, height, width = image.shape[-3:]
     each = channels if _layout.writes_interleaved(image) else 1
     rows = max(_BLOCK // max(width * each, 1), 1)
@@ -103,7 +106,7 @@ def _exact(image: Tensor) -> Any:
 
 
 def _each(value: Tensor, image: Tensor, exact: Any) -> np.ndarray:
-    """A parameter as it broadcasts over images."""
+    """Return a parameter in a shape that broadcasts over images."""
     return value.detach().double().numpy().astype(exact)[..., None, None, None]
 
 

@@ -1,4 +1,4 @@
-"""CPU kernels of the pyramids: OpenCV's; the adjoints by ATen."""
+"""CPU kernels of the pyramids, by OpenCV; the adjoints are by ATen."""
 
 from __future__ import annotations
 

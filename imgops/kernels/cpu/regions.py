@@ -1,4 +1,4 @@
-"""CPU kernels of the distance transform and of connected components: OpenCV's, channel by channel."""
+"""CPU kernels of the distance transform and of connected components, by OpenCV, channel by channel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ def distance_transform(out: Tensor, image: Tensor, mask_size: int, distance: str
     _opencv.on_planes_with(out, _bytes(image), (torch.uint8,), _opencv.each_channel(work))
 
 
-#: Up to this distance its square is a whole number that single precision still tells from the next one.
+#: Below this distance, single precision still tells its square, a whole number, from the next whole number.
 _SURE = 1000
 
 
 def _settle(distances: np.ndarray) -> None:
-    """The root of a whole number, rounded correctly: OpenCV's last bit depends on where its memory lies."""
+    """Replace each distance below ``_SURE`` by the correctly rounded root of a whole number.
+
+    The last bit of OpenCV's distances depends on where their memory lies.
+    """
     sure = distances < _SURE
     squares = np.rint(np.square(distances, dtype=np.float64, where=sure, out=np.zeros(distances.shape)))
     np.copyto(distances, np.sqrt(squares), casting="same_kind", where=sure)
@@ -46,7 +49,10 @@ def _bytes(image: Tensor) -> Tensor:
 
 
 def component_statistics(labels: Tensor) -> Tensor:
-    """Left, top, width, height, area, and the mean of x and y; none of a label without pixels."""
+    """Return left, top, width, height, area, and the mean of x and y, of each label.
+
+    For a label without pixels the means are NaN and the other numbers 0.
+    """
     planes = labels.detach().flatten(0, -3).contiguous().numpy()
     height, width = labels.shape[-2:]
     count = int(planes.max(initial=0)) + 1

@@ -10,7 +10,7 @@ float16       as float32, rounded once                       as float32, rounded
 any, nearest  the pixels that PIL takes                      the pixels that OpenCV takes
 ============  =============================================  ====================================
 
-Neither library has a true float64 path: PIL has none, OpenCV keeps its weights in single precision.
+Neither library has a true float64 path: PIL has none, and OpenCV keeps its weights in single precision.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from imgops.kernels.cpu._opencv import INTERPOLATIONS
 
 Region = tuple[float, float, float, float]
 
-#: The types that ``cv2.resize`` interpolates as they are; the others go another way.
+#: The dtypes that ``cv2.resize`` interpolates directly.
 _OPENCV_HAS = (torch.uint8, torch.float32)
 
 
@@ -88,7 +88,7 @@ def resize_adjoint(
     interpolation: str,
     antialias: bool,
 ) -> None:
-    """The transpose of ``resize`` from ``(height, width)``, from the same tables."""
+    """Apply the transpose of ``resize`` from ``(height, width)``, with the same tables."""
     if out.numel() == 0:
         return
     if grad.dtype in HALF:
@@ -115,7 +115,7 @@ def resize_adjoint(
 def resized_crop(
     out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> None:
-    """``resize`` of what each box cuts out: unlike a region of ``resize``, a crop shows nothing around it."""
+    """Resize what each box cuts out: unlike for a region of ``resize``, filters see nothing outside of it."""
     if boxes.ndim == image.ndim - 2 == 2 and out.numel() and _crops_alone(out, image, boxes):
         return
     is_pils = antialias and interpolation != "nearest" and image.dtype == torch.uint8 and out.numel() > 0
@@ -134,7 +134,7 @@ def resized_crop(
 
 
 def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
-    """Copy the boxes of a batch where each has the size of the result; False where it was not done."""
+    """Copy the boxes of a batch if each has the size of the result; return False where it was not done."""
     rows = boxes.expand(image.shape[0], 4)
     sizes = rows[:, 2:] - rows[:, :2]
     if boxes.dtype != torch.int64 or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]])).all():
@@ -181,9 +181,9 @@ def _each_region(
     wide: Tensor,
     work: Callable[[Tensor, Tensor, Region], None],
 ) -> None:
-    """Call ``work(out, image, region)``: at once when the samples share a box, else one by one.
+    """Call ``work(out, image, region)`` once if the samples share a box, else for each sample.
 
-    ``wide`` is the image that boxes lie in.
+    ``wide`` is the image that the boxes lie in.
     """
     height, width = wide.shape[-2:]
     out, image = out.detach(), image.detach()
@@ -203,7 +203,7 @@ def _each_region(
 def _positions(
     source: Sequence[int], region: Region, size: Sequence[int], antialias: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The row and the column that the nearest filter takes for each output."""
+    """Return the row and the column that the nearest filter takes for each output."""
     if antialias:
         left, top, right, bottom = region
         rows = _resampling_tables.pil_nearest(source[0], top, bottom, size[0])
@@ -256,7 +256,7 @@ def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
 
 
 def _by_opencv(out: Tensor, image: Tensor, interpolation: str, interleaved: bool) -> None:
-    """``cv2.resize`` of each plane of a planar image, of each HWC frame of an interleaved one."""
+    """Run ``cv2.resize`` on each plane of a planar image, or on each HWC frame of an interleaved one."""
     height, width = out.shape[-2:]
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype)

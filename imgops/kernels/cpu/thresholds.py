@@ -1,4 +1,4 @@
-"""CPU kernels of the thresholds: OpenCV's."""
+"""CPU kernels of the thresholds, by OpenCV."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Kernels for CUDA, in Triton: the same families, names and arguments as in ``kernels/cpu``.
 
-Triton is imported when the first of them runs. Where it is missing, or cannot run on the device, an operator's
-decomposition computes the same on the device. A kernel returns ``NotImplemented`` for what it leaves to that too.
+Triton is imported when the first of them runs. Where it is missing, or cannot run on the device, the
+decomposition of an operator computes the same on the device. A kernel returns ``NotImplemented`` for inputs
+that it leaves to the decomposition.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from imgops.kernels import transfer
 
 
 class Kernel:
-    """The kernel ``"family.name"``, of ``(out, *args)`` or, where the operator mutates, of ``(*args)``.
+    """The kernel ``"family.name"``, called with ``(out, *args)`` or, where the operator mutates, ``(*args)``.
 
-    Parameters on the CPU are on the device when the kernel gets them.
+    Parameters on the CPU are moved to the device before the kernel gets them.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,7 +30,7 @@ class Kernel:
 
     @cached_property
     def function(self) -> Function:
-        """The function of the family's module, which the first call imports, and Triton with it."""
+        """The function of the family's module, which the first call imports together with Triton."""
         function: Function = getattr(import_module(self.__module__), self.__name__)
         return function
 
@@ -46,7 +47,10 @@ class Kernel:
 
 @cache
 def runs_on(device: torch.device) -> bool:
-    """Whether Triton can run kernels on a device; tried once. On the CPU its interpreter may."""
+    """Return whether Triton can run kernels on a device; tried once.
+
+    On the CPU only its interpreter can.
+    """
     try:
         from imgops.kernels.cuda import _launch
     except ImportError:
@@ -58,6 +62,6 @@ def runs_on(device: torch.device) -> bool:
     try:
         with torch.cuda.device(device):
             return _launch.probe(device)
-    except Exception as error:  # an old driver, a device too old: whatever it is, ATen still computes
+    except Exception as error:  # an old driver, an old device: whatever it is, ATen still works
         _slow_path.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
         return False

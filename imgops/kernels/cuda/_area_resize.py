@@ -1,4 +1,7 @@
-"""OpenCV's "area" on uint8 where it shrinks: means of 2 x 2, of whole cells, and of cells with parts of pixels."""
+"""OpenCV's "area" on uint8 where it shrinks.
+
+The results are means of 2 x 2 pixels, of cells of whole pixels, or of cells with parts of pixels.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def levels(out: Tensor, image: Tensor) -> None:
 
 
 def _cells(size: int, out: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """First pixel, number of pixels and, in float32, their shares ``(taps, out)``."""
+    """Return each cell's first pixel, number of pixels and, in float32, their shares ``(taps, out)``."""
     x, scale = torch.arange(out, dtype=torch.float64), torch.tensor(size / out, dtype=torch.float64)
     first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))
     start = first - (head > 0)

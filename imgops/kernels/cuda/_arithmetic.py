@@ -1,4 +1,4 @@
-"""Arithmetic for kernels: borders, roundings and conversions that the device and the interpreter have alike."""
+"""Arithmetic for kernels: borders, rounding and conversions, the same on the device and the interpreter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from imgops.kernels.cuda._launch import inline
 
 @inline
 def fold_positions(i, size, MODE: tl.constexpr):
-    """The pixel that a border shows at each of the positions ``i``."""
+    """Return the pixel that a border shows at each of the positions ``i``."""
     if MODE == "edge":
         at = tl.minimum(tl.maximum(i, 0), size - 1)
     elif MODE == "wrap":
@@ -27,14 +27,14 @@ def fold_positions(i, size, MODE: tl.constexpr):
 
 @inline
 def modulo(i, size):
-    """Never negative; a division of Triton rounds towards 0."""
+    """Return the remainder, never negative; a division of Triton rounds toward 0."""
     rest = i % size
     return tl.where(rest < 0, rest + size, rest)
 
 
 @inline
 def round_half_even(x):
-    """Half to even, by operations that the device and the interpreter have alike."""
+    """Round half to even, by operations that are the same on the device and in the interpreter."""
     low = tl.floor(x)
     above = x - low
     odd = low * 0.5 != tl.floor(low * 0.5)
@@ -43,24 +43,24 @@ def round_half_even(x):
 
 @inline
 def level(x):
-    """A float as one of 256 levels, truncated; NaN is 0."""
+    """Truncate a float to one of 256 levels; NaN becomes 0."""
     held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0)
     return held.to(tl.int32).to(tl.uint8)
 
 
 @inline
 def unit(x):
-    """Clamped to [0, 1]; NaN stays."""
+    """Clamp to [0, 1]; NaN stays."""
     return tl.where(x < 0, 0.0, tl.where(x > 1, 1.0, x))
 
 
 def _convert(value, to: tl.constexpr):
-    """A float as another one, rounded once, half to even."""
+    """Convert a float to another floating-point dtype, rounded once, half to even."""
     return value.to(to)
 
 
 def _convert_by_bits(value, to):
-    """For the interpreter, whose bfloat16 is cut off instead of rounded."""
+    """Convert a float in the interpreter, which truncates to bfloat16 instead of rounding."""
     if to != tl.bfloat16:
         return value.to(to)
     bits = value.to(tl.int32, bitcast=True)

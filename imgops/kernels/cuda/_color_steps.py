@@ -1,6 +1,6 @@
 """The steps of color_sequence on pixels in registers: floats in [0, 1], or levels held as whole floats.
 
-Operation by operation PIL's arithmetic, as in ``decomposition/color.py``.
+They repeat PIL's arithmetic operation by operation, as ``decomposition/color.py`` does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from imgops.kernels.cuda._launch import inline
 
 @inline
 def whole_level(x):
-    """Truncated to one of 256 levels, as a float; NaN is 0."""
+    """Truncate to one of 256 levels, held as a float; NaN becomes 0."""
     return tl.floor(tl.where(x > 0, tl.minimum(x, 255.0), 0.0))
 
 
 @inline
 def mix(start, end, factor, LEVELS: tl.constexpr):
-    """``Image.blend`` from one picture to another, or beyond."""
+    """Interpolate from one image to another, or extrapolate beyond it, as ``Image.blend``."""
     if LEVELS:
         value = whole_level(start + factor * (end - start))
     else:
@@ -29,7 +29,7 @@ def mix(start, end, factor, LEVELS: tl.constexpr):
 
 @inline
 def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
-    """PIL's mode L, as a float."""
+    """Compute PIL's mode L, as a float."""
     if not RGB:
         value = r
     elif LEVELS:
@@ -42,7 +42,7 @@ def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
 
 @inline
 def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
-    """The three channels with another hue."""
+    """Return the three channels with their hue turned by ``factor`` of a full circle."""
     most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     chroma = most - least
     scale = tl.div_rn(tl.where(chroma == 0, 1.0, 1.0), tl.where(chroma == 0, 1.0, chroma))
@@ -57,7 +57,10 @@ def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
 
 @inline
 def _hue_channel(k, most, chroma, LEVELS: tl.constexpr):
-    """Each goes up, stays, comes down and stays again, a third of the circle after the one before."""
+    """Return a channel at the position ``k`` of the color circle, which has a length of 6.
+
+    Each channel rises, stays, falls and stays again, a third of the circle after the one before.
+    """
     k = tl.where(k < 6, k, k - 6)
     out = most - chroma * unit(tl.minimum(k, 4 - k))
     if LEVELS:
@@ -69,7 +72,7 @@ def _hue_channel(k, most, chroma, LEVELS: tl.constexpr):
 
 @inline
 def posterize(x, bits, LEVELS: tl.constexpr):
-    """``bits`` may be a real number, which is truncated."""
+    """Keep the highest ``bits`` bits; ``bits`` may be a real number, which is truncated."""
     kept = tl.where(bits > 0, tl.minimum(bits, 8), 0).to(tl.int32)
     count = (1 << kept).to(tl.float32)  # its reciprocal is exact
     share = (1 << (8 - kept)).to(tl.float32) * 0.00390625

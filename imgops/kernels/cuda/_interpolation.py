@@ -1,4 +1,7 @@
-"""Positions of a warp and the weights around them, in OpenCV 5's arithmetic: single precision, fused where it fuses."""
+"""Positions of a warp and the weights around them, in OpenCV 5's arithmetic.
+
+It is single precision, with multiplications and additions fused where OpenCV fuses them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from imgops.kernels.cuda._launch import inline
 
 @inline
 def along(a, b, c, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
-    """A row of a matrix by ``(x, y, 1)``; ``a``, ``b`` and ``c`` are rounded to single precision first."""
+    """Multiply a row of a matrix, rounded to single precision first, by ``(x, y, 1)``."""
     a, b, c = a.to(tl.float32), b.to(tl.float32), c.to(tl.float32)
     start = tl.broadcast_to(b * y + c, (ROWS, COLUMNS))
     if FUSED:
@@ -22,7 +25,7 @@ def along(a, b, c, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.co
 
 @inline
 def affine_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
-    """Where pixels lie in the source by the inverse of a matrix ``(2, 3)``; a singular one sends all to 0."""
+    """Return the source positions by the inverse of a ``(2, 3)`` matrix; a singular one maps all to 0."""
     a, b = tl.load(matrix, mask=real, other=0), tl.load(matrix + 1, mask=real, other=0)
     c, d = tl.load(matrix + 3, mask=real, other=0), tl.load(matrix + 4, mask=real, other=0)
     move_x, move_y = tl.load(matrix + 2, mask=real, other=0), tl.load(matrix + 5, mask=real, other=0)
@@ -36,7 +39,7 @@ def affine_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constex
 
 @inline
 def perspective_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
-    """The same by the inverse of ``(3, 3)``: the adjugate over the determinant."""
+    """Return the source positions by the inverse of a ``(3, 3)`` matrix: adjugate over determinant."""
     a, b, c = (
         tl.load(matrix, mask=real, other=0),
         tl.load(matrix + 1, mask=real, other=0),
@@ -71,7 +74,7 @@ def perspective_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.co
 
 @inline
 def bound_positions(position, size, BORDER: tl.constexpr):
-    """Positions that integers hold and that show what the given ones show; a NaN lies far to the left."""
+    """Return positions that fit into integers and show the same pixels; a NaN lies far to the left."""
     position = tl.where(position == position, position, -1073741824.0)
     if BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect":
         far = tl.abs(position) > 1073741824.0
@@ -88,7 +91,7 @@ def bound_positions(position, size, BORDER: tl.constexpr):
 
 @inline
 def pixel_at(i, size, BORDER: tl.constexpr):
-    """The pixel that is read for a position, and whether it is one of the image's."""
+    """Return the pixel that is read for a position, and whether it belongs to the image."""
     if BORDER == "constant":
         inside = (i >= 0) & (i < size)
         at = i
@@ -100,7 +103,7 @@ def pixel_at(i, size, BORDER: tl.constexpr):
 
 @inline
 def cubic(t):
-    """OpenCV 5's bicubic weights of its warps, in single precision."""
+    """Return the bicubic weights of OpenCV 5's warps, in single precision."""
     g = 1.0 - t
     far, near = t * t, g * g
     w0, w3 = -0.75 * (near * t), -0.75 * (far * g)
@@ -110,7 +113,7 @@ def cubic(t):
 
 @inline
 def cubic_slopes(t):
-    """How these weights change with the position."""
+    """Return the derivatives of the bicubic weights with respect to the position."""
     g = 1.0 - t
     s0 = (-2.25 * (t + 1) + 7.5) * (t + 1) - 6.0
     s1 = (3.75 * t - 4.5) * t
@@ -120,7 +123,7 @@ def cubic_slopes(t):
 
 @inline
 def offsets(first, size, step, BORDER: tl.constexpr):
-    """Of four pixels from ``first`` on: how far each is from the first of all, and whether the image has it."""
+    """Return the memory offsets of four pixels from ``first`` on, and whether each belongs to the image."""
     a, has_a = pixel_at(first, size, BORDER)
     b, has_b = pixel_at(first + 1, size, BORDER)
     c, has_c = pixel_at(first + 2, size, BORDER)
@@ -131,7 +134,7 @@ def offsets(first, size, step, BORDER: tl.constexpr):
 
 @inline
 def pixel(at, has, around, BORDER: tl.constexpr):
-    """A pixel in single precision; what lies outside of a constant border is ``around``."""
+    """Load a pixel in single precision; with a constant border, it is ``around`` outside of the image."""
     value = tl.load(at, mask=has, other=0).to(tl.float32)
     if BORDER == "constant":
         value = tl.where(has, value, around)
@@ -140,7 +143,7 @@ def pixel(at, has, around, BORDER: tl.constexpr):
 
 @inline
 def weights(f, TAPS: tl.constexpr):
-    """Four weights; those that a filter has not are 0."""
+    """Return four weights; those that a filter does not have are 0."""
     if TAPS == 1:
         w0, w1, w2, w3 = f * 0 + 1, f * 0, f * 0, f * 0
     elif TAPS == 2:
@@ -166,7 +169,7 @@ def pick(i: tl.constexpr, w0, w1, w2, w3):
 
 @inline
 def around_position(u, v, TAPS: tl.constexpr):
-    """The first of the pixels that a position is made of, and where it lies among them."""
+    """Return the first pixel that a position is interpolated from, and the fractions of the position."""
     if TAPS == 1:
         left, top = round_half_even(u), round_half_even(v)
     else:

@@ -1,4 +1,4 @@
-"""Launching Triton kernels: the one place that does, so that what bits depend on is said once."""
+"""Launch of Triton kernels, in one place, so that the options that affect bits are set once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 
-#: The values of a program: a row of a tile has at most ``WIDEST``.
+#: The number of values of a program, and the most values of a row of its tile.
 TILE, WIDEST = 4096, 1024
 
 
@@ -18,20 +18,23 @@ def _one(out):
     tl.store(out, 1)
 
 
-#: Whether ``TRITON_INTERPRET=1`` was set before Triton was imported: then kernels run on the CPU.
+#: Whether ``TRITON_INTERPRET=1`` was set before Triton was imported, so that kernels run on the CPU.
 INTERPRETED = isinstance(_one, InterpretedFunction)
 
 
 def inline(function: Any) -> Any:
-    """Decorates a function that kernels call. (The interpreter takes longer to enter a jitted one than to run it.)"""
+    """Decorate a function that kernels call.
+
+    For the interpreter it stays plain Python: entering a jitted function would take longer than running it.
+    """
     return function if INTERPRETED else triton.jit(function)
 
 
 def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: Any) -> None:
     """Queue ``programs`` programs of a kernel on the current stream.
 
-    A product and a sum that the compiler fuses round once instead of twice: no kernel wants that where it does
-    not ask for it.
+    The compiler must not fuse a product and a sum, which would round once instead of twice: a kernel that
+    wants this asks for it.
     """
     if programs:
         kernel[(programs,)](*args, num_warps=warps, enable_fp_fusion=False, **constants)
@@ -45,13 +48,13 @@ def probe(device: torch.device) -> bool:
 
 
 def tile(length: int, values: int = TILE, widest: int = WIDEST) -> tuple[int, int]:
-    """Rows and columns of a tile for rows of ``length`` values; both are powers of two."""
+    """Return the rows and columns of a tile for rows of ``length`` values; both are powers of two."""
     columns = max(16, min(triton.next_power_of_2(max(length, 1)), widest))
     return max(1, values // columns), columns
 
 
 def blocks(*sizes: tuple[int, int]) -> int:
-    """How many tiles cover ``(size, step)`` along each axis."""
+    """Return how many tiles cover ``(size, step)`` along each axis."""
     count = 1
     for size, step in sizes:
         count *= -(-size // step)

@@ -1,7 +1,7 @@
-"""Images as pixels in the order of memory: for kernels that look at one pixel, in all its channels.
+"""Images as pixels in memory order, for kernels that look at one pixel in all its channels.
 
-Planar or interleaved, a pixel is a step from the one before, and a channel from the one before; any other strides
-are made one of these once.
+In a planar or interleaved image, consecutive pixels are a constant step apart, and so are consecutive
+channels. An image with any other strides is copied into one of these formats once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from imgops import _layout
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._tiles import batch
 
-#: Pixels of a program.
+#: The most pixels of a program.
 BLOCK = 1024
 
 
 def dense(image: Tensor, out: Tensor) -> Tensor:
-    """``(N, C, H, W)`` in the memory format of ``out``."""
+    """Return an image as ``(N, C, H, W)`` in the memory format of ``out``."""
     return batch(_layout.in_format(image.detach(), _layout.is_interleaved(out)))
 
 
 def steps(image: Tensor) -> tuple[int, int, int]:
-    """From image to image, from channel to channel and from pixel to pixel."""
+    """Return the steps from image to image, from channel to channel and from pixel to pixel."""
     _, channels, height, width = image.shape
     size = channels * height * width
     if _layout.is_interleaved(image):
@@ -34,7 +34,7 @@ def steps(image: Tensor) -> tuple[int, int, int]:
 
 
 def block_of(pixels: int) -> int:
-    """Pixels of a program for images that may have few."""
+    """Return the number of pixels of a program for images that may have few pixels."""
     size = 64
     while size < min(pixels, BLOCK):
         size *= 2
@@ -42,7 +42,7 @@ def block_of(pixels: int) -> int:
 
 
 def cover(image: Tensor) -> tuple[int, dict[str, Any]]:
-    """How many programs cover all pixels, and the constant that says so."""
+    """Return how many programs cover all pixels, and the constant with the size of their blocks."""
     pixels = image.shape[-2] * image.shape[-1]
     block = block_of(pixels)
     return image.shape[0] * -(-pixels // block), {"BLOCK": block}
@@ -50,7 +50,7 @@ def cover(image: Tensor) -> tuple[int, dict[str, Any]]:
 
 @inline
 def pixels_of(program, pixels, BLOCK: tl.constexpr):
-    """The image of a program, its pixels, and which of them exist."""
+    """Return the image of a program, its pixels, and which of them exist."""
     across = (pixels + BLOCK - 1) // BLOCK
     p = (program % across) * BLOCK + tl.arange(0, BLOCK)
     return (program // across).to(tl.int64), p, p < pixels

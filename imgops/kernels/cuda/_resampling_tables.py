@@ -1,8 +1,9 @@
-"""Resampling tables made on the device: of each output, the first pixel, how many, and their weights.
+"""Resampling tables made on the device: for each output the first pixel, how many, and their weights.
 
-Everything is computed in double precision as PIL and OpenCV compute it, so integer weights have their bits. (The sine
-of "lanczos" and "hamming" is the device's, which may differ from the host's in the last of 53 bits; 22 are kept.)
-A box for each image makes a table for each image; a box on the device is clamped to the image, never read.
+Everything is computed in double precision as PIL and OpenCV compute it, so integer weights equal theirs bit
+for bit. (The sine of "lanczos" and "hamming" is the device's, which may differ from the host's in the last of
+53 bits; 22 are kept.) Where each image has a box, each has a table. A box on the device is clamped to the
+image, and the host never reads it.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ _BLOCK = 128
 
 @dataclass(frozen=True)
 class Table:
-    """Of one axis. ``weight[b, k, o]`` belongs to pixel ``first[b, o] + k``, of ``count[b, o]``."""
+    """Table of one axis: ``weight[b, k, o]`` belongs to pixel ``first[b, o] + k``, of ``count[b, o]``."""
 
     first: Tensor
     count: Tensor
     weight: Tensor
-    #: From image to image; 0 where all share the table.
+    #: The step from image to image; 0 where all images share the table.
     step: int
     weight_step: int
-    #: Of a transposed table: the first pixels of the table that it transposes.
+    #: In a transposed table, the first pixels of the original table.
     start: Tensor | None = None
 
     @property
@@ -48,7 +49,10 @@ class Table:
         )
 
     def transposed(self, size: int) -> Table:
-        """``size`` is the length of what this one reads. Both ends of the bands only grow, so bands stay bands."""
+        """Return the transposed table; ``size`` is the length of the axis that this table reads.
+
+        Both ends of the bands only grow, so the transposed matrix is banded, too.
+        """
         pixels = torch.arange(size, device=self.first.device, dtype=torch.int32).repeat(len(self.first), 1)
         first = torch.searchsorted(self.first + self.count, pixels, right=True, out_int32=True)
         last = torch.searchsorted(self.first, pixels, right=True, out_int32=True)
@@ -58,7 +62,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Region:
-    """What is read along an axis: all of ``size`` pixels, or of each box what lies between two of its numbers."""
+    """Part that is read along an axis: all ``size`` pixels, or the pixels between two numbers of each box."""
 
     size: int
     boxes: Tensor | None = None  # (B, 4), float64 or int64
@@ -70,7 +74,7 @@ class Region:
 
     @property
     def is_cut(self) -> bool:
-        """Whether filters see nothing outside of a box."""
+        """Whether filters see no pixels outside of a box."""
         return self.boxes is not None and self.boxes.dtype == torch.int64
 
 
@@ -82,7 +86,7 @@ def empty(region: Region, out: int, taps: int, dtype: torch.dtype, device: torch
 
 
 def pil(name: str, region: Region, out: int, device: torch.device, *, levels: bool) -> Table:
-    """PIL's; ``levels``: as integers of 22 fraction bits."""
+    """Return PIL's table; with ``levels``, its weights are integers of 22 fraction bits."""
     _, support = FILTERS[name]
     taps = math.ceil(support * max(region.size / out, 1.0)) * 2 + 1
     made = empty(region, out, taps, torch.int32 if levels else torch.float32, device)
@@ -91,10 +95,11 @@ def pil(name: str, region: Region, out: int, device: torch.device, *, levels: bo
 
 
 def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: str) -> Table:
-    """OpenCV's, but of "area" where it shrinks.
+    """Return OpenCV's table of any filter, except of "area" where it shrinks.
 
-    ``kind``: "bands" for weights whose pixels lie in the image, the border's weights on the outermost pixel;
-    "levels" and "real" for all taps as integers of 11 fraction bits or as floats, whose pixels the reader clamps.
+    ``kind`` is "bands" for weights whose pixels lie in the image, with the border's weights on the outermost
+    pixel; "levels" or "real" for all taps as integers of 11 fraction bits or as floats, whose pixels the
+    reader clamps.
     """
     taps = {"bilinear": 2, "area": 2, "bicubic": 4, "lanczos": 8}[name]
     made = empty(region, out, taps, torch.int32 if kind == "levels" else torch.float32, device)
@@ -114,7 +119,7 @@ def _kind(region: Region) -> dict[str, Any]:
 
 
 def of_host(table: host_tables.Table, device: torch.device) -> Table:
-    """A table for all images, made on the host, in float32."""
+    """Return a table of the host for all images, moved to the device in float32."""
     arrays = table.start[None], table.length[None], table.weight.T[None].astype(np.float32)
     first, count, weight = move_tables([torch.from_numpy(np.ascontiguousarray(a)) for a in arrays], device)
     return Table(first, count, weight, 0, 0)
@@ -126,7 +131,7 @@ def move_tables(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
 
 @inline
 def _edges(boxes, table, axis, size, WHOLE: tl.constexpr, CUT: tl.constexpr):
-    """Where a region begins and its extent, as doubles; the first pixel that is seen, and how many are."""
+    """Return the start and the extent of a region, as doubles, its first visible pixel and their number."""
     if WHOLE:
         low = tl.full((1,), 0, tl.float64)
         extent = low + size
@@ -192,7 +197,7 @@ def _pil_kernel(
     start = tl.maximum((center - reach + 0.5).to(tl.int32), 0)
     length = tl.minimum((center + reach + 0.5).to(tl.int32), limit) - start
     length = tl.minimum(tl.maximum(length, 0), taps)
-    # What keeps its size PIL does not touch.
+    # PIL does not touch an axis that keeps its size.
     is_same = (low == 0) & (extent == out_size) & (limit == out_size)
     start, length = tl.where(is_same, o, start), tl.where(is_same, 1, length)
     inverse = 1.0 / stretch
@@ -219,7 +224,7 @@ def _pil_kernel(
 
 @inline
 def _opencv_tap(f, k, NAME: tl.constexpr):
-    """The weight of the ``k``-th pixel around a position that lies ``f`` to the right of one."""
+    """Return the weight of the ``k``-th pixel around a position that lies ``f`` to the right of a pixel."""
     if NAME == "bicubic":
         g = 1 - f
         w0 = ((-0.75 * (f + 1) + 3.75) * (f + 1) - 6.0) * (f + 1) + 3.0
@@ -248,7 +253,7 @@ def _opencv_kernel(
     o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
     low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     inverse = (low + out_size) / extent
-    scale = 1.0 / inverse  # as OpenCV has it, down to the rounding
+    scale = 1.0 / inverse  # as OpenCV computes it, down to the rounding
     if NAME == "area":  # enlarged: bilinear between the cells that a pixel touches
         left = tl.floor(o * scale)
         f = (o + 1) - (left + 1) * inverse
@@ -287,7 +292,7 @@ def _opencv_kernel(
 
 
 def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> tuple[Tensor, int]:
-    """The pixel that each output takes, -1 for none; and from image to image how far."""
+    """Return the pixel that each output takes (-1 for no pixel), and the step from image to image."""
     if region.boxes is None:
         if by_pil:
             index = host_tables.pil_nearest(region.size, 0.0, float(region.size), out)
@@ -316,7 +321,10 @@ def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> 
 def _nearest_kernel(
     index, boxes, axis, size, out_size, tables, PIL: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """A box for each lane: PIL adds step to step, with rounding, so the outputs of one follow one another."""
+    """Write the nearest pixels of a box in each lane.
+
+    PIL adds step to step, with rounding, so the outputs of a box are computed one after another.
+    """
     table = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     table = tl.minimum(table, tables - 1)
     low, extent, origin, limit = _edges(boxes, table, axis, size, False, CUT)

@@ -1,7 +1,7 @@
-"""What some steps must know of an image first: histograms, extremes and means, and the tables made of them.
+"""Statistics that some steps need first: histograms, extremes and means, and the tables made of them.
 
-Each program counts a part of an image and writes its own result; whoever needs the whole adds the parts in their
-order. So nothing depends on which program comes first, and no memory has to be zeroed.
+Each program counts a part of an image and writes its own result; a consumer adds the parts in their order. So
+nothing depends on which program comes first, and no memory has to be zeroed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from imgops.kernels.cuda._arithmetic import level
 from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._pixels import steps
 
-#: Pixels that a program counts.
+#: The most pixels that a program counts.
 _PART = 4096
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Which images have a step at a turn: those whose number in ``order`` is ``which``."""
+    """Condition that an image has a step at a turn: its number in ``order`` there is ``which``."""
 
     order: Tensor
     step: int
@@ -44,7 +44,7 @@ def part_of(pixels: int) -> int:
 
 
 def equalization_tables(image: Tensor, gate: Gate | None = None) -> Tensor:
-    """``ImageOps.equalize`` of each plane, as tables of levels ``(N, C, 256)``."""
+    """Return ``ImageOps.equalize`` of each plane, as tables of levels ``(N, C, 256)``."""
     images, channels, height, width = image.shape
     part = part_of(height * width)
     parts = -(-height * width // part)
@@ -68,7 +68,11 @@ def equalization_tables(image: Tensor, gate: Gate | None = None) -> Tensor:
 
 
 def stretch_tables(image: Tensor, gate: Gate | None = None) -> tuple[Tensor, Tensor]:
-    """``ImageOps.autocontrast`` of each plane: of uint8 tables of levels, of floats where it begins and its scale."""
+    """Return ``ImageOps.autocontrast`` of each plane.
+
+    For uint8 only the first result is filled: tables of levels. For floats only the second is filled: the
+    lowest value and the scale of each plane.
+    """
     images, channels, height, width = image.shape
     part = part_of(height * width)
     parts = -(-height * width // part)
@@ -92,7 +96,7 @@ def stretch_tables(image: Tensor, gate: Gate | None = None) -> tuple[Tensor, Ten
 
 @inline
 def is_chosen(order, order_n, n, turn, which, GATED: tl.constexpr):
-    """Whether this image has the step; each image where there is no gate."""
+    """Return whether this image has the step; without a gate, each image has it."""
     if GATED:
         found = tl.load(order + n * order_n + turn) == which
     else:
@@ -129,7 +133,7 @@ def _equalize_kernel(
         count = tl.full((256,), 0, tl.int32)
         for part in range(parts):
             count += tl.load(counts + (plane * parts + part) * 256 + value)
-        # PIL: the last level that occurs does not count, and one level is left alone.
+        # As in PIL, the last level that occurs does not count, and a plane of one level stays as it is.
         last = tl.max(tl.where(count > 0, value, 0), 0)
         step = (tl.sum(count, 0) - tl.sum(tl.where(value == last, count, 0), 0)) // 255
         safe = tl.maximum(step, 1)
@@ -178,7 +182,7 @@ def _stretch_kernel(
             found = value.to(tl.float64) * scale + -first * scale
             found = tl.minimum(tl.maximum(found, 0.0), 255.0).to(tl.int32)
             tl.store(tables + plane * 256 + value, tl.where(flat, value, found).to(tl.uint8))
-        else:  # a scale of 0 says that the plane stays as it is
+        else:  # a scale of 0 means that the plane stays as it is
             tl.store(scales + plane * 2, low)
             tl.store(
                 scales + plane * 2 + 1,

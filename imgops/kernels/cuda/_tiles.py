@@ -1,7 +1,7 @@
 """Images as ``(N, C, H, W)`` with any strides, and the tiles that kernels go over.
 
-A kernel goes over its output in the order of memory. A tile is some rows, of planes or of interleaved frames, by
-some columns; which image, channel and pixel they are is divided out once for a row and once for a column.
+A kernel goes over its output in memory order. A tile is some rows, of planes or of interleaved frames, by
+some columns; divisions find the image, channel and pixel indices once for a row and once for a column.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from imgops.kernels.cuda import _launch
 from imgops.kernels.cuda._launch import inline
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-#: What kernels compute with: float64 is left to ATen.
+#: The dtypes that kernels compute with: float64 is left to ATen.
 PIXELS = (torch.uint8, *FLOATS)
 
 
 def batch(image: Tensor) -> Tensor:
-    """``(N, C, H, W)``, a view where the strides allow one."""
+    """Return an image as ``(N, C, H, W)``, a view where the strides allow one."""
     image = image.detach()
     if image.ndim == 4:
         return image
@@ -31,12 +31,12 @@ def batch(image: Tensor) -> Tensor:
 
 
 def output_batch(out: Tensor) -> Tensor:
-    """The same of what is written to, whose leading dimensions are those of an output."""
+    """Return an output as ``(N, C, H, W)``, a view; raise RuntimeError where the strides allow none."""
     return out.detach().view(math.prod(out.shape[:-3]), *out.shape[-3:])
 
 
 def per_image(value: Tensor, image: Tensor, core: int, dtype: torch.dtype) -> tuple[Tensor, int]:
-    """A parameter of ``core`` dimensions as contiguous rows, and from image to image how far its numbers are."""
+    """Return a parameter of ``core`` dimensions, contiguous, and its step from image to image."""
     value = value.detach().to(dtype)
     own = value.shape[value.ndim - core :]
     lead = value.shape[: value.ndim - core]
@@ -47,24 +47,24 @@ def per_image(value: Tensor, image: Tensor, core: int, dtype: torch.dtype) -> tu
 
 
 def has_carrier(image: Tensor) -> bool:
-    """Whether an integer has as many bits as a value of an image."""
+    """Return whether there is an integer dtype with as many bits as a value of an image."""
     return image.element_size() <= 8
 
 
 def carrier(image: Tensor) -> Tensor:
-    """The bits of an image as integers."""
+    """Return the bits of an image as integers."""
     return _layout.bits(image)
 
 
 def rows_of(out: Tensor) -> tuple[bool, int, int]:
-    """Whether ``(N, C, H, W)`` is interleaved, how many rows it has in memory, and how long they are."""
+    """Return whether ``(N, C, H, W)`` is interleaved, and the number and length of its rows in memory."""
     n, c, h, w = out.shape
     interleaved = _layout.is_interleaved(out)
     return (True, n * h, w * c) if interleaved else (False, n * c * h, w)
 
 
 def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any], int]:
-    """The constants of a kernel that goes over ``out`` tile by tile, and how many programs it takes."""
+    """Return the constants of a kernel that goes over ``out`` tile by tile, and its number of programs."""
     interleaved, rows, length = rows_of(out)
     height, width = _launch.tile(length, values, widest)
     constants = {"INTERLEAVED": interleaved, "ROWS": height, "COLUMNS": width}
@@ -82,7 +82,10 @@ def tile_of(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """Image, channel, row and column of a tile's pixels, as ``(ROWS, 1)`` or ``(1, COLUMNS)``; what lies inside."""
+    """Return the image, channel, row and column of a tile's pixels, and which pixels lie inside.
+
+    The indices are ``(ROWS, 1)`` or ``(1, COLUMNS)``.
+    """
     length = width * channels if INTERLEAVED else width
     across = (length + COLUMNS - 1) // COLUMNS
     row = (program // across) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -101,7 +104,7 @@ def tile_of(
 
 @inline
 def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr):
-    """Where a pixel is: what rows have in common is added once for a row, likewise for columns."""
+    """Return the offset of a pixel; terms that a row shares are added once for it, likewise for columns."""
     c, y, x = c.to(tl.int64), y.to(tl.int64), x.to(tl.int64)
     if INTERLEAVED:
         at = (n * step_n + y * step_y) + (c * step_c + x * step_x)

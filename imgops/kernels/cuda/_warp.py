@@ -1,4 +1,4 @@
-"""The kernel of all warps: a position is found once for all channels of a pixel."""
+"""The kernel of all warps: a position is computed once for all channels of a pixel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def warp_kernel(
 ):  # fmt: skip
     n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
     real = n < images
-    # OpenCV fuses in its own code for "nearest" and "bilinear"; its bicubic filter has the older one's positions.
+    # OpenCV's own code for "nearest" and "bilinear" fuses; its bicubic filter has positions from older code.
     u, v = _positions(
         where, where_n, where_c, where_y, where_x, n, y, x, real, inside, KIND, TAPS < 4, ROWS, COLUMNS
     )

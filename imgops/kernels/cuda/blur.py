@@ -55,10 +55,10 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
 def _gaussian_kernel(
     weights, reaches, sigmas, axis, start, reach, step, count, LEVELS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """``cv2.getGaussianKernel`` from the middle outwards, an image for each lane; how far it is above 0.
+    """Compute ``cv2.getGaussianKernel`` from the middle outwards, an image in each lane, and its reach.
 
-    OpenCV's weights for uint8 are 256ths: each is rounded with the error of those before it, from the outside in,
-    and the middle takes what is missing.
+    The reach is the distance of the last weight that is not 0. OpenCV's weights for uint8 are 256ths: from
+    the outside in, each is rounded with the error of those before it, and the middle takes what is missing.
     """
     n = tl.minimum(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), count - 1)
     sigma = tl.load(sigmas + n * 2 + axis)
@@ -95,7 +95,7 @@ def _blur_kernel(
     out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
     INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """A row at a time is blurred along x and added to the rows of the tile that it belongs to."""
+    """Blur a row at a time along x, and add it to the rows of the tile that it belongs to."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     length = width * channels
     across, down = (length + COLUMNS - 1) // COLUMNS, (height + ROWS - 1) // ROWS

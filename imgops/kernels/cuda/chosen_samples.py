@@ -1,4 +1,4 @@
-"""CUDA kernels of what transforms do to the samples that were chosen; the others are copied in the same pass."""
+"""CUDA kernels of transforms of the chosen samples; the other samples are copied in the same pass."""
 
 from __future__ import annotations
 

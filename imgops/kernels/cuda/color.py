@@ -1,7 +1,8 @@
 """CUDA kernels of the color operators: every step of a sequence in one pass over the pixels.
 
-Contrast needs a mean, which a pass before it counts; autocontrast and equalize likewise. Sharpness looks at the pixels
-around one, so where a sequence may have it, or one of those two, each turn is a pass of its own.
+Contrast needs a mean, which an earlier pass computes; autocontrast and equalize need statistics likewise.
+Sharpness looks at neighboring pixels. So where a sequence may have sharpness, autocontrast or equalize, each
+turn is a pass of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_ba
 from imgops.kernels.cuda.filter import sharpen
 
 _MIXES_CHANNELS = ("contrast", "saturation", "hue")
-#: What must be known of the image as it is at that turn, and what looks at other pixels.
+#: The steps that need statistics of the image as it is at their turn, or look at other pixels.
 _NEEDS_A_PASS = ("autocontrast", "equalize", "sharpness")
 
 
@@ -67,7 +68,7 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, n
 
 
 def _turn_by_turn(job: _Job, out: Tensor, image: Tensor, count: int) -> None:
-    """Each turn from one image to the next; between them half precision is kept in float32."""
+    """Run each turn from one image to the next; between turns half precision is kept in float32."""
     kind = image.dtype if image.dtype == torch.uint8 else torch.float32
     for turn in range(count):
         is_last = turn == count - 1
@@ -77,7 +78,7 @@ def _turn_by_turn(job: _Job, out: Tensor, image: Tensor, count: int) -> None:
 
 
 class _Job:
-    """A sequence of some images: whose steps are ``names[which]`` for the numbers of ``order``."""
+    """Color sequence of a batch: its steps are ``names[which]`` for each number ``which`` in ``order``."""
 
     def __init__(self, names: list[str], order: Tensor, order_n: int, amounts: Tensor, amount_n: int) -> None:
         self.order, self.order_n, self.amounts, self.amount_n = order, order_n, amounts, amount_n
@@ -89,7 +90,7 @@ class _Job:
         return _statistics.Gate(self.order, self.order_n, turn, self.index[name])
 
     def apply(self, out: Tensor, image: Tensor, begin: int, end: int) -> None:
-        """The turns from ``begin`` to ``end``; of several none needs a pass of its own but contrast."""
+        """Run the turns from ``begin`` to ``end``; if several, only contrast may need a pass of its own."""
         images, channels, height, width = image.shape
         pixels, is_rgb = height * width, channels == 3
         part = _statistics.part_of(pixels)
@@ -124,7 +125,7 @@ class _Job:
 def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr, BRIGHTNESS: tl.constexpr,
           CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr, POSTERIZE: tl.constexpr,
           SOLARIZE: tl.constexpr, INVERT: tl.constexpr):  # fmt: skip
-    """One step of the pixels of an image; ``which`` is one number for all of them."""
+    """Apply one step to pixels of an image; ``which`` is one number for all of them."""
     factor = amount.to(tl.float32)
     if BRIGHTNESS >= 0:
         if which == BRIGHTNESS:
@@ -172,7 +173,7 @@ def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr,
 
 @inline
 def _mean(sums, n, slot, turns, parts, pixels, LEVELS: tl.constexpr):
-    """Of the luma of an image, from the sums of its parts; PIL rounds that of levels to one."""
+    """Return the mean luma of an image from the sums of its parts; PIL rounds that of levels to a level."""
     total = n.to(tl.float64) * 0
     for first in range(0, parts, 128):
         i = first + tl.arange(0, 128)
@@ -192,7 +193,7 @@ def _luma_kernel(
     SHARPNESS: tl.constexpr, POSTERIZE: tl.constexpr, SOLARIZE: tl.constexpr, INVERT: tl.constexpr,
     AUTOCONTRAST: tl.constexpr, EQUALIZE: tl.constexpr, RGB: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The luma of a part of an image as it is before a turn, where that turn is contrast's."""
+    """Sum the luma of a part of an image as it is before a turn, if that turn is contrast."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
     if tl.load(order + n * order_n + turn) == CONTRAST:
@@ -225,7 +226,7 @@ def _steps_kernel(
     SHARPNESS: tl.constexpr, POSTERIZE: tl.constexpr, SOLARIZE: tl.constexpr, INVERT: tl.constexpr,
     AUTOCONTRAST: tl.constexpr, EQUALIZE: tl.constexpr, RGB: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Pixels in all their channels; where channels are not mixed, each is an image of its own."""
+    """Run the steps on pixels in all their channels; channels that are not mixed are images of their own."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     plane, p, inside = pixels_of(tl.program_id(0), pixels, BLOCK)
     n, c = plane // channels, plane % channels
@@ -294,7 +295,7 @@ def _stretch(tables, scales, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.con
 
 
 def grayscale(out: Tensor, image: Tensor, channels: int) -> Any:
-    """A row of a matrix of PIL's integers, written to each channel."""
+    """Write the luma, on uint8 in PIL's integers, to each channel."""
     if image.dtype not in PIXELS or out.numel() == 0:
         return NotImplemented
     source = batch(image)

@@ -50,7 +50,7 @@ def _filter_kernel(
             at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
             pixel = tl.load(at, mask=use, other=0).to(tl.float32)
             share = tl.load(own + (i * wide + j), mask=n < images, other=0)
-            total = tl.fma(pixel, tl.broadcast_to(share, (ROWS, COLUMNS)), total)  # as OpenCV has it
+            total = tl.fma(pixel, tl.broadcast_to(share, (ROWS, COLUMNS)), total)  # fused, as in OpenCV
     if out.dtype.element_ty == tl.uint8:
         value = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0).to(tl.uint8)
     else:
@@ -67,7 +67,7 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
 
 
 def sharpen(out: Tensor, image: Tensor, factors: Tensor, factor_n: int, gate: Gate | None) -> None:
-    """With a gate: only the images that have it, whose factor is one of several amounts."""
+    """Sharpen a batch; with a gate, only the images that have the step, by one of their several amounts."""
     constants, programs = grid_of(out, 2048)
     gating = (factors, 0, 0, 0) if gate is None else gate.arguments
     launch(
@@ -88,7 +88,7 @@ def _sharpen_kernel(
     out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
     GATED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """``ImageEnhance.Sharpness``: the outermost pixels are not smoothed."""
+    """Compute ``ImageEnhance.Sharpness``, which does not smooth the outermost pixels."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS

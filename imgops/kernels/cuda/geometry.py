@@ -1,4 +1,4 @@
-"""CUDA kernels of the warps: a position is found once for all channels, and nothing is stored but the result."""
+"""CUDA kernels of the warps: a position is computed once for all channels, and only the result is stored."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _sample(
 
 
 def _color(fill: Tensor | None, image: Tensor, border: str) -> tuple[Tensor, tuple[int, ...]]:
-    """What lies outside, for each image and channel, in the image's type; and the steps between."""
+    """Return the fill of each image and channel, in the image's dtype, and the steps between them."""
     if fill is None or border != "constant":
         return image.new_empty((1,)), (0, 0)
     values = saturate(fill.detach(), image.dtype).expand(*image.shape[:-2])
@@ -125,7 +125,7 @@ def _color(fill: Tensor | None, image: Tensor, border: str) -> tuple[Tensor, tup
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
 ) -> Any:
-    """Sums in the order of chance; where PyTorch is told to be deterministic, ATen adds."""
+    """Add gradients atomically, in an order that varies; with deterministic algorithms ATen adds instead."""
     if grad.dtype not in FLOATS or torch.are_deterministic_algorithms_enabled():
         return NotImplemented
     target = output_batch(out)

@@ -1,4 +1,4 @@
-"""CUDA kernels of what looks at the histogram or the extremes of an image first: equalize and autocontrast."""
+"""CUDA kernels of equalize and autocontrast, which need the histogram or the extremes of an image first."""
 
 from __future__ import annotations
 

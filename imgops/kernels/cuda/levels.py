@@ -1,4 +1,4 @@
-"""CUDA kernels of the operators that map single values: one pass."""
+"""CUDA kernels of the elementwise operators, in one pass."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
     if not has_carrier(out):
         return NotImplemented
     target, values = carrier(output_batch(out)), table.detach()
-    rows = values.expand(*image.shape[:-3], *values.shape[-2:])  # a table may be one for all channels
+    rows = values.expand(*image.shape[:-3], *values.shape[-2:])  # all channels may share a table
     rows = rows.reshape(target.shape[0], *values.shape[-2:]) if values.ndim > 2 else values.reshape(-1, 256)
     rows = carrier(rows.contiguous())
     steps = rows.shape[-2] * 256 if rows.ndim > 2 else 0, 256 if rows.shape[-2] > 1 else 0
@@ -58,7 +58,7 @@ def _lut_kernel(
     )
     at = image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
     value = tl.load(at, mask=inside, other=0)
-    if SCALED:  # a float image, whose levels the table knows
+    if SCALED:  # a float image, which the table maps by its levels
         value = level(value.to(tl.float32) * 255.999)
     value = tl.load(table + (n * table_n + c * table_c) + value.to(tl.int32), mask=inside, other=0)
     if SCALED:
@@ -83,7 +83,7 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
 
 
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any:
-    if image.dtype == torch.uint8:  # asked about each of the 256 levels only
+    if image.dtype == torch.uint8:  # evaluated for each of the 256 levels only
         lead = torch.broadcast_shapes(gamma.shape, gain.shape)
         every = torch.arange(256, dtype=torch.uint8, device=image.device).expand(*lead, 1, 1, 256)
         return lut(out, image, formula.adjust_gamma(every, gamma.detach(), gain.detach()).squeeze(-2))
@@ -140,7 +140,7 @@ def _pointwise_kernel(
 
 @inline
 def _power(x, exponent):
-    """As ``pow`` has it for a base of 0 and below."""
+    """Compute ``pow``, also for bases of 0 and below."""
     size = tl.exp2(exponent * tl.log2(tl.abs(tl.where(x == 0, 1.0, x))))
     at_zero = tl.where(exponent > 0, 0.0, tl.where(exponent == 0, 1.0, float("inf")))
     is_whole, half = exponent == tl.floor(exponent), exponent * 0.5

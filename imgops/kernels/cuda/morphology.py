@@ -1,4 +1,4 @@
-"""CUDA kernels of erosion and dilation: an element for each image, in one pass over its members."""
+"""CUDA kernels of erosion and dilation: one pass over the members of each image's structuring element."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _extreme_kernel(
     BORDER: tl.constexpr, LARGEST: tl.constexpr,
     INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """With a constant border what lies outside is, as in OpenCV, the value that never wins."""
+    """Compute the extreme value of the pixels under the members of an element.
+
+    With a constant border, as in OpenCV, pixels outside have the value that never wins.
+    """
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS

@@ -1,4 +1,4 @@
-"""CUDA kernels of crop, pad, paste and erase: movement in one pass."""
+"""CUDA kernels of crop, pad, paste and erase, each in one pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from imgops.kernels.cuda._tiles import (
     tile_of,
 )
 
-#: Values of a program: enough loads in flight for each thread, of 1 to 8 bytes.
+#: The number of values of a program: enough loads in flight for each thread, of 1 to 8 bytes.
 _TILE = 4096
 
 
@@ -42,7 +42,7 @@ def pad(
 
 
 def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Any:
-    """Other borders add pixels up, which ATen does."""
+    """Crop the gradient of a constant border; other borders add pixels up, which ATen does."""
     if mode != "constant":
         return NotImplemented
     return _move(out, grad, None, left, top, mode)
@@ -107,14 +107,14 @@ def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left:
 
 
 def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
-    """In place: only the window is read and written."""
+    """Paste in place: only the window is read and written."""
     x0, y0 = max(left, 0), max(top, 0)
     x1, y1 = min(left + source.shape[-1], image.shape[-1]), min(top + source.shape[-2], image.shape[-2])
     if x0 >= x1 or y0 >= y1:
         return None
     try:
         window = output_batch(image)[..., y0:y1, x0:x1]
-    except RuntimeError:  # leading dimensions that no stride joins
+    except RuntimeError:  # leading dimensions that no view can join
         return NotImplemented
     return _paste(window, window, source, mask, left - x0, top - y0)
 
@@ -195,7 +195,10 @@ def _paste_kernel(
 
 @inline
 def _mix_levels(below, above, share):
-    """PIL's blend: the exact quotient by 255, in integers. A float mask is rounded to the nearest level."""
+    """Blend levels as PIL, by the exact quotient by 255, in integers.
+
+    A float mask is rounded to the nearest level.
+    """
     if share.dtype == tl.uint8:
         weight = share.to(tl.int32)
     else:
@@ -209,7 +212,7 @@ def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> Any:
     if not has_carrier(image):
         return NotImplemented
     target, source, color = carrier(output_batch(out)), carrier(batch(image)), carrier(batch(value))
-    # One color for a box is a picture whose rows and columns take no step.
+    # One color for a box is an image with strides of 0 along rows and columns.
     steps = color.stride()
     if color.shape[-2:] == (1, 1):
         steps = (*steps[:2], 0, 0)

@@ -1,4 +1,4 @@
-"""CUDA kernels of the operators that write to their arguments: in any strides, and only where they change."""
+"""CUDA kernels of the operators that write to their arguments, in any strides and only where they change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> Any:
     try:
         target = output_batch(out)
-    except RuntimeError:  # leading dimensions that no stride joins
+    except RuntimeError:  # leading dimensions that no view can join
         return NotImplemented
     return movement._paste(target, batch(image), source, mask, left, top)
 

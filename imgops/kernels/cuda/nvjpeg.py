@@ -1,6 +1,6 @@
-"""JPEG on the device, by nvJPEG: through TorchCodec, or through torchvision, whose decoders TorchCodec replaces.
+"""JPEG on the device, by nvJPEG through TorchCodec or torchvision, whose decoders TorchCodec replaces.
 
-Its pixels and bytes are nvJPEG's own. What it cannot do, or refuses, is left to the host.
+The pixels and bytes are nvJPEG's own. Images that it cannot handle, or refuses, are left to the host.
 """
 
 from __future__ import annotations
@@ -49,14 +49,17 @@ def _encoder() -> Callable[[Tensor, int], Tensor] | None:
 
 
 def _quietly(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """torchvision says at each call that TorchCodec is the newer one: it is asked where it is installed."""
+    """Call a function of torchvision without its warnings.
+
+    At each call torchvision recommends TorchCodec, which is used already where it is installed.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **keywords)
 
 
 def decode(data: Tensor, mode: str, max_pixels: int, device: torch.device) -> Tensor | None:
-    """The pixels on the device; None for what the host has to do, or to refuse."""
+    """Return the pixels on the device; None for data that the host has to decode, or to refuse."""
     raw = data.numpy().tobytes()
     is_whole = raw.startswith(b"\xff\xd8\xff") and b"\xff\xd9" in raw[-64:]
     if device.type != "cuda" or mode not in _MODES or not is_whole or _decoder() is None:
@@ -66,12 +69,12 @@ def decode(data: Tensor, mode: str, max_pixels: int, device: torch.device) -> Te
         if width * height > max_pixels:
             return None
         return _decoder()(data, _MODES[mode], device)  # type: ignore[misc]
-    except Exception:  # a kind of JPEG that nvJPEG does not know, or a hostile file: the host says what it is
+    except Exception:  # an unsupported kind of JPEG, or a hostile file: the host tells which
         return None
 
 
 def encode(image: Tensor, quality: int) -> Tensor | None:
-    """The bytes of a JPEG on the device of an RGB image; None for what the host has to do."""
+    """Return an RGB image as the bytes of a JPEG on its device; None if the host has to encode it."""
     if not image.is_cuda or image.dtype != torch.uint8 or image.shape[-3:-2] != (3,) or _encoder() is None:
         return None
     try:

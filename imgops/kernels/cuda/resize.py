@@ -1,8 +1,8 @@
 """CUDA kernels of resize, resized_crop and their adjoints: both passes in one kernel, a box for each image.
 
-A program makes a tile of the output. It goes over the rows that the tile is made of, resamples one along x, rounds it
-as PIL does between its passes, and adds it to every row of the tile that it belongs to: the middle image is never
-stored, not even in shared memory, and each pixel of the source comes from memory about once.
+A program makes a tile of the output. It goes over the source rows of the tile, resamples each along x, rounds
+it as PIL does between its passes, and adds it to every row of the tile that it belongs to. The intermediate
+image is never stored, not even in shared memory, and each pixel of the source is read from memory about once.
 
 ==========  ===================================================  ===========================================
 dtype       antialias=True (PIL)                                 antialias=False (OpenCV)
@@ -45,7 +45,7 @@ from imgops.kernels.cuda._tiles import (
 )
 
 _PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
-#: Rows of a tile: more of them resample fewer rows twice, fewer of them multiply by fewer zeros.
+#: Rows of a tile: more of them resample fewer rows twice, but multiply by more zeros.
 _ROWS = 16
 
 
@@ -80,7 +80,7 @@ def resize_out(
 ) -> Any:
     try:
         output_batch(out)
-    except RuntimeError:  # leading dimensions that no stride joins
+    except RuntimeError:  # leading dimensions that no view can join
         return NotImplemented
     return resize(out, image, box, height, width, interpolation, antialias)
 
@@ -143,7 +143,7 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
 
 
 def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
-    """The transpose: each pixel gathers what it was given to, so nothing is added in an order of chance."""
+    """Apply the transpose: each pixel gathers its terms, so that the order of additions never varies."""
     regions, size, device = _regions(out.shape[-2:], boxes), grad.shape[-2:], grad.device
     if grad.dtype not in FLOATS:
         return NotImplemented
@@ -186,7 +186,10 @@ def _bands(name: str, regions: Any, size: Any, device: torch.device) -> tuple[Ta
 
 
 def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> Table:
-    """The nearest filter as a table with a weight of 1; at its end a box without extent takes nothing."""
+    """Return the nearest filter as a table with a weight of 1.
+
+    At the end of the image a box without extent takes no pixel.
+    """
     index, step = _resampling_tables.nearest(region, out, device, by_pil=by_pil)
     taken = index >= 0
     first = torch.where(taken, index, region.size)
@@ -228,7 +231,7 @@ def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Te
 
 @inline
 def _between(total):
-    """PIL's rounding of an integer sum to a level."""
+    """Round an integer sum to a level, as PIL does."""
     return tl.minimum(tl.maximum(total >> 22, 0), 255)
 
 
@@ -237,7 +240,7 @@ def _sum_rows_first(
     acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Add to ``acc`` what the horizontal pass makes of columns that were summed and rounded first."""
+    """Add to ``acc`` the horizontal pass over columns that were summed and rounded first."""
     most = tl.max(tall, 0)
     tile = source[None, :] + top[:, None] * line_step
     for k in range(taps):
@@ -264,7 +267,7 @@ def _resample_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    length = width * channels  # the channels of a frame lie side by side, or one after the other
+    length = width * channels  # the channels of a frame are interleaved, or follow one another
     across, down = (length + COLUMNS - 1) // COLUMNS, (height + ROWS - 1) // ROWS
     program = tl.program_id(0)
     n = (program // (across * down)).to(tl.int64)
@@ -275,7 +278,7 @@ def _resample_kernel(
     else:
         x, c = j % width, j // width
     has_row, has_column = y < height, j < length
-    # The tables of this image. What lies outside of the tile has no pixels.
+    # The tables of this image. Rows and columns outside of the output have no pixels.
     top = tl.load(y_first + n * y_n + y, mask=has_row, other=0)
     tall = tl.load(y_count + n * y_n + y, mask=has_row, other=0)
     left = tl.load(x_first + n * x_n + x, mask=has_column, other=0)
@@ -312,7 +315,7 @@ def _resample_kernel(
             for k in range(taps):
                 use = k < wide
                 pixel = tl.load(line + k * image_x, mask=use, other=0).to(middle.dtype)
-                if TRANSPOSED:  # what output left + k gave to this pixel
+                if TRANSPOSED:  # the share that output left + k gave to this pixel
                     tap = x - tl.load(x_start + left + k, mask=use, other=0)
                     middle += pixel * tl.load(x_weight + tap * x_width + left + k, mask=use, other=0)
                 else:
@@ -324,7 +327,7 @@ def _resample_kernel(
                 share = tl.load(y_weight + (r - top) * y_width + y, mask=has, other=0)
             if LEVELS:
                 acc += share[:, None] * _between(middle)[None, :]
-            else:  # 0 by infinity is no number
+            else:  # 0 times infinity would be NaN
                 acc += tl.where(has[:, None], share[:, None] * middle[None, :], 0.0)
     if LEVELS:
         value = _between(acc).to(tl.uint8)
