@@ -124,6 +124,23 @@ def test_transforms_that_sample_nothing(name: str) -> None:
         assert counting.count <= 1
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("HorizontalFlip", "'RandomHorizontalFlip'"),
+        ("ColorJiter", "'ColorJitter'"),
+        ("Rotate", "'RandomRotation'"),
+    ],
+)
+def test_a_name_that_is_not_there_is_answered_by_one_that_is(name: str, meant: str) -> None:
+    with pytest.raises(
+        AttributeError, match=rf"'imgops\.transforms' has no attribute '{name}'; did.*{meant}"
+    ):
+        getattr(ours, name)
+    with pytest.raises(AttributeError, match=r"'imgops\.transforms' has no attribute 'qqqq'$"):
+        getattr(ours, "q" * 4)
+
+
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 def test_a_temporal_subsample_is_of_videos() -> None:
     """An image beside a video, which has no time, stays as it is."""

@@ -8,6 +8,7 @@ torchvision's own.
 
 from __future__ import annotations
 
+from difflib import get_close_matches as _get_close_matches
 from typing import Any
 
 from torchvision.transforms import v2 as _reference
@@ -42,7 +43,15 @@ OURS = tuple(
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_reference, name)
+    try:
+        return getattr(_reference, name)
+    except AttributeError:
+        pass
+    classes = (*OURS, *ADDED)
+    close = [c for n in (name, f"Random{name}") for c in _get_close_matches(n, classes, 2, 0.75)]
+    close += [c for c in classes if len(name) > 3 and name.lower() in c.lower()]
+    hint = f"; did you mean {' or '.join(map(repr, list(dict.fromkeys(close))[:4]))}?" if close else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 
 def __dir__() -> list[str]:
