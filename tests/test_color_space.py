@@ -42,3 +42,8 @@ def test_hue_of_a_gray_pixel_has_no_gradient() -> None:
     assert not grad.any()
     (grad,) = torch.autograd.grad(value.sum(), gray)
     assert grad.sum() == 1
+
+
+def test_the_case_of_a_code_is_free() -> None:
+    image = torch.rand(3, 4, 5)
+    assert torch.equal(imgops.cvt_color(image, "RGB2HSV_FULL"), imgops.cvt_color(image, "rgb2hsv_full"))

@@ -69,4 +69,4 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     tensor([30.0000,  1.0000,  1.0000])
     """
     _check.tensor("cvt_color", "image", image)
-    return _cvt_color(image, code)
+    return _cvt_color(image, code.lower() if isinstance(code, str) else code)  # "RGB2HSV", as OpenCV has it
