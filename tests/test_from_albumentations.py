@@ -653,7 +653,7 @@ def test_a_perspective_zooms_in(border: int) -> None:
 @pytest.mark.parametrize("rules", [{}, {"min_area": 150}, {"min_visibility": 0.7}], ids=str)
 @pytest.mark.parametrize("name", ["CoarseDropout", "Erasing"])
 def test_holes_in_boxes(name: str, rules: dict[str, float]) -> None:
-    """Boxes shrink to what is visible of them or are lost; keypoints in holes are lost."""
+    """Boxes shrink to their visible part or are lost; keypoints in holes are lost."""
 
     def params_of(drawn: dict[str, Any]) -> dict[str, Any]:
         return {"seed": 0, "count": len(drawn["holes"]), "places": drawn["holes"].ravel().tolist()}

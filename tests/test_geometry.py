@@ -212,7 +212,7 @@ def test_the_decomposition_has_opencvs_ties() -> None:
 
 @OPENCV_ROUNDS
 def test_the_derivative_of_a_map_is_that_of_opencv() -> None:
-    """The derivative lies between differences of ``cv2.remap`` on either side."""
+    """It is compared with differences of ``cv2.remap`` between positions a little to either side."""
     image, step = np.random.default_rng(0).random((2, 7, 9)).astype(np.float32), np.float32(0.02)
     map = np.random.default_rng(1).uniform(0.2, 0.8, (2, 4, 5)).astype(np.float32)
     map += np.random.default_rng(2).integers(0, 5, map.shape)

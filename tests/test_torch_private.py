@@ -124,7 +124,7 @@ def test_keyset_names() -> None:
 
 
 def test_a_kernel_runs_as_in_a_new_thread() -> None:
-    """In ``default_dispatch_state``, below autograd and in an autocast region, gradients are recorded, and in float32."""
+    """``default_dispatch_state``: even below autograd and in an autocast region, autograd records, and float32 stays."""
     seen: list[tuple[bool, torch.dtype]] = []
 
     def look() -> None:

@@ -69,7 +69,7 @@ class Keyed(Photos):
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
-    """All of three epochs have the images of this process."""
+    """Each of three epochs has the images that this process computes."""
     pipeline()(picture(height=500, width=500))
     photographs = Keyed(pipeline())
     wanted = torch.stack([photographs[i] for i in range(24)])

@@ -224,7 +224,7 @@ def _to_lab(rgb: Color, levels: bool) -> Color:
 
 
 def _to_lab_levels(rgb: Color) -> Color:
-    """Convert in OpenCV's integers: 3 additional bits for linear light, 15 for cube roots."""
+    """Convert RGB to LAB in OpenCV's integers: 3 additional bits for linear light, 15 for cube roots."""
     light = [(2040 * _linear(c.double() / 255)).round().int() for c in rgb]
     roots = []
     for row, white in zip(_TO_XYZ, _WHITE, strict=True):

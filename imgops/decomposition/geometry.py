@@ -105,7 +105,7 @@ def warp_perspective(
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
     height, width = map.shape[-2:]
-    if image.dtype in _SIGNED:  # ATen's gather takes no unsigned dtype but uint8
+    if image.dtype in _SIGNED:  # ATen's gather takes no unsigned dtype but uint8: use the bits
         bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
         moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, border)
         return moved.view(image.dtype)

@@ -1,4 +1,4 @@
-"""Decompositions of the operators that map each value on its own: PIL's arithmetic, also on floats."""
+"""Decompositions of the pointwise operators: PIL's arithmetic on uint8, real numbers on floats."""
 
 from __future__ import annotations
 

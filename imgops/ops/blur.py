@@ -332,9 +332,9 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     Notes
     -----
     Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5 that it supports.
-    Larger windows of floats, and float64, are computed likewise. The border is replicated. A
-    window that contains a NaN has an unspecified result. The gradient goes to the pixel that is the median.
-    Under autocast the dtype stays.
+    For larger windows of floats, and for float64, it is the median of the same window. The border is
+    replicated. A window that contains a NaN has an unspecified result. The gradient goes to the pixel that is
+    the median. Under autocast the dtype stays.
 
     Examples
     --------

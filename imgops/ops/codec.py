@@ -82,8 +82,8 @@ def encode_image(
     quality : int
         From 1 to 100; "png" does not use it.
     device : str or torch.device, optional
-        The device that encodes. With None, and on every device but CUDA, Pillow encodes on the CPU. On CUDA,
-        nvJPEG encodes an RGB image on that device as "jpeg", if TorchCodec (from 0.16) or torchvision
+        The device of the bytes. With None, and for every device but CUDA, Pillow encodes on the CPU. For
+        CUDA, nvJPEG encodes an RGB image on that device as "jpeg", if TorchCodec (from 0.16) or torchvision
         provides it, but not under a compiler; the bytes are then nvJPEG's.
 
     Returns

@@ -224,7 +224,7 @@ def canny(
     ValueError
         If the channels are not 1 or 3, a threshold is NaN, or an argument is out of its range.
     NotImplementedError
-        If a threshold requires a gradient: there is none.
+        If a threshold requires a gradient, because there is none.
 
     Notes
     -----

@@ -141,8 +141,8 @@ def warp_affine(
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge:
-        no dark fringe.
+        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
+        so there is no dark fringe.
 
     Returns
     -------
@@ -208,8 +208,8 @@ def warp_perspective(
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge:
-        no dark fringe.
+        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
+        so there is no dark fringe.
 
     Returns
     -------

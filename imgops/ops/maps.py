@@ -237,7 +237,7 @@ def polar_map(
 
 
 def _above_1(op: str, name: str, value: Tensor) -> None:
-    """Check that a largest radius is finite and more than 1, because its logarithm is a divisor."""
+    """Check that a largest radius is finite and more than 1, so that its logarithm is positive."""
     value_checks.finite(op, name, value)
     least = value.detach().min().item() if value.numel() else 2
     if not least > 1:

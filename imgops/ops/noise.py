@@ -194,8 +194,8 @@ def iso_noise(
     Reference: ``cv2.cvtColor`` to HLS, ``h + 360 * color_shift * intensity * noise[0]`` and ``l + intensity *
     noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
     uint8, 1e-5 on floats. (albumentations' ISONoise is this with a normal and a Poisson distribution and a
-    shift 360 times smaller.) The gradient is derived from the formula; at a gray pixel hue has none. Under
-    autocast the dtype stays.
+    shift 360 times smaller.) The gradient is derived from the formula; the hue of a gray pixel has none.
+    Under autocast the dtype stays.
 
     Examples
     --------

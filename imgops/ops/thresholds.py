@@ -135,7 +135,7 @@ def adaptive_threshold(
         If ``method`` or ``kind`` is unknown, ``block_size`` is even or less than 3, or a parameter is NaN or
         does not fit.
     NotImplementedError
-        If a parameter requires a gradient: there is none.
+        If a parameter requires a gradient, because there is none.
 
     Notes
     -----
