@@ -70,7 +70,7 @@ def encode_image(
     *,
     device: str | torch.device | None = None,
 ) -> Tensor:
-    """Write an image as the bytes of a file.
+    r"""Write an image as the bytes of a file.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def encode_image(
     >>> import torch, imgops
     >>> data = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8), "png")
     >>> bytes(data[:4].tolist())
-    b'\\x89PNG'
+    b'\x89PNG'
     """
     _check.tensor("encode_image", "image", image)
     if isinstance(format, EncodeImage):
