@@ -1,1 +1,1 @@
-"""imgops beside the raw libraries and its peers, on the same work, in one run."""
+"""imgops compared with the raw libraries and with its peers, on the same work and in one run."""

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.calls``: what a call costs beside its kernel, transforms and codecs beside their peers.
+"""``python -m benchmarks.calls``: the cost of a call without its kernel; transforms and codecs against their peers.
 
-The overhead is the public function's time less that of its kernel filling newly allocated memory, 32 x 32. Python's speed differs between machines by several times: the price of ``torch.empty`` and of
-an empty custom operator, measured in the same rounds, are the scale.
+The overhead of a call is the public function's time minus that of its kernel, which fills newly allocated memory; the image is
+32 x 32. Python's speed differs between machines by several times, so the costs of ``torch.empty`` and of an empty custom operator,
+measured in the same rounds, give the scale.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def nothing(x: Tensor, a: int, b: int) -> Tensor:
 
 
 def best(calls: dict[str, Callable[[], Any]], number: int) -> dict[str, float]:
-    """The least of rounds in which the calls take turns, in microseconds."""
+    """Return the shortest time of each call in microseconds, over rounds in which the calls take turns."""
     rounds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
@@ -44,7 +45,7 @@ def best(calls: dict[str, Callable[[], Any]], number: int) -> dict[str, float]:
 
 
 def into_new(name: str, *args: Any) -> Callable[[], Tensor]:
-    """The kernel, filling memory allocated as cheaply as PyTorch can."""
+    """Return a call of the kernel that fills memory allocated as cheaply as PyTorch can."""
     row = operators()[name]
     made = row.fake(*args)
     size, stride, dtype = made.shape, made.stride(), made.dtype
@@ -58,7 +59,7 @@ def into_new(name: str, *args: Any) -> Callable[[], Tensor]:
 
 
 def calls(x: Tensor) -> dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]]:
-    """name: (kernel, public function, through the dispatcher)."""
+    """Return, by name, a call of the kernel, of the public function, and of the operator through the dispatcher."""
     patch, ops, y = x[:, :8, :8].clone(), torch.ops.imgops, x.clone()
     write = operators()["paste_"].kernel
     return {

@@ -1,7 +1,7 @@
 """The work that is timed: each operator by imgops, by the raw library, by torchvision v2 and by kornia.
 
-What is called stands in the operators' specs. Peers get the same tensor; a raw call gets what its users hold: an HWC
-array or RGB image for an interleaved image, mapped planes for a planar one, prepared outside the timing.
+The calls are in the operators' specs. Peers get the same tensor. A raw call gets the data that its users hold: an HWC
+array or RGB image for an interleaved image, mapped planes for a planar one, prepared outside of the timed region.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.specs._spec import Benchmark
 
 COLUMNS = ("imgops", "raw", "torchvision", "kornia", "scikit-image")
 BENCHMARKS: dict[str, Benchmark] = {b.name: b for spec in SPECS.values() for b in spec.benchmarks}
-#: Timed in every size and batch; the others on one image of 512 x 512.
+#: The operators that are timed in every size and batch; the others are timed on one image of 512 x 512.
 EVERY_SIZE = [name for name, b in BENCHMARKS.items() if b.every_size]
 
 
@@ -45,14 +45,14 @@ class Case:
         return image
 
     def arrays(self, image: Tensor, planar: bool = False) -> list[np.ndarray]:
-        """What OpenCV's users hold: planes, or HWC frames."""
+        """Return an image as OpenCV's users hold it: planes, or HWC frames."""
         if planar or self.layout == "planar":
             return list(image.contiguous().numpy().reshape(-1, *image.shape[-2:]))
         frames = image.movedim(-3, -1)
         return list(frames.numpy().reshape(-1, *frames.shape[-3:]))
 
     def pictures(self, image: Tensor, planar: bool = False) -> list[Image.Image]:
-        """What PIL's users hold: an RGB image, or mapped planes; floats are planes of mode F."""
+        """Return an image as PIL's users hold it: an RGB image, or mapped planes; floats are planes of mode F."""
         if not planar and self.layout == "interleaved" and image.dtype == torch.uint8:
             return [Image.fromarray(a) for a in self.arrays(image)]
         planes = self.arrays(image, planar=True)
@@ -61,13 +61,13 @@ class Case:
         return [Image.frombuffer("L", p.shape[::-1], p, "raw", "L", 0, 1) for p in planes]
 
     def by_pil(self, image: Tensor, call: Callable[[Image.Image], Any]) -> Callable[[], Any] | None:
-        """``call`` of one RGB image; PIL has no other than uint8."""
+        """Return a ``call`` of one RGB image, or None, because PIL's RGB images are uint8 only."""
         if image.dtype != torch.uint8:
             return None
         picture = Image.fromarray(image.permute(1, 2, 0).contiguous().numpy())
         return lambda: call(picture)
 
     def columns(self) -> dict[str, Callable[[], Any] | None]:
-        """A call without arguments for each column; None where the peer has no such operator."""
+        """Return a call without arguments for each column, or None where the peer has no such operator."""
         calls = BENCHMARKS[self.operator].calls(self)
         return dict(zip_longest(COLUMNS, calls))

@@ -1,6 +1,6 @@
-"""Timings that others send of their machines: ``python -m benchmarks --quick --contribute "your name"`` writes a file.
+"""Timings that others contribute from their machines: ``python -m benchmarks --quick --contribute "your name"`` writes a file.
 
-``benchmarks/results/contributed/schema.json`` says what is in it; the page of benchmarks shows every file of that folder.
+``benchmarks/results/contributed/schema.json`` defines the format; the page of benchmarks shows every file of that folder.
 ``python -m benchmarks.contributed file.json`` checks one.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 FOLDER = Path(__file__).parent / "results" / "contributed"
 SCHEMA = FOLDER / "schema.json"
 PEERS = ("raw", "torchvision", "kornia", "scikit-image")
-#: A ratio is a median of ratios, round by round, so it is near the ratio of the medians, and not equal to it.
+#: A ratio is the median of the rounds' ratios, so it is near the ratio of the medians, but not equal to it.
 NEAR = 3.0
 
 
@@ -31,12 +31,12 @@ class Contribution:
         return self.data[key]
 
     def ratios(self, peer: str, **which: object) -> list[float]:
-        """How many times as long as imgops a peer takes, in the rows with these values."""
+        """Return how many times as long as imgops a peer takes, in the rows with these values."""
         rows = (r for r in self["rows"] if all(r[k] == v for k, v in which.items()))
         return [r["ratio"][peer] for r in rows if r["ratio"].get(peer)]
 
     def typical(self, peer: str) -> float | None:
-        """The median over all rows."""
+        """Return the median over all rows, or None if there are none."""
         found = self.ratios(peer)
         return median(found) if found else None
 
@@ -44,7 +44,7 @@ class Contribution:
 def document(
     rows: Iterable[dict[str, Any]], machine: dict[str, str], versions: dict[str, str], contributor: str
 ) -> dict[str, Any]:
-    """What a file holds."""
+    """Return the contents of a file."""
     return {
         "schema": 1,
         "date": str(date.today()),
@@ -56,7 +56,7 @@ def document(
 
 
 def read(path: Path) -> Contribution:
-    """A file; a ValueError says what is wrong with it."""
+    """Read a file; a ValueError says what is wrong with it."""
     import jsonschema
 
     def no_number(name: str) -> None:
@@ -89,7 +89,7 @@ def read(path: Path) -> Contribution:
 
 
 def every(folder: Path = FOLDER) -> list[Contribution]:
-    """All of them, the newest first."""
+    """Read all files, the newest first."""
     found = [read(p) for p in folder.glob("*.json") if p.name != SCHEMA.name]
     return sorted(found, key=lambda c: (c["date"], c.path.name), reverse=True)
 

@@ -1,10 +1,10 @@
-"""``python -m benchmarks.cuda``: the operators and batch pipelines on a GPU, beside a copy of the same bytes.
+"""``python -m benchmarks.cuda``: the operators and batch pipelines on a GPU, compared with a copy of the same bytes.
 
-Each row is one call on a batch that lives on the device, with parameters of its own for each image where the operator
+Each row is one call on a batch that is on the device, with different parameters for each image where the operator
 takes them: imgops' Triton kernel, its decomposition (ATen), its host fallback, torchvision and kornia on the device,
 and CV-CUDA's resize where it is installed. Columns take turns, round by round; times are medians of CUDA events around
 several calls. GB/s counts the bytes that a kernel cannot do without: the image read once, the result written once.
-``--device cpu`` runs the same calls on the CPU, small, to see that they work; its times mean nothing.
+``--device cpu`` runs the same calls on the CPU, on small images, to check that they work; its times mean nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from imgops.kernels import devices
 
 
 def _time(call: Callable[[], Any], loops: int, device: torch.device) -> float:
-    """Microseconds of one call."""
+    """Return the time of one call in microseconds."""
     if device.type != "cuda":
         start = time.perf_counter()
         for _ in range(loops):
@@ -50,11 +50,11 @@ def _time(call: Callable[[], Any], loops: int, device: torch.device) -> float:
 
 
 def measure(calls: dict[str, Callable[[], Any]], rounds: int, device: torch.device) -> dict[str, float]:
-    """The median over rounds in which the columns take turns; a column that fails is left out, with its error."""
+    """Return each column's median over rounds in which they take turns; print the error of one that fails, and drop it."""
     times: dict[str, list[float]] = {}
     for name, call in list(calls.items()):
         try:
-            call()  # compiles
+            call()  # the first call compiles
             call()
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {str(error)[:200]}")
@@ -69,7 +69,7 @@ def measure(calls: dict[str, Callable[[], Any]], rounds: int, device: torch.devi
 
 
 def _without(kind: str, call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call as imgops makes it without Triton ("ATen"), or without anything on the device ("host")."""
+    """Return imgops' call without Triton (``kind`` is "ATen"), or without anything on the device ("host")."""
 
     def run() -> Any:
         with devices.only(kind):
@@ -103,7 +103,7 @@ def columns(row: Row, image: Tensor, backward: bool) -> dict[str, Callable[[], A
 
 
 def _bytes(row: Row, image: Tensor) -> int:
-    """Read once and written once."""
+    """Count the bytes of the image, read once, and of the result, written once."""
     return int(image.numel() * image.element_size() * (1 + row.result))
 
 
@@ -143,7 +143,7 @@ def table(shape: tuple[int, ...], device: torch.device, rounds: int, only: str) 
 
 
 def pipelines(shape: tuple[int, ...], device: torch.device, rounds: int) -> list[str]:
-    """Batches on the device, each image with parameters of its own; torchvision draws once for all."""
+    """Time batches on the device, with different draws for each image; torchvision draws once for all images."""
     lines = ["\n## Pipelines, a batch on the device, milliseconds a batch\n"]
     lines += ["| pipeline | imgops | imgops compiled | torchvision | kornia |", "|" + "---|" * 5]
     image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
@@ -183,7 +183,7 @@ def _kornia_batch(name: str, device: torch.device) -> Callable[[Tensor], Any] | 
 
 
 def jpeg(device: torch.device) -> list[str]:
-    """How far nvJPEG's pixels are from Pillow's."""
+    """Return how far nvJPEG's pixels are from Pillow's."""
     from benchmarks.pipelines import photo
 
     frame = torch.from_numpy(photo()).permute(2, 0, 1).contiguous()

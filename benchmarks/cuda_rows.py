@@ -1,4 +1,4 @@
-"""What ``python -m benchmarks.cuda`` times: for each row the calls of imgops, torchvision, kornia and CV-CUDA."""
+"""The calls that ``python -m benchmarks.cuda`` times: for each row those of imgops, torchvision, kornia and CV-CUDA."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row:
     name: str
     goal: float
     calls: Callable[[Tensor], Calls]
-    #: Pixels of the result for each pixel of the image.
+    #: The number of pixels of the result for each pixel of the image.
     result: float = 1.0
     differentiable: bool = True
 
@@ -51,7 +51,7 @@ def _turns(image: Tensor) -> Tensor:
 
 
 def _kornia(call: Callable[[Any, Tensor], Any]) -> Calls:
-    """kornia's column, if it is installed: of floats; of uint8 with the conversion that it needs."""
+    """Return kornia's column, if it is installed; on uint8 it includes the conversion to float that kornia needs."""
     if find_spec("kornia") is None:
         return {}
     import kornia

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.pipelines``: whole augmentation pipelines beside torchvision, kornia and albumentations.
+"""``python -m benchmarks.pipelines``: whole augmentation pipelines against torchvision, kornia and albumentations.
 
-One thread, one image at a time, from a 375 x 500 uint8 photograph, as a DataLoader's worker has it. The columns take
-turns; each number is the median of the rounds' ratios, of one run. Peers that are not installed are left out.
+One thread, one image at a time, from a 375 x 500 uint8 photograph, as in a DataLoader's worker. The columns take
+turns; each number is the median of the rounds' ratios in one run. Peers that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.table import machine
 from imgops import transforms as ours
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-#: The peers, each with the column of imgops that does the same work on the same memory.
+#: The peers, each with the column of imgops that does the same work on the same memory format.
 PEERS = {
     "torchvision, planar": "imgops, planar",
     "torchvision, interleaved": "imgops, interleaved",
@@ -36,7 +36,7 @@ PEERS = {
     "albumentations": "imgops, interleaved",
     "albumentations, no antialiasing": "imgops, antialias=False",
 }
-#: The target of each row: the peer, and how many times as fast imgops should be.
+#: The target of each row: how many times as fast as each peer imgops should be.
 GOALS = {
     "SimCLR": {
         "torchvision, planar": 12.0,
@@ -64,7 +64,7 @@ GOALS = {
 
 
 def photo() -> np.ndarray:
-    """Smooth shapes with fine grain, in the size of ImageNet's median photograph."""
+    """Make an image of smooth shapes with fine grain, in the size of ImageNet's median photograph."""
     rng = np.random.default_rng(0)
     frame = cv2.resize(
         rng.integers(0, 256, (12, 16, 3)).astype(np.uint8), (500, 375), interpolation=cv2.INTER_CUBIC
@@ -152,7 +152,7 @@ def columns(name: str, compiled: bool) -> dict[str, Callable[[], Any]]:
 
 
 def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> list[dict[str, float]]:
-    """Microseconds; each round every column draws from the same seeds."""
+    """Return the microseconds of each column, round by round; in a round all columns draw from the same seeds."""
     found = []
     for call in calls.values():
         for seed in range(3):
@@ -182,7 +182,7 @@ def line(name: str, rounds: list[dict[str, float]]) -> str:
 
 
 def batches(rounds: int) -> list[str]:
-    """A batch of 16 whose images draw for themselves, eager and compiled."""
+    """Time a batch of 16 whose images each have their own draws, eager and compiled."""
     lines = [
         "",
         "A batch of 16 such photographs, each with draws of its own (`per_sample=True`):",

@@ -1,9 +1,10 @@
-"""``python -m benchmarks.recipes``: a detector's recipe, and a strong one, beside other libraries.
+"""``python -m benchmarks.recipes``: a detector's recipe, and a strong one, against other libraries.
 
-The detector: a mosaic of four photographs of 375 x 500 in 640 x 640, an affine warp, HSV factors and a flip, with ten boxes a
-photograph; beside the same written with OpenCV, as Ultralytics has it, and albumentations. Strong: CLAHE, motion blur, grid
-distortion, coarse dropout and JPEG, each always applied, on one photograph; beside albumentations and kornia (which has an
-elastic distortion instead of a grid). One thread; the columns take turns; each number is the median of the rounds' ratios.
+The detector: a mosaic of four photographs of 375 x 500 in 640 x 640, an affine warp, HSV factors and a flip, with ten boxes per
+photograph; compared with the same recipe written with OpenCV, as in Ultralytics, and with albumentations. Strong: CLAHE, motion
+blur, grid distortion, coarse dropout and JPEG, each always applied, on one photograph; compared with albumentations and kornia
+(which has an elastic distortion instead of a grid). One thread; the columns take turns; each number is the median of the rounds'
+ratios.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from imgops import transforms as v2
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
 SIZE, BOXES = 640, 10
-#: How many times as fast as each imgops should be.
+#: The goals: how many times as fast as each peer imgops should be.
 GOALS = {"OpenCV": 1.0, "albumentations": 1.0, "kornia": 3.0}
 
 
 def boxes(seed: int) -> np.ndarray:
-    """Left, top, right and bottom of ten boxes of a photograph."""
+    """Return left, top, right and bottom of ten boxes of a photograph."""
     rng = np.random.default_rng(seed)
     corners = np.sort(rng.random((BOXES, 2, 2)), 1) * [500, 375]
     return corners.reshape(BOXES, 4)
@@ -45,7 +46,7 @@ def boxes(seed: int) -> np.ndarray:
 
 
 def detector(**each: Any) -> list[Any]:
-    """What follows the mosaic."""
+    """Return the transforms that follow the mosaic."""
     return [
         v2.RandomAffine(0, (0.1, 0.1), (0.5, 1.5), interpolation="bilinear", fill=114, **each),
         v2.RandomHSV((0.985, 1.015), (0.3, 1.7), (0.6, 1.4), method="scale", p=1.0, **each),
@@ -54,7 +55,7 @@ def detector(**each: Any) -> list[Any]:
 
 
 def by_opencv(frames: list[np.ndarray], given: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The recipe as it is written by hand."""
+    """Run the recipe as it is written by hand."""
     canvas = np.full((SIZE, SIZE, 3), 114, np.uint8)
     x, y = (int(SIZE * random.uniform(0.25, 0.75)) for _ in range(2))
     moved = []
@@ -170,7 +171,7 @@ def strong_columns() -> dict[str, Callable[[], Any]]:
         kornia = K.AugmentationSequential(*parts, data_keys=["input"])
         real = (
             (planar[None] / 255).contiguous()[..., :368, :496].contiguous()
-        )  # its JPEG takes multiples of 16
+        )  # kornia's JPEG takes multiples of 16
         calls["kornia"] = lambda: kornia(real)
     return calls
 
@@ -195,7 +196,7 @@ def line(name: str, found: list[dict[str, float]]) -> str:
 
 
 def mosaic_alone(rounds: int) -> str:
-    """A mosaic of images beside the four resizes and pastes that it is made of."""
+    """Time a mosaic of images against the four resizes and pastes that it consists of."""
     frames = [photo()] * 4
     images = [torch.from_numpy(f).permute(2, 0, 1) for f in frames]
     transform = v2.Mosaic(SIZE, fill=114, antialias=False)

@@ -1,7 +1,7 @@
 """``python -m benchmarks.scaling``: the examples on one process and on two, with the same files.
 
-Images a second as each program prints it, without the start of processes (Ray Data counts from the first batch on). Each ratio
-is the median of the rounds'. An ideal machine would show 2.
+The numbers are images per second, as each program prints them, without the start of processes (Ray Data counts from the first
+batch on). Each ratio is the median of the rounds' ratios. On an ideal machine it would be 2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DDP = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 
 def rate(*command: object) -> float:
-    """The last number of images a second that a program prints."""
+    """Return the last number of images per second that a program prints."""
     environment = os.environ | {"HF_DATASETS_OFFLINE": "1"}
     line = [sys.executable, *map(str, command)]
     done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -34,7 +34,7 @@ def rate(*command: object) -> float:
 
 
 def measured(photos: Path, work: Path, copies: int) -> dict[str, list[float]]:
-    """Images a second of each example on one and on two processes."""
+    """Return the images per second of each example on one and on two processes."""
     found: dict[str, list[float]] = {}
     for n in (1, 2):
         ray = ("examples/ray_data.py", photos, work / f"ray{n}", "--format", "webdataset", "--copies", copies)

@@ -1,4 +1,4 @@
-"""The table of ratios, with the budgets and, in plain words, where imgops loses."""
+"""The table of ratios, with the budgets and the reasons, in plain words, where imgops loses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import torch
 from benchmarks.cases import BENCHMARKS, COLUMNS, Case
 from benchmarks.contributed import document
 
-#: A ratio below this is a loss; nearer to 1 the noise of a shared machine decides.
+#: A ratio below this is a loss; a ratio nearer to 1 may be the noise of a shared machine.
 EVEN = 0.95
 
 _PACKAGES = ("imgops", "torch", "torchvision", "pillow", "numpy", "kornia", "scikit-image")
@@ -31,27 +31,27 @@ _PACKAGES = ("imgops", "torch", "torchvision", "pillow", "numpy", "kornia", "sci
 @dataclass(frozen=True)
 class Row:
     case: Case
-    rounds: list[dict[str, float]]  # microseconds a column, round by round
+    rounds: list[dict[str, float]]  # microseconds of each column, round by round
 
     def time(self, column: str) -> float | None:
-        """The median over the rounds; None where there is no such column."""
+        """Return the median over the rounds, or None if there is no such column."""
         return median(r[column] for r in self.rounds) if column in self.rounds[0] else None
 
     def ratio(self, peer: str) -> float | None:
-        """How many times as long as imgops the peer takes: the median of the rounds' ratios."""
+        """Return how many times as long as imgops the peer takes: the median of the rounds' ratios."""
         if peer not in self.rounds[0]:
             return None
         return median(r[peer] / r["imgops"] for r in self.rounds)
 
     def gap(self, peer: str) -> float:
-        """How much longer imgops takes, in microseconds: the median of the rounds' differences."""
+        """Return how much longer imgops takes, in microseconds: the median of the rounds' differences."""
         return median(r["imgops"] - r[peer] for r in self.rounds)
 
     def losses(self) -> list[str]:
         return [p for p in COLUMNS[1:] if (r := self.ratio(p)) is not None and r < EVEN]
 
     def over_budget(self) -> float | None:
-        """Microseconds beyond 1.1 raw calls + 10, for one image of 512 x 512."""
+        """Return the microseconds beyond the budget of 1.1 raw calls + 10, for one image of 512 x 512."""
         if self.case.size != 512 or self.case.batch != 1:
             return None
         if "raw" not in self.rounds[0]:
@@ -60,7 +60,7 @@ class Row:
 
 
 def overheads(rows: list[Row]) -> dict[tuple[object, ...], float]:
-    """What a call costs before its pixels do: the gap to the raw call on 32 x 32."""
+    """Return the cost of a call without its pixels: the gap to the raw call on 32 x 32."""
     return {_kind(r.case): r.gap("raw") for r in rows if r.case.size == 32 and "raw" in r.rounds[0]}
 
 
@@ -68,7 +68,7 @@ def _kind(case: Case) -> tuple[object, ...]:
     return case.operator, case.dtype, case.layout, case.batch
 
 
-#: What is known of a loss: (operator, peer, whether uint8).
+#: Known reasons of losses, by operator, peer, and whether the image is uint8.
 KNOWN = {
     (
         "contrast",
@@ -97,7 +97,7 @@ KNOWN = {
 
 
 def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
-    """The reason of each loss, from what was measured and what the code does."""
+    """Return the reason of each loss, from the measurements and the known reasons."""
     operator, uint8 = row.case.operator, str(row.case.dtype) == "torch.uint8"
     calls = max(overhead.get(_kind(row.case), 40.0), 10.0)
     reasons = []
@@ -123,7 +123,7 @@ def why(row: Row, overhead: dict[tuple[object, ...], float]) -> str:
 
 @cache
 def machine() -> dict[str, str]:
-    """What was measured on; what calls cost here is timed once."""
+    """Describe the machine; the cost of calls on it is timed once."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -147,7 +147,7 @@ def _cost(call: Callable[[], object]) -> str:
 
 
 def versions_here() -> dict[str, str]:
-    """Of what is compared; of OpenCV's four packages the one that is installed."""
+    """Return the versions of the compared libraries, with that of the one of OpenCV's four packages that is installed."""
     found = {"opencv": cv2.__version__}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -156,7 +156,7 @@ def versions_here() -> dict[str, str]:
 
 
 def write_json(rows: list[Row], path: Path, contributor: str = "the imgops developers") -> Path:
-    """Write ``path``.json, a line for each row; return its path."""
+    """Write ``path``.json, with one line for each row; return its path."""
     overhead = overheads(rows)
     data = [
         {

@@ -1,7 +1,7 @@
-"""What a transform costs to call, where Python is all there is: 8 x 8 and 32 x 32, beside torchvision.
+"""The cost of calling a transform where Python dominates: on 8 x 8 and 32 x 32, compared with torchvision.
 
-``python -m benchmarks.calls`` prints and stores it. The clock is that of the thread, so that other processes on the
-machine count less; imgops and torchvision take turns in one run, with equal seeds that are set outside of the time.
+``python -m benchmarks.calls`` prints and stores it. The clock is the thread's, so that other processes on the
+machine count less; imgops and torchvision take turns in one run, with equal seeds that are set outside of the timed region.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from imgops import transforms as ours
 ROUNDS, CALLS = 15, 50
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 
-#: Every transform of torchvision that takes an image alone: applied, where it has a probability.
+#: Every transform of torchvision that takes only an image; those with a probability are always applied.
 TRANSFORMS: dict[str, dict[str, Any]] = {
     "Resize": {"size": (6, 6)},
     "CenterCrop": {"size": 6},
@@ -69,7 +69,7 @@ TRANSFORMS: dict[str, dict[str, Any]] = {
 
 
 def containers(module: Any) -> dict[str, Any]:
-    """Return transforms of transforms."""
+    """Return the containers: transforms of transforms."""
     flips = [module.RandomHorizontalFlip(1.0), module.RandomVerticalFlip(1.0)]
     return {
         "Compose": module.Compose(flips),
@@ -80,7 +80,7 @@ def containers(module: Any) -> dict[str, Any]:
 
 
 def cifar(module: Any, **options: Any) -> Any:
-    """Return the pipeline that CIFAR is trained with."""
+    """Return the pipeline that models are trained with on CIFAR."""
     steps = [
         module.RandomCrop(32, padding=4),
         module.RandomHorizontalFlip(),
@@ -158,7 +158,7 @@ def transform_table() -> list[str]:
 
 
 def cifar_table() -> list[str]:
-    """Return the rows of CIFAR's pipeline: time of the other / time of imgops; above 1 imgops is faster."""
+    """Return the rows of CIFAR's pipeline: time of the other library / time of imgops; above 1 imgops is faster."""
     single, each = cifar(ours), cifar(ours, per_sample=True)
     theirs, peer = cifar(reference), _albumentations()
     lines = [
@@ -200,7 +200,7 @@ def _albumentations() -> Callable[[Tensor], Any] | None:
 
 
 def bare_table() -> list[str]:
-    """Return what albumentations takes for a call of one transform, and what imgops takes, in microseconds."""
+    """Return the microseconds that a call of one transform takes in albumentations and in imgops."""
     if find_spec("albumentations") is None:
         return []
     import albumentations as A
@@ -246,7 +246,7 @@ def frame_table() -> list[str]:
 
 
 def tables(about: str) -> list[str]:
-    """Return all of it as a page, one thread."""
+    """Return all tables as a page, measured on one thread."""
     torch.set_num_threads(1)
     parts = {
         "Time of imgops / time of torchvision; below 1 imgops is faster. FiveCrop and TenCrop return copies, of which "

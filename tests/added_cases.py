@@ -1,7 +1,7 @@
-"""One row or more of every transform that torchvision does not have: how it is made, and what it is compared with.
+"""Cases for every transform that torchvision does not have: how it is made, and what it is compared with.
 
-A reference gets the image as NumPy's (H, W, C), the transform, and the parameters by name. Those of
-albumentations are its own functions, called with the same parameters.
+A reference gets the image as NumPy's (H, W, C), the transform, and the parameters by name. albumentations'
+references are its own functions, called with the same parameters.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Row:
     name: str
     options: dict[str, Any] = field(default_factory=dict)
     reference: Reference | None = None
-    #: What computes the reference, for the README: a call.
+    #: The call that computes the reference, for the README.
     of: str = ""
     #: The largest difference on uint8, in levels.
     levels: int = 0
-    #: The part of the pixels that may differ by more.
+    #: The share of the pixels that may differ by more.
     share: float = 0.0
     #: Whether a gradient to the image is to be checked by finite differences.
     gradient: bool = True
-    #: Whether masks, boxes and keypoints follow.
+    #: Whether masks, boxes and keypoints move with the image.
     moves: bool = False
-    #: Whether it samples, for each image too.
+    #: Whether it samples parameters, so that it can also do so for each image of a batch.
     per_sample: bool = True
     id: str = ""
 
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Of an image that a batch and a graph take too."""
+        """The size of an image that can also go into a batch and a graph."""
         return (40, 40) if self.name in ("RandomRotate90", "RandomTranspose") else (40, 52)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ def _functional(module: str) -> Any:
 
 
 class Drawn:
-    """In place of a random generator: gives back what was drawn."""
+    """A stand-in for a random generator that returns numbers drawn before."""
 
     def __init__(self, **values: Any) -> None:
         self.values = values
@@ -171,7 +171,7 @@ def _cutout(frame: Frame, t: Any, **params: Any) -> Frame:
 
 
 def _hsv_scaled(frame: Frame, amounts: list[float]) -> Frame:
-    """Ultralytics' RandomHSV: a table for each channel."""
+    """Compute Ultralytics' RandomHSV: a lookup table for each channel."""
     hue, saturation, value = cv2.split(cv2.cvtColor(frame, cv2.COLOR_RGB2HSV))
     x = np.arange(0, 256, dtype=np.float64)
     tables = [
@@ -377,7 +377,7 @@ ROWS: tuple[Row, ...] = (
             f, int(diameter), sigma_color, sigma_space
         ),
         of="`cv2.bilateralFilter`",
-        gradient=False,  # its window of colors has kinks
+        gradient=False,  # its weights of color differences have kinks
     ),
     Row("RandomUnsharpMask", {}, _unsharp, "`PIL.ImageFilter.UnsharpMask`", gradient=False),
     Row("RandomMorphology", {}, _morphology, "albumentations' Morphological"),
@@ -610,5 +610,5 @@ ROWS: tuple[Row, ...] = (
     ),
 )
 
-#: Those of several samples; tests/test_mosaic.py has their references.
+#: The transforms that join several samples; tests/test_mosaic.py has their references.
 JOINING = ("CopyPaste", "Mosaic")

@@ -19,7 +19,7 @@ from imgops.testing._checks import same_metadata as same_metadata
 
 
 def captured(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The one operator call that a public function makes."""
+    """Return the one operator call that a public function makes: the operator and its arguments."""
     ((op, op_args, _),) = _call.capture(function, *args, **kwargs)
     return op, op_args
 
@@ -29,7 +29,7 @@ def tree_tensors(args: Any) -> list[Tensor]:
 
 
 def check_format(out: Tensor, image: Tensor) -> None:
-    """Interleaved in, interleaved out; anything else comes out planar. Nothing aliases the input."""
+    """Check that interleaved input gives interleaved output, other input planar output, and that nothing aliases it."""
     interleaved = not image.is_contiguous() and image.movedim(-3, -1).is_contiguous()
     if interleaved and out.numel():
         assert out.movedim(-3, -1).is_contiguous(), f"strides {out.stride()} of an interleaved image"
@@ -47,14 +47,14 @@ def check_untouched(function: Callable[..., Tensor], *args: Any, **kwargs: Any) 
 
 
 def check_raises(call: Callable[[], Any], error: type[Exception], message: str) -> None:
-    """Exactly this error and, up to what a compiler adds around it, exactly this message."""
+    """Check that a call raises exactly this error with exactly this message."""
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message
 
 
 def check_compiled_raises(call: Callable[..., Any], message: str, *args: Any, **options: Any) -> None:
-    """The compiled call fails too. A compiler may wrap the error in one of its own; the message is in it."""
+    """Check that the compiled call fails, too: a compiler may wrap the error in its own, which has the message in it."""
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     compiled = torch.compile(call, fullgraph=True, **options)
     with pytest.raises(Exception) as caught:

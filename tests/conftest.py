@@ -12,11 +12,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 torch.set_num_threads(2)
 if (
     not torch.cuda.is_available()
-):  # then Triton's interpreter runs the CUDA kernels; Triton looks when imported
+):  # then Triton's interpreter runs the CUDA kernels; Triton reads the variable when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
-os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network for a newer version
+os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # else albumentations asks for a newer version online
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,7 +46,7 @@ def _fresh_compiler():
 
 @pytest.fixture(scope="session")
 def photograph() -> torch.Tensor:
-    """A real photograph, (3, 600, 512) uint8."""
+    """Return a real photograph, (3, 600, 512) uint8."""
     import matplotlib.cbook
     import numpy as np
     from PIL import Image

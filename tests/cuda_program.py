@@ -1,7 +1,7 @@
-"""Compile the Triton kernels for a GPU that is not there: ``python cuda_program.py 90``.
+"""Compile the Triton kernels for a GPU that need not be there: ``python cuda_program.py 90``.
 
-Every kernel that the samples launch becomes PTX. It must have no approximate quotient, and no fused product but where
-a kernel asks for one or calls a function of the mathematical library.
+Every kernel that the samples launch is compiled to PTX. It must have no approximate quotient, and no fused product unless
+the kernel asks for one or calls a function of the mathematical library.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ TYPES = {
     torch.float32: "fp32",
     torch.float64: "fp64",
 }
-#: They ask for fused products, as OpenCV has them, or for a sine, an exponential or a logarithm.
+#: Kernels that ask for fused products, as in OpenCV, or use a sine, an exponential or a logarithm.
 FUSED = {
     *("_pil_kernel", "_opencv_kernel", "_gaussian_kernel", "_filter_kernel", "_pointwise_kernel"),
     *("warp_kernel", "_adjoint_kernel", "_slope_kernel"),
 }
-#: Samples of an operator that are compiled in each dtype; each makes variants of its own.
+#: The number of samples of an operator that are compiled in each dtype; each makes its own variants.
 MOST = 2
 
 target = GPUTarget("cuda", int(sys.argv[1]), 32)
@@ -48,7 +48,7 @@ faults: list[str] = []
 
 
 def compile_instead(self: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
-    """In the place of a launch: what its arguments would have been specialized to, compiled."""
+    """Compile a kernel for the specialization of its arguments, in place of its launch."""
     options = {name: keywords.pop(name) for name in ("num_warps", "enable_fp_fusion")}
     values = dict(zip(self.arg_names, args)) | keywords
     signature, constants, attributes = {}, {}, {}

@@ -1,9 +1,9 @@
 """``python -m tests.cuda_traffic``: the memory traffic of the CUDA kernels, counted by Triton's interpreter.
 
-For each row a kernel runs on a batch of 2 x 3 x 128 x 128. Every load and store is counted in sectors of 32 bytes, the
-unit in which a GPU's caches talk to each other, once for each program that touches it: what programs share comes from the
-second cache. Beside it stands what cannot be less: each byte of the image that the result needs read once, and each
-byte of the result written once. The table of the page of benchmarks is this one; a test compares them.
+For each row of the table, a kernel runs on a batch of 2 x 3 x 128 x 128. Loads and stores are counted in sectors of 32
+bytes, the unit in which a GPU's caches communicate, once for each program that touches a sector: data that programs share
+come from the second-level cache. They are divided by the minimum: each byte of the image that the result needs read once,
+and each byte of the result written once. The page of benchmarks has this table; a test compares them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SIDE = 128
 
 
 class Counter:
-    """Sectors that loads and stores touch, each once a program."""
+    """A counter of the sectors that loads and stores touch, each once per program."""
 
     def __init__(self) -> None:
         self.launch = 0
@@ -49,7 +49,7 @@ class Counter:
 
 
 def counted(call: Callable[[], Tensor]) -> tuple[Tensor, int, int]:
-    """The result, and the bytes that the kernels of a call read and write."""
+    """Return the result of a call, and the bytes that its kernels read and write."""
     counter, builder = Counter(), interpreter.InterpreterBuilder
     load, store, start = builder.create_masked_load, builder.create_masked_store, builder.set_grid_dim
 
@@ -79,12 +79,12 @@ def counted(call: Callable[[], Tensor]) -> tuple[Tensor, int, int]:
 
 def image(interleaved: bool) -> Tensor:
     values = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, 3, SIDE, SIDE), dtype=np.uint8))
-    # A clone: NumPy's memory may begin inside a sector.
+    # Clone, because NumPy's memory may begin inside a sector.
     return values.clone(memory_format=torch.channels_last if interleaved else torch.contiguous_format)
 
 
 def _rows(x: Tensor) -> list[tuple[str, Callable[[], Any], float]]:
-    """A name, the call, and which part of the image it has to read."""
+    """Return names, calls, and the share of the image that each call has to read."""
 
     def kernel(name: str, *args: Any) -> Callable[[], Any]:
         return lambda: cuda_kernel(f"imgops::{name}")(*args)
@@ -118,7 +118,7 @@ def _rows(x: Tensor) -> list[tuple[str, Callable[[], Any], float]]:
 
 
 def measured() -> list[tuple[str, list[float]]]:
-    """For each kernel, bytes read and written over the least possible, planar and interleaved."""
+    """Return, for each kernel, the bytes read and written over the minimum, planar and interleaved."""
     found: dict[str, list[float]] = {}
     for interleaved in (False, True):
         x = image(interleaved)

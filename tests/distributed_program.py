@@ -1,4 +1,4 @@
-"""What two processes check together; run by test_distributed.py."""
+"""The checks that two processes run together; started by test_distributed.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main(rank: int, world: int, path: str) -> None:
 
     X, S, M = split(x), split(s), split(m)
 
-    # Forward: the batch stays sharded, and a call with another box has another shape.
+    # Forward: the batch stays sharded, and a different box gives a different shape.
     for box in ((0, 0, 4, 4), (1, 2, 6, 5), (0, 0, 9, 8), (-2, -3, 4, 4), (0, 0, 4, 4)):
         same(imgops.crop(X, box), imgops.crop(x, box))
         same(imgops.crop(X, torch.tensor(box)), imgops.crop(x, box))
@@ -55,12 +55,12 @@ def main(rank: int, world: int, path: str) -> None:
     same(imgops.resize(X, (3, 4), box=split(boxes)), imgops.resize(x, (3, 4), box=boxes))
     videos = torch.stack([x, x + 1], 1)
     same(imgops.resize(split(videos, Shard(1)), (3, 4)), imgops.resize(videos, (3, 4)), Shard(1))
-    # Image dimensions are made whole first.
+    # Image dimensions are replicated first.
     for dim in (1, 2, 3):
         same(imgops.resize(split(x, Shard(dim)), (4, 4)), imgops.resize(x, (4, 4)), Replicate())
     same(imgops.crop(split(x, Replicate()), (0, 0, 3, 3)), imgops.crop(x, (0, 0, 3, 3)), Replicate())
 
-    # In place, and into buffers.
+    # In place, and into given buffers.
     image, expected = split(x), x.clone()
     assert imgops.paste_(image, S, (1, 1), M) is image
     same(image, imgops.paste_(expected, s, (1, 1), m))
@@ -72,14 +72,14 @@ def main(rank: int, world: int, path: str) -> None:
     same(total, whole_total)
     same(count, whole_count)
 
-    # Backward, eager and compiled, boxes and sizes changing from call to call.
+    # Backward, eager and compiled, with boxes and sizes that change from call to call.
     def loss(x: Tensor, s: Tensor, box: tuple[int, ...], size: tuple[int, int]) -> Tensor:
         patched = imgops.paste(x, s, (1, 1))
         return (
             imgops.resize(imgops.pad(imgops.crop(patched, box), 2, "reflect"), size, "bicubic").square().sum()
         )
 
-    # torch 2.13 loses track of the sizes of a DTensor that are dynamic; 2.11 and 2.15 do not.
+    # torch 2.13 loses track of a DTensor's dynamic sizes; 2.11 and 2.15 do not.
     dynamic = not torch.__version__.startswith("2.13")
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     inductor = torch.compile(loss, fullgraph=True, dynamic=dynamic)
@@ -101,7 +101,7 @@ def main(rank: int, world: int, path: str) -> None:
     same(image.grad, share)
     same(source.grad, x[..., 1:4, 1:5])
 
-    # What has no rule says which facet is missing.
+    # An operator without a rule raises an error that names the missing facet.
     for call in (
         lambda: imgops.paste_out(X, S, (1, 1), out=split(x)),
         lambda: imgops.encode_image(split(torch.zeros(3, 4, 4, dtype=torch.uint8), Replicate())),

@@ -1,9 +1,9 @@
 """Random calls of every operator and transform: ``python -m tests.fuzz_calls 1000000``.
 
-A call is one of the specs' samples in a random dtype, memory format, batch and device, with up to three arguments replaced:
-edges of their range, other numbers, shapes, dtypes, strides, and objects that do not belong there. It must give
-the real library's pixels, or raise one ValueError, TypeError or NotImplementedError, ``op: argument must ..., got ...``; the
-same through the dispatcher and on the meta device. ``--only N`` runs call N again, and prints what it is.
+A call is one of the specs' samples in a random dtype, memory format, batch and device, with up to three arguments replaced by
+edges of their range, other numbers, shapes, dtypes, strides, and objects of the wrong type. It must give
+the real library's pixels, or raise one ValueError, TypeError or NotImplementedError, ``op: argument must ..., got ...``; and do
+the same through the dispatcher and on the meta device. ``--only N`` runs call N again, and prints it.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from tests.specs import SPECS
 from tests.specs._maker import ANY_DTYPE, BATCHES, FORMATS, Maker
 from tests.specs._spec import OpSpec, Sample
 
-#: The grammar of an error; the first word may be the operator's name or what calls it.
+#: The grammar of an error; it begins with the name of the operator, or of the function that calls it.
 GRAMMAR = re.compile(r"^[A-Za-z_][\w.]*: .+ must .+", re.S)
-#: What PyTorch itself says where an argument is wrong for the schema, or memory is short.
+#: PyTorch's own errors when memory is short.
 MEMORY = re.compile(
     r"can't allocate memory|not enough memory|Unable to allocate|Storage size calculation overflowed"
 )
-#: Of the address space, so that a size without sense is an error, and not the end of the machine.
+#: The limit of the address space, so that an absurd size raises an error and does not exhaust the machine.
 LIMIT = 12 << 30
 
 
 @dataclass
 class Fuzzed:
-    """One call, made of a number."""
+    """One call, which a seed and an index determine."""
 
     seed: int
     index: int
@@ -90,7 +90,7 @@ class Fuzzed:
 
 @cache
 def _specs() -> list[OpSpec]:
-    """Of what a user calls."""
+    """Return the specs of the functions that a user calls."""
     return [spec for spec in SPECS.values() if spec.is_public and spec.samples]
 
 
@@ -102,7 +102,7 @@ def copied(value: Any) -> Any:
 
 
 def outcome(fuzzed: Fuzzed, dispatched: bool = False) -> Any:
-    """What the call returns, or its error if that is one that may be raised."""
+    """Return the result of the call, or its error if that is an allowed one."""
     args, keywords = [*map(copied, fuzzed.args)], {k: copied(v) for k, v in fuzzed.keywords.items()}
     try:
         if dispatched:
@@ -112,14 +112,14 @@ def outcome(fuzzed: Fuzzed, dispatched: bool = False) -> Any:
         kind = kind_of(error)
         if kind == "memory":
             return MemoryError(str(error))
-        on_meta = "meta" in str(fuzzed) and "meta" in str(error).lower()  # PyTorch's own, for two devices
+        on_meta = "meta" in str(fuzzed) and "meta" in str(error).lower()  # PyTorch's error for two devices
         if kind == "error" or (kind == "another error" and isinstance(error, RuntimeError) and on_meta):
             return error
         raise Wrong(f"{kind}: {type(error).__name__}: {error}") from error
 
 
 def kind_of(error: Exception) -> str:
-    """Says "error" for one that may be raised, "memory" if there is none, or what is wrong with it."""
+    """Return "error" for an allowed error, "memory" if memory is short, or what is wrong with the error."""
     if isinstance(error, MemoryError):
         return "memory"
     if isinstance(error, (RuntimeError, ValueError, TypeError)) and MEMORY.search(str(error)):
@@ -130,7 +130,7 @@ def kind_of(error: Exception) -> str:
 
 
 def check(fuzzed: Fuzzed) -> str:
-    """Run a call; returns what became of it."""
+    """Run a call, and return its outcome as a word."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = outcome(fuzzed)
@@ -160,7 +160,7 @@ def check(fuzzed: Fuzzed) -> str:
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    """The bytes, or the values: ``bits_equal`` lets a NaN be any other."""
+    """Return whether two tensors are equal by value, or by their bytes, which may be NaN."""
     return torch.equal(a, b) or np.array_equal(*(x.detach().contiguous().view(torch.uint8) for x in (a, b)))
 
 
@@ -169,7 +169,7 @@ def same(a: Tensor, b: Tensor) -> bool:
 
 @dataclass
 class FuzzedTransform:
-    """A transform of torchvision's or of imgops' own, on an image of a random dtype and shape."""
+    """A transform of torchvision, or one that only imgops has, on an image of a random dtype and shape."""
 
     seed: int
     index: int
@@ -197,7 +197,7 @@ class FuzzedTransform:
 
 
 def check_transform(fuzzed: FuzzedTransform) -> str:
-    """As torchvision, with the same draws: an image of the same shape and dtype, or an error of both."""
+    """Check that the result has torchvision's shape and dtype for the same draws, or that both raise."""
 
     def result(transform: Any) -> Any:
         try:
@@ -226,7 +226,7 @@ def check_transform(fuzzed: FuzzedTransform) -> str:
 
 # -- many calls ------------------------------------------------------------------------------------
 
-#: The call at which each process is, so that one that ends a process is known.
+#: The index of the current call of each process, to identify a call that crashes one.
 _AT: Any = [0]
 _slot = 0
 
@@ -234,7 +234,7 @@ _slot = 0
 def run(
     seed: int, start: int, stop: int, patience: float = 60
 ) -> tuple[Counter[str], list[tuple[int, str, str]]]:
-    """What became of calls, and those that are wrong."""
+    """Count the outcomes of calls, and return those that are wrong."""
     torch.set_num_threads(1)
     found: Counter[str] = Counter()
     wrong = []
@@ -242,13 +242,13 @@ def run(
         _AT[_slot] = index
         try:
             fuzzed = made(seed, index)
-        except Exception:  # a sample that its maker cannot make in this dtype
+        except Exception:  # the sample cannot be made in this dtype
             found["not made"] += 1
             continue
         begin = time.perf_counter()
         try:
             found[checked(fuzzed)] += 1
-        except Exception as error:  # of this program too: nothing is left out in silence
+        except Exception as error:  # also an error of this program, so that nothing is passed over in silence
             found["WRONG"] += 1
             what = str(error) if isinstance(error, Wrong) else traceback.format_exc()[-400:]
             wrong.append((index, str(fuzzed), what))

@@ -1,7 +1,7 @@
-"""Hostile files: ``python -m tests.fuzz_decode 100000`` decodes as many mutated ones.
+"""Hostile files: ``python -m tests.fuzz_decode 100000`` decodes that many mutated files.
 
-Each must give what Pillow gives, to the bit, or one ValueError that begins with the operator's name. A crash
-would end the process; anything else is shrunk by hypothesis and printed as bytes, to be kept in
+Each must give the same pixels as Pillow, bit for bit, or one ValueError that begins with the operator's name. A crash
+ends the process; any other failure is shrunk by hypothesis and printed as bytes, to be kept in
 ``tests/hostile.py``.
 """
 
@@ -28,7 +28,7 @@ OUTCOMES: Counter[str] = Counter()
 
 @cache
 def seeds() -> tuple[bytes, ...]:
-    """A small valid file of each kind that the three formats have."""
+    """Return a small valid file of each kind that the three formats have."""
     noise = np.random.default_rng(0).integers(0, 256, (23, 17, 4), dtype=np.uint8)
     smooth = np.linspace(0, 255, 23 * 17 * 3).reshape(23, 17, 3).astype(np.uint8)
     rgba, rgb, gray = Image.fromarray(noise), Image.fromarray(smooth), Image.fromarray(noise[..., 0])
@@ -88,13 +88,13 @@ def mutated(draw: st.DrawFn) -> bytes:
         elif kind == "splice":
             other = draw(st.sampled_from(seeds()))
             raw[at:] = other[draw(st.integers(0, len(other) - 1)) :]
-        else:  # cut, and closed as if it were whole
+        else:  # cut, and closed as if it were complete
             raw[at:] = b"\xff\xd9"
     return _with_checksums(bytes(raw)) if draw(st.booleans()) else bytes(raw)
 
 
 def _with_checksums(raw: bytes) -> bytes:
-    """A PNG whose chunks have the right checksum again, so that what is behind it is reached."""
+    """Return a PNG whose chunks have correct checksums again, so that decoding gets past them."""
     if not raw.startswith(b"\x89PNG\r\n\x1a\n"):
         return raw
     out, at = bytearray(raw[:8]), 8
@@ -108,7 +108,7 @@ def _with_checksums(raw: bytes) -> bytes:
 
 
 def check(raw: bytes, mode: str = "RGB", turned: bool = False) -> str:
-    """What came of one file."""
+    """Decode one file, and return the outcome."""
     data = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What a call of tests/fuzz_calls.py is compared with: the real library, where it has the same to give."""
+"""The reference of a call of tests/fuzz_calls.py: the real library, where it can compute the same."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.test_reference import per_image
 
 
 class Wrong(AssertionError):
-    """What is kept as a test."""
+    """A wrong result, which is then kept as a test."""
 
 
 def numbers_of(value: Any) -> list[float]:
-    """Of an argument, also those of a list and of a tensor."""
+    """Return the numbers in an argument; for a tensor, its minimum and maximum."""
     if isinstance(value, (tuple, list)):
         return [v for x in value for v in numbers_of(x)]
     if isinstance(value, (Tensor, np.ndarray, np.generic)):
@@ -29,29 +29,29 @@ def numbers_of(value: Any) -> list[float]:
 
 
 def are_colors(image: Tensor) -> bool:
-    """Not beyond 0 and 1, nor so small that they have lost bits."""
+    """Return whether all values are in [0, 1], and not so small that they have lost bits."""
     return not image.is_floating_point() or bool(((image == 0) | (image >= 1e-36) & (image <= 1)).all())
 
 
 def is_comparable(fuzzed: Any) -> bool:
-    """Not where the pages say that imgops does something else than the library."""
+    """Return False where the documentation says that imgops differs from the library."""
     name, args = fuzzed.spec.name, (*fuzzed.args, *fuzzed.keywords.values())
     numbers = [v for x in args[1:] for v in numbers_of(x)]
-    if not all(abs(v) < 1e6 for v in numbers):  # also not finite
+    if not all(abs(v) < 1e6 for v in numbers):  # this excludes numbers that are not finite, too
         return False
-    if name in ("jpeg", "webp"):  # 0: none
+    if name in ("jpeg", "webp"):  # 0 leaves the image as it is
         return 0 not in numbers and not any(a is False or isinstance(a, list) for a in args[1:])
-    if name == "clahe":  # the reference is of one channel
+    if name == "clahe":  # the reference takes one channel
         return bool(args[0].shape[-3] == 1)
     if any(c.startswith("0:") for c in fuzzed.changes) and not are_colors(args[0]):
         return False
     if name == "alpha_composite" and not are_colors(args[1]):
         return False
     if name == "color_sequence" and args[0].is_floating_point() and "posterize" in str(args[-1]):
-        return False  # what comes before rounds to one side of a step or to the other
+        return False  # the steps before it may round to either side of a level
     if name == "posterize":  # bits are clamped
         return all(0 <= v <= 8 for v in numbers)
-    # A matrix that has no inverse, and positions that are infinite.
+    # Changed matrices and maps may have no inverse, or positions that are infinite.
     return not (
         name.startswith(("warp_", "remap"))
         and any(c.startswith(("1:", "map", "matrix")) for c in fuzzed.changes)
@@ -59,7 +59,7 @@ def is_comparable(fuzzed: Any) -> bool:
 
 
 def largest(fuzzed: Any) -> list[float]:
-    """Of the numbers among the arguments, with which rounding grows."""
+    """Return the absolute values of the numbers among the arguments, because rounding errors grow with them."""
     small = (
         x
         for x in (*fuzzed.args[1:], *fuzzed.keywords.values())
@@ -69,12 +69,12 @@ def largest(fuzzed: Any) -> list[float]:
 
 
 def with_strides(value: Any) -> Any:
-    """OpenCV reads an array whose strides are 0 as if it had others."""
+    """Copy an array with a stride of 0, because OpenCV misreads its strides."""
     return value.copy("C") if isinstance(value, np.ndarray) and 0 in value.strides else value
 
 
 def beside_the_library(fuzzed: Any, out: Any) -> str:
-    """The real library's pixels, image by image; it has limits that imgops does not (channels, sizes)."""
+    """Compare with the real library image by image, unless it has limits that imgops does not (channels, sizes)."""
     spec = fuzzed.spec
     if (
         not is_comparable(fuzzed)
@@ -92,21 +92,21 @@ def beside_the_library(fuzzed: Any, out: Any) -> str:
             args, cores = Call(fuzzed.function, args, fuzzed.keywords).op_args, spec.operator.vmap.core  # type: ignore[attr-defined]
         images = [tuple(map(with_strides, one)) for one in per_image(args, cores)]
         wanted = [torch.from_numpy(np.ascontiguousarray(spec.reference(*one))) for one in images]
-    except Exception:  # of any library
+    except Exception:  # the library may raise any error
         return "no reference"
     flat = out.detach().reshape(out.shape[:-3].numel(), *out.shape[-3:])
     tolerance = spec.tolerance.get(out.dtype, EXACT)
-    if flat[:1].numel() < 500:  # one value of a small image is a large share of it
+    if flat[:1].numel() < 500:  # a single value is a large share of a small image
         tolerance = replace(tolerance, share=1.0)
     for a, b in zip(flat, wanted, strict=True):
         try:
             if not (a.isfinite().all() and b.isfinite().all()):
                 continue
-            if out.dtype.is_floating_point and tolerance.real:  # that of values up to 2
+            if out.dtype.is_floating_point and tolerance.real:  # the tolerance is for values up to 2
                 most = max(float(b.double().abs().max()) / 2, 1, *largest(fuzzed))
                 a, b = a.double() / most, b.to(out.dtype).double() / most
             if a.dtype != b.dtype and not a.dtype.is_floating_point:
-                return "no reference"  # NumPy counts in another type
+                return "no reference"  # NumPy computes in another dtype
             tolerance.check(a, b.to(out.dtype) if out.dtype.is_floating_point and not tolerance.real else b)
         except AssertionError as error:
             raise Wrong(f"not the library's pixels: {error}") from None

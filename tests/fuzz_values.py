@@ -1,4 +1,4 @@
-"""What tests/fuzz_calls.py puts in the place of an argument."""
+"""The values that tests/fuzz_calls.py substitutes for an argument."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ OBJECTS: tuple[Any, ...] = (
 
 
 def changed(random: Random, value: Any) -> Any:
-    """Another value in its place."""
+    """Return another value to replace an argument."""
     if random.random() < 0.12:
         return random.choice(OBJECTS)
     if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""Sizes that end programs, with a limit of memory: each call must return or raise, and the process must live.
+"""Sizes that could kill a process, with a limit of memory: each call must return or raise, and the process must survive.
 
 ``python -m tests.limits_program GIGABYTES``, run by tests/test_limits.py.
 """
@@ -25,7 +25,7 @@ LONG = 10**6
 
 
 def png(width: int, height: int) -> Tensor:
-    """A file of some kilobytes whose header says how large its image is; its rows are zeros."""
+    """Return a file of some kilobytes whose header says how large its image is; its rows are zeros."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -38,7 +38,7 @@ def png(width: int, height: int) -> Tensor:
 
 
 def huge() -> dict[str, Callable[[], Any]]:
-    """More pixels than can be counted in 32 bits, or than there is memory for."""
+    """Return calls with more pixels than 32 bits can count, or than memory can hold."""
     image, side = torch.zeros(3, 8, 9, dtype=torch.uint8), 2**20
     return {
         "decode a bomb": lambda: imgops.decode_image(png(60_000, 60_000)),
@@ -64,7 +64,7 @@ def huge() -> dict[str, Callable[[], Any]]:
 
 
 def long_images() -> dict[str, Callable[[], Any]]:
-    """Each function on an image of one row of a million pixels, and of one column."""
+    """Return calls of each function on an image of one row of a million pixels, and of one column."""
     calls: dict[str, Callable[[], Any]] = {}
     for name, spec in SPECS.items():
         if not spec.is_public or not spec.samples:

@@ -27,7 +27,7 @@ def load(path: str) -> Any:
 
 
 def installed() -> str:
-    """The file of the installed module, found without importing imgops, which needs PyTorch."""
+    """Return the path of the installed module, found without importing imgops, which needs PyTorch."""
     files = [
         f
         for f in metadata.files("imgops") or ()
@@ -41,7 +41,7 @@ def installed() -> str:
 
 
 def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], Any]]]:
-    """name -> what must be raised, and the call."""
+    """Return, by name, the error that must be raised, and the call."""
     image, out = np.zeros((2, 8, 9, 3), np.uint8), np.zeros((2, 4, 9, 3), np.uint8)
     table = np.zeros(4, np.int32), np.full(4, 2, np.int32), np.full((4, 2), 0.5)
     start, length, weight = table
@@ -417,7 +417,7 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
 
 
 def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
-    """Crops, mirrors, planes, warps and tables of floats, each beside NumPy."""
+    """Return crops, mirrors, planes, warps and tables of floats, each compared with NumPy."""
     frames, height, width = (int(n) for n in rng.integers(1, (3, 40, 200)))
     frame = rng.integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
     rows = frame.reshape(-1, 3 * width)
@@ -486,7 +486,7 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
 
 
 class Tensor:
-    """What the module asks of a tensor, over an array: sizes and strides are those of (..., C, H, W)."""
+    """The interface of a tensor that the module uses, over an array: sizes and strides are those of (..., C, H, W)."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array, self.shape, self.itemsize = array, array.shape, array.itemsize
@@ -507,7 +507,7 @@ def random_image(
 
 
 def like(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """An array of another size in the same memory format, with other values in it."""
+    """Return an array of another size in the same memory format, filled with a different value."""
     frames, channels = image.shape[:2]
     if image.flags.c_contiguous:
         return np.full((frames, channels, height, width), 77, np.uint8)
@@ -515,7 +515,7 @@ def like(image: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
-    """The functions of tensors, each beside NumPy where that is short."""
+    """Return calls of the functions that take tensors, compared with NumPy where that is short."""
     frames, channels = int(rng.integers(1, 4)), int(rng.choice([1, 3, 4]))
     height, width = size(rng), size(rng)
     image = random_image(rng, frames, channels, height, width, bool(rng.integers(2)))
@@ -573,7 +573,7 @@ MAKERS = (random_resample, random_color, random_levels, random_moves, random_ten
 
 
 def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:
-    """Every SIMD level gives the bits of portable C; float resampling, which fuses products and sums, 1e-4."""
+    """Check that every SIMD level gives the bits of portable C; float resampling fuses products and sums: within 1e-4."""
     rng, made, turn = np.random.default_rng(seed), 0, 0
     with np.errstate(all="ignore"):
         while made < calls:

@@ -11,7 +11,7 @@ from tests.native_program import load
 
 if __name__ == "__main__":
     module, calls = load(sys.argv[1]), int(sys.argv[2])
-    sys.modules["imgops.kernels.cpu._native"] = module  # before imgops looks for its own
+    sys.modules["imgops.kernels.cpu._native"] = module  # before imgops imports its own module
     from imgops.kernels.cpu import native
     from tests import fuzz_calls
 

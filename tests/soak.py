@@ -1,8 +1,8 @@
-"""Mixed calls from many threads, for long: ``python -m tests.soak 1000000 --threads 8``.
+"""A long run of mixed calls from many threads: ``python -m tests.soak 1000000 --threads 8``.
 
-Each call has a number that says which it is: an operator or a transform, an image of another size. One thread made all of them
-once; what the threads make must be the same bits. The memory of the process is read every second; after the first tenth it
-must not grow.
+The number of a call determines it: an operator or a transform, on an image of a certain size. One thread makes all of them
+once; the results of the threads must have the same bits. The memory of the process is read every second; after the first
+tenth it must not grow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 import imgops
 from imgops import transforms as v2
 
-#: How many different calls there are.
+#: The number of different calls.
 KINDS = 4000
 PIPELINE = v2.Compose([v2.RandomResizedCrop(24), v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.RandomErasing()])
 CALLS: tuple[Callable[[Random, Tensor], Any], ...] = (
@@ -56,7 +56,7 @@ def _real(x: Tensor) -> Tensor:
 
 
 def made(kind: int) -> int:
-    """A checksum of what call ``kind`` gives."""
+    """Return a checksum of the result of call ``kind``."""
     r = Random(kind)
     size = r.randint(12, 90), r.randint(12, 90)
     image = torch.randint(
@@ -67,7 +67,7 @@ def made(kind: int) -> int:
 
 
 def memory() -> int:
-    """Of the process, in MiB."""
+    """Return the resident memory of the process in MiB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
 
 

@@ -1,4 +1,4 @@
-"""The transforms that torchvision does not have: pixels, draws, graphs, gradients, what follows an image."""
+"""The transforms that torchvision does not have: pixels, draws, graphs, gradients, and boxes, masks and keypoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transform_cases import picture, sample, seeded
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
 
-#: Before torch 2.13 dynamo does not take torchvision's tensor classes.
+#: Before torch 2.13, dynamo does not support torchvision's tensor classes.
 CLASSES = hasattr(torch.Tag, "inplace")
 SAMPLING = [row for row in ROWS if row.per_sample]
 ALBUMENTATIONS = "albumentations"
@@ -42,7 +42,7 @@ def _frames() -> list[Tensor]:
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.reference], ids=str)
 def test_pixels(row: Row) -> None:
-    """Of the library that is named, called with the same parameters."""
+    """The pixels are those of the named library, called with the same parameters."""
     if ALBUMENTATIONS in row.of or row.moves:
         pytest.importorskip("albumentations")
     transform = _chosen(row)
@@ -52,7 +52,7 @@ def test_pixels(row: Row) -> None:
             frame = image.permute(1, 2, 0).contiguous().numpy()
             same = torch.from_numpy(frame).permute(
                 2, 0, 1
-            )  # OpenCV rounds planes and pixels differently here and there
+            )  # OpenCV rounds planar and interleaved pixels differently in places
             if row.per_sample:
                 params = transform.sample(same)
                 values = dict(transform._numbers_by_name(params[()].numbers))
@@ -69,7 +69,7 @@ def test_pixels(row: Row) -> None:
 
 
 def _scaled(row: Row) -> Any:
-    """The same for floats, whose fill is in [0, 1]."""
+    """Return the same transform for floats, whose fill is in [0, 1]."""
     fill = row.options.get("fill")
     more: dict[str, Any] = {"p": 1.0} if row.per_sample else {}
     if fill is not None and not isinstance(fill, str):
@@ -78,7 +78,7 @@ def _scaled(row: Row) -> Any:
 
 
 def test_fog_of_a_large_image() -> None:
-    """From 300 pixels on OpenCV's kernel is the Gaussian of its size: to the bit."""
+    """From 300 pixels on, OpenCV's kernel is the Gaussian for its size: bit-exact."""
     pytest.importorskip("albumentations")
     row = next(r for r in ROWS if r.name == "RandomFog")
     image, fog = picture(height=310, width=340), row.make(p=1.0)
@@ -91,7 +91,7 @@ def test_fog_of_a_large_image() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_floats_are_the_same_picture(row: Row) -> None:
-    """Floats in [0, 1] give what uint8 gives, but for rounding; both memory formats give the same."""
+    """Floats in [0, 1] give the result of uint8, except for rounding; both memory formats give the same."""
     transform = _chosen(row)
     for seed in range(3):
         image = picture(torch.uint8, *row.size, seed)
@@ -141,7 +141,7 @@ def test_one_graph_with_the_draws_of_eager_mode(row: Row, per_sample: bool) -> N
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.gradient], ids=str)
 def test_gradients(row: Row) -> None:
-    """By finite differences, of an image alone and, through the operator, of samples; in a graph the same."""
+    """Gradients match finite differences, of a single image and, through the operator, of samples; also in a graph."""
     generator = torch.Generator().manual_seed(3)
     image = (
         torch.rand(2, 3, 7, 7 if row.size == (40, 40) else 9, dtype=torch.float64, generator=generator) * 0.8
@@ -175,7 +175,7 @@ def test_a_sample_that_is_not_chosen_stays(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [r for r in SAMPLING if not r.id], ids=str)
 def test_inputs_of_every_kind(row: Row) -> None:
-    """PIL images come out as such, with the pixels of tensors; tv_tensors in their class; videos too."""
+    """PIL images stay PIL images, with the pixels of tensors; tv_tensors keep their class; videos work, too."""
     transform = _chosen(row)
     image = picture(torch.uint8, *row.size)
     for mode in ("RGB", "L"):
@@ -208,7 +208,7 @@ def test_inputs_of_every_kind(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("FDA", "HistogramMatching")], ids=str)
 def test_what_goes_with_an_image(row: Row) -> None:
-    """It follows where pixels move, and stays elsewhere; the same in a graph, and in a batch."""
+    """Boxes, masks and keypoints follow where pixels move, and stay otherwise; also in a graph, and in a batch."""
     given = sample(picture(torch.uint8, *row.size))
     given.pop("label")
     transform = _chosen(row)
@@ -244,7 +244,7 @@ BENT = [r for r in ROWS if r.moves and "Dropout" not in r.name]
 
 @pytest.mark.parametrize("row", BENT, ids=str)
 def test_boxes_and_points_follow(row: Row) -> None:
-    """A box is the smallest around the mask of what was in it, within a pixel; a keypoint is on its dot."""
+    """A box is the smallest around the mask of its content, within a pixel; a keypoint is on its dot."""
     height, width = 120, 150
     boxes = torch.tensor([[20.0, 30, 90, 70], [0, 0, width, height], [60, 50, 140, 110]])
     masks = torch.zeros(3, height, width, dtype=torch.uint8)
@@ -295,7 +295,7 @@ def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
 
 @pytest.mark.parametrize("name", ["CoarseDropout", "GridDropout", "PixelDropout"])
 def test_hidden_boxes_are_kept_or_dropped(name: str) -> None:
-    """min_visible: what is hidden is empty, and SanitizeBoundingBoxes drops it with its label; masks on request."""
+    """With min_visible, hidden boxes become empty, and SanitizeBoundingBoxes drops them and their labels; masks are optional."""
     options = {
         "CoarseDropout": {"height": 0.5, "width": 0.5},
         "GridDropout": {"ratio": 0.8},
@@ -389,7 +389,7 @@ def test_refusals(name: str) -> None:
 
 
 def test_in_a_pipeline() -> None:
-    """With torchvision's own, in one graph that draws once; a generator of its own; parameters again."""
+    """They work with torchvision's transforms in one graph that draws once, with a generator, and with given parameters."""
     steps = [
         ours.RandomResizedCrop(32),
         ours.RandomCLAHE(),

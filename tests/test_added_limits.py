@@ -1,4 +1,4 @@
-"""The transforms that torchvision does not have, at the ends of what they take: nothing, one key twice, wrong arguments."""
+"""The transforms that torchvision does not have, at their limits: empty input, a key used twice, wrong arguments."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_batch_of_nothing_in_a_graph(name: str) -> None:
 
 @pytest.mark.parametrize("row", SAMPLING, ids=str)
 def test_one_key_twice_is_one_draw(row: Row) -> None:
-    """As sampling with replacement gives it: each image is what its key gives it alone."""
+    """Equal keys give equal images, as sampling with replacement needs it, and each is that of its key alone."""
     for dtype in (torch.uint8, torch.float32):
         image = picture(dtype, *row.size)
         each, alone = chosen(row, per_sample=True), chosen(row)
@@ -128,7 +128,7 @@ def objects(height: int, width: int, boxes: list[list[int]], dtype: torch.dtype 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
 def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
-    """A keypoint at the corner of its box stays there, masks keep their dtype, classes get the objects."""
+    """A keypoint at the corner of its box stays there, masks keep their dtype, and class masks get the pasted objects."""
     first = objects(30, 40, [[0, 0, 9, 9], [30, 20, 40, 30]], dtype)
     second = objects(60, 80, [[20, 20, 40, 40]], dtype)
     out = ours.CopyPaste(share=1.0, p=1.0)([first, second])
@@ -148,7 +148,7 @@ def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
 
 
 def test_classes_behind_an_object_are_its_own() -> None:
-    """Also where the second sample's class is 0: the object hides what was there."""
+    """A pasted object hides the class below it, also where its own class is 0."""
     first, second = objects(30, 40, [[0, 0, 40, 30]]), objects(30, 40, [[5, 5, 10, 10]])
     second["classes"] = tv_tensors.Mask(torch.zeros(30, 40, dtype=torch.uint8))
     out = ours.CopyPaste(share=1.0, p=1.0)([first, second])
@@ -160,7 +160,7 @@ def test_classes_behind_an_object_are_its_own() -> None:
 
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 def test_how_often_other_numbers_of_boxes_compile() -> None:
-    """PyTorch makes a graph for one box and one for more, in each sample; the first call is for its numbers."""
+    """PyTorch compiles one graph for one box and one for more, in each sample, after the first call."""
     transform, counting = ours.CopyPaste(p=1.0), CountingBackend("aot_eager")
     torch.compiler.reset()
     graph = torch.compile(transform, fullgraph=True, backend=counting)
@@ -219,7 +219,7 @@ def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytes
     numbers = transform._numbers_by_name(transform.sample(given["image"])[()].numbers)
     key = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in numbers.items())
     monkeypatch.setattr(type(distortion._maps), "limit_of_graph", 2 * 2 * 40 * 52 * 4)
-    for width in (52, 51, 50, 52):  # as a graph asks, which has no end
+    for width in (52, 51, 50, 52):  # as a graph asks for maps, without an end
         distortion._maps.of(transform._description, 40, width, torch.float32, key)
         kept = sum(m.nbytes for m in distortion._maps.entries.values())
         assert kept <= 2 * 2 * 40 * 52 * 4
@@ -227,7 +227,7 @@ def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytes
 
 
 def test_a_spline_in_parts_is_the_spline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SciPy's, where a part has fewer rows than the map, for a batch too; the same with a gradient."""
+    """Maps computed in parts are SciPy's, also where a part has fewer rows than the map, for a batch, and with a gradient."""
     interpolate = pytest.importorskip("scipy.interpolate")
     monkeypatch.setattr(_splines, "_PART", 1 << 18)
     rng = np.random.default_rng(0)
@@ -280,7 +280,7 @@ HOSTILE: dict[str, Any] = {
     "dict": {"a": 1},
     "tensor": torch.tensor([1.0, 2.0]),
 }
-#: Truth values, and what PyTorch itself checks.
+#: Truth values, and arguments that PyTorch itself checks.
 UNCHECKED = ("per_sample", "generator", "antialias", "scale_up")
 ARGUMENTS = [
     (name, argument)
@@ -292,7 +292,7 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize(("name", "argument"), ARGUMENTS, ids=["-".join(a) for a in ARGUMENTS])
 def test_an_argument_is_refused_or_works(name: str, argument: str) -> None:
-    """Where it is given; what depends on the image (channels, dtype) at the first call. Nothing takes long."""
+    """An argument is refused when it is given, or at the first call if it depends on the image (channels, dtype); quickly."""
     cls = getattr(ours, name)
     options: dict[str, Any] = {"references": REFERENCES} if name in ("FDA", "HistogramMatching") else {}
     if "p" in inspect.signature(cls).parameters:
@@ -317,7 +317,7 @@ def test_an_argument_is_refused_or_works(name: str, argument: str) -> None:
 
 
 def outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """What a call returns, or raises."""
+    """Return the result of a call, or the error that it raises."""
     try:
         return call(), None
     except Exception as error:
@@ -403,7 +403,7 @@ def test_a_plane_is_no_image(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [r for r in ROWS if not r.id], ids=str)
 def test_dtypes_without_levels_are_refused_or_kept(row: Row) -> None:
-    """Not cut off to 0 and 1; what only moves or hides pixels takes every dtype."""
+    """They are not clamped to [0, 1]; transforms that only move or hide pixels take every dtype."""
     for dtype in (torch.uint16, torch.int16, torch.int32, torch.int64, torch.bool, torch.complex64):
         image = picture(height=row.size[0], width=row.size[1]).to(dtype)
         for each in (False, True) if row.per_sample else (False,):

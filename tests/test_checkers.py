@@ -1,4 +1,4 @@
-"""The checkers check: each fails on an operator that is wrong in the way it looks for."""
+"""Tests of the checkers: each one fails on an operator with the fault that it looks for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_fake_check_sees_a_wrong_fake() -> None:
 
 
 def stub(overload: Any, *args: Any) -> Any:
-    """A call of an operator that imgops would not let be so wrong."""
+    """Return a call of an operator with a fault that imgops would refuse."""
     operator = SimpleNamespace(contract=Contract.FUNCTIONAL, autocast=None)
     return SimpleNamespace(operator=operator, overload=overload, op_args=args)
 

@@ -1,4 +1,4 @@
-"""What the README's table says of torchvision, kornia and albumentations, shown on the versions that are installed."""
+"""What the README's table says of torchvision, kornia and albumentations holds for the installed versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_PIL = np.asarray(Image.fromarray(data.astronaut()[:96, :112]).resize((31, 29)
 
 
 def apart(found: Tensor) -> int:
-    """In levels, from PIL's resize."""
+    """Return the largest difference from PIL's resize, in levels."""
     return int(np.abs(found.permute(1, 2, 0).numpy().astype(int) - BY_PIL).max())
 
 
@@ -77,7 +77,7 @@ def test_albumentations() -> None:
     photo = data.astronaut()[:96, :112]
     resized = a.Resize(29, 31, p=1)(image=photo)["image"]
     assert np.array_equal(resized, cv2.resize(photo, (31, 29), interpolation=cv2.INTER_LINEAR))
-    with pytest.raises(Exception, match=r"flip|ndarray|array"):  # whatever OpenCV says to a tensor
+    with pytest.raises(Exception, match=r"flip|ndarray|array"):  # whatever error OpenCV raises for a tensor
         a.HorizontalFlip(p=1)(image=PHOTO)
     gray = np.full((6, 8, 8, 3), 100, np.uint8)
     made = a.RandomBrightnessContrast(p=1)(images=gray)["images"]

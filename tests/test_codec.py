@@ -55,14 +55,14 @@ def test_sixteen_bits_go_into_a_png() -> None:
     deep = (torch.arange(20).reshape(1, 4, 5) * 3000).to(torch.uint16)
     raw = bytes(imgops.encode_image(deep, "png").numpy())
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), deep[0].numpy())
-    # Of 16 bits the high byte stays.
+    # 16-bit values keep their high byte.
     assert bits_equal(imgops.decode_image(tensor(raw), "L"), (deep.int() >> 8).to(torch.uint8))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(len(fuzz_decode.seeds())))
 def test_decoded_pixels_are_pillows(seed: int, mode: str) -> None:
-    """Every kind of file: progressive, CMYK, 1 bit, palette with transparency, 16 bit, animated, lossless."""
+    """Every kind of file gives Pillow's pixels: progressive, CMYK, 1 bit, palette with transparency, 16 bit, animated, lossless."""
     raw = fuzz_decode.seeds()[seed]
     assert fuzz_decode.check(raw, mode) == "decoded"
 
@@ -92,14 +92,14 @@ def test_orientation(photograph: Tensor, format: str, orientation: int) -> None:
 
 
 def test_random_hostile_files() -> None:
-    """A little of what ``python -m tests.fuzz_decode`` does; 100,000 were run once, and found nothing."""
+    """A small part of ``python -m tests.fuzz_decode``; 100,000 files were run once, and no fault was found."""
     outcomes = fuzz_decode.run(400)
     assert outcomes["refused"] > 100
 
 
 @pytest.mark.parametrize("seed", range(len(fuzz_decode.seeds())))
 def test_a_truncated_file_is_never_decoded_in_part(seed: int) -> None:
-    """Cut anywhere, closed with an end-of-image marker or not."""
+    """A file is cut at every byte, and closed with an end-of-image marker or not."""
     raw = fuzz_decode.seeds()[seed]
     whole = imgops.decode_image(tensor(raw))
     jpeg = raw.startswith(b"\xff\xd8")
@@ -110,7 +110,7 @@ def test_a_truncated_file_is_never_decoded_in_part(seed: int) -> None:
             except ValueError as error:
                 assert str(error).startswith("decode_image: data must be")  # noqa: PT017
                 continue
-            # The bytes after the pixels were cut, or a JPEG inside its last block of 16 x 16.
+            # The cut was after the pixels, or inside of the last block of 16 x 16 of a JPEG.
             assert out.shape == whole.shape
             assert bits_equal(out[:, :-16], whole[:, :-16]) or bits_equal(out[:, :16], whole[:, :16])
             assert (out != whole).any(0).sum() <= 16 * 16 and (jpeg or bits_equal(out, whole))
@@ -169,7 +169,7 @@ def test_hostile_files(name: str) -> None:
 
 
 def test_interlaced_and_black_images_are_whole() -> None:
-    """Those are unpacked twice: a black last row looks like one that never came."""
+    """A second decoding proves them complete, because a black last row looks like one that is missing."""
     for depth, color, pixel in ((8, 2, 3), (8, 6, 4), (1, 0, 0.125), (4, 3, 0.5), (16, 2, 6)):
         for width, height in ((1, 1), (3, 5), (8, 8), (13, 21)):
             kind, body = header(width, height)
@@ -215,7 +215,7 @@ def test_bombs_are_refused_by_their_header(monkeypatch: pytest.MonkeyPatch) -> N
     check_raises(lambda: imgops.decode_image(raw, max_pixels=599), ValueError, f"{must}, got 20 x 30")
     assert imgops.decode_image(raw, max_pixels=600).shape == (3, 20, 30)
     assert imgops.config.DecodeImage().max_pixels == Image.MAX_IMAGE_PIXELS
-    # Pillow's own limit is of the process, and not ours.
+    # Pillow's own limit is global to the process, and does not apply here.
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     assert imgops.decode_image(raw).shape == (3, 20, 30)
 
@@ -279,7 +279,7 @@ def test_export_knows_the_range(photograph: Tensor) -> None:
 
 
 def test_round_trip_on_a_device_of_its_own() -> None:
-    """What every other device does: to the host, and back."""
+    """Every other device copies the data to the host and the image back."""
     from imgops.kernels import host
 
     pixels = torch.zeros(3, 4, 5, dtype=torch.uint8)
@@ -292,7 +292,7 @@ def test_round_trip_on_a_device_of_its_own() -> None:
 
 
 def test_a_jpeg_for_cuda_is_decoded_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who decodes, and when Pillow does after all; a function stands for nvJPEG, and the CPU for the device."""
+    """nvJPEG decodes what it can, and Pillow the rest; a function stands for nvJPEG, and the CPU for the device."""
     from imgops.kernels.cuda import nvjpeg
 
     asked: list[tuple[str, str]] = []
@@ -312,7 +312,7 @@ def test_a_jpeg_for_cuda_is_decoded_there(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == [("RGB", "cuda"), ("GRAY", "cuda")]
     by_pillow = imgops.decode_image(data)
     large = imgops.encode_image(torch.randint(0, 256, (3, 90, 110), dtype=torch.uint8))
-    assert imgops.decode_image(large, device="cuda").shape == (3, 90, 110)  # what nvJPEG refuses
+    assert imgops.decode_image(large, device="cuda").shape == (3, 90, 110)  # nvJPEG refuses this one
     asked.clear()
     assert torch.equal(imgops.decode_image(data, device="cpu"), by_pillow)
     assert torch.equal(imgops.decode_image(data, apply_exif_orientation=True, device="cuda"), by_pillow)
@@ -328,7 +328,7 @@ def test_a_jpeg_for_cuda_is_decoded_there(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_jpeg_by_opencv_is_pillows() -> None:
-    """OpenCV writes and reads JPEG with Pillow's pixels, or is not used; both are the operator's, in each format."""
+    """OpenCV gives Pillow's pixels or is not used; the operator gives them in each memory format, too."""
     from imgops.kernels.cpu import codec
 
     assert isinstance(codec.opencv_is_pillow(), bool)

@@ -1,4 +1,4 @@
-"""Color and levels beyond the samples: a photograph at many factors, every SIMD level, values out of range."""
+"""Color and levels beyond the samples: a photograph with many factors, every SIMD level, values out of range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from imgops.kernels.cpu import native
 from tests.specs import OPERATORS, OpSpec, Sample, color, filter
 from tests.specs._maker import Maker
 
-#: PIL's ImageEnhance.
+#: The operators of PIL's ImageEnhance.
 ENHANCED = (color.ADJUST_BRIGHTNESS, color.ADJUST_CONTRAST, color.ADJUST_SATURATION, filter.ADJUST_SHARPNESS)
 FACTORS = (0.0, 0.1, 0.37, 0.999, 1.0, 1.4, 2.5, -0.5)
 
@@ -43,7 +43,7 @@ def reference(spec: OpSpec, image: Tensor, *args: Any) -> Tensor:
 def test_a_photograph_to_the_bit(
     spec: OpSpec, photo: Tensor, built: bool, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The native pass and the decomposition that stands in for it, at many factors."""
+    """The native pass and the decomposition that replaces it are PIL's, for many factors."""
     if not built:
         monkeypatch.setattr(native, "module", None)
     elif native.module is None:
@@ -59,11 +59,11 @@ def test_a_photograph_to_the_bit(
 def test_a_native_step_is_its_decomposition(
     photo: Tensor, step: str, simd: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the bit, but for the order of a float mean."""
+    """They are equal bit for bit, except for the order of summation in a float mean."""
     if native.module is None:
         pytest.skip("built without the native module")
     image = photo if dtype == torch.uint8 else photo / 255
-    image = image[..., :37, :41]  # no multiple of a vector
+    image = image[..., :37, :41]  # not a multiple of a vector
     operator = OPERATORS[f"adjust_{step}"].operator
     monkeypatch.setattr(native, "SIMD_LEVEL", simd)
     for factor in (0.3, 1.0, 1.7, -0.2):
@@ -76,7 +76,7 @@ def test_a_native_step_is_its_decomposition(
                 torch.testing.assert_close(found, wanted, rtol=0, atol=2e-7)
 
 
-#: Operators that map single values, and the samples that have one number for all images.
+#: Operators that map each value on its own, and the samples that have one parameter for all images.
 LEVELS = [s for spec in OPERATORS.values() for s in spec.samples if spec.section == "Levels" and not s.edge]
 LEVELS = [s for s in LEVELS if s.op != "lut" and s.id != "each"]
 
@@ -90,9 +90,9 @@ def numbers_of(sample: Sample, dtype: torch.dtype) -> list[Tensor]:
 def test_levels_at_every_simd_level(
     photo: Tensor, sample: Sample, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The native passes at every SIMD level, and what stands in for them."""
-    image = torch.cat([photo, photo[:2].flip(-1)])[:, :61, :67]  # five channels; no multiple of a vector
-    image[1, 3] = 7  # a level that occurs often, in a row
+    """The native passes at every SIMD level, and the code that replaces them, are the library's."""
+    image = torch.cat([photo, photo[:2].flip(-1)])[:, :61, :67]  # five channels; not a multiple of a vector
+    image[1, 3] = 7  # a run of equal levels
     image = image if dtype == torch.uint8 else image / 255 * 0.7 + 0.1
     spec, numbers = OPERATORS[sample.op], numbers_of(sample, dtype)
     for channels in (1, 3, 5):
@@ -113,7 +113,7 @@ def test_levels_at_every_simd_level(
 
 @pytest.mark.parametrize("sample", LEVELS, ids=str)
 def test_values_out_of_range_and_no_numbers(sample: Sample) -> None:
-    """What NaN and values beyond [0, 1] become is what the decomposition says, flat planes too."""
+    """NaN and values beyond [0, 1] give the same as in the decomposition, also in flat planes."""
     plane = torch.tensor([-0.5, 0.0, 0.25, 0.999, 1.0, 1.5, float("nan"), float("inf")])
     image = torch.stack([plane, torch.full((8,), 2.5), plane.nan_to_num(0.3, 2.0)]).reshape(3, 2, 4)
     numbers = numbers_of(sample, torch.float32)
@@ -159,7 +159,7 @@ def test_a_chosen_step_costs_nothing_else(photo: Tensor) -> None:
 
 
 def test_sharpness_may_come_after_other_steps(photo: Tensor) -> None:
-    """It reads the pixels around the one it writes, so it cannot work in place."""
+    """Sharpness reads the pixels around the one that it writes, so it cannot work in place."""
     found = imgops.color_sequence(
         photo, torch.tensor([1, 0]), torch.tensor([1.7, 0.6]), "sharpness,brightness"
     )
@@ -167,7 +167,7 @@ def test_sharpness_may_come_after_other_steps(photo: Tensor) -> None:
 
 
 def test_zero_tensors_have_no_memory() -> None:
-    """PyTorch makes them in forward mode; a kernel that reads their memory crashes."""
+    """PyTorch creates such tensors in forward mode; a kernel that reads their memory crashes."""
     zero = torch._efficientzerotensor(3, 6, 7)
     for spec in OPERATORS.values():
         if spec.plain is None or spec.operator.contract.mutates:

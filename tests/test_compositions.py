@@ -24,7 +24,7 @@ FLOATS = [s for s in SAMPLES if torch.float64 in s.dtypes]
 
 
 def call_of(sample: Sample, maker: Maker) -> tuple[Callable[..., Tensor], list[Tensor]]:
-    """The call as a function of its tensors."""
+    """Return the call as a function of its tensors, and the tensors."""
     function, args, keywords = sample.call(maker)
     at = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
 
@@ -51,7 +51,7 @@ def test_formats_batches_and_fakes(sample: Sample) -> None:
         for batch in ((), (2,), (2, 3)):
             function, tensors = call_of(sample, Maker(sample.dtypes[0], format, batch))
             out = function(*tensors)
-            if sample.op != "invert":  # which keeps any strides
+            if sample.op != "invert":  # it keeps any strides
                 check_format(out, tensors[0])
             meta = function(*(t.to("meta") if i == 0 or t.ndim > 2 else t for i, t in enumerate(tensors)))
             assert (meta.shape, meta.dtype, meta.device.type) == (out.shape, out.dtype, "meta")

@@ -1,4 +1,4 @@
-"""Every transform inside of every container: a graph, and samples drawn for alone, give what eager mode gives."""
+"""Every transform inside of every container: graphs and per-sample draws give the results of eager mode."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_IMAGES: dict[str, Callable[[], Any]] = {
     "RandomApply": lambda: ours.RandomApply([ours.RandomVerticalFlip(1.0)]),
     "Lambda": lambda: ours.Lambda(lambda x: 1 - x),
 }
-#: Those that make one sample of several, or mix those of a batch: with labels.
+#: Transforms that join several samples, or mix the samples of a batch, with labels.
 MIXING: dict[str, Callable[[], Any]] = {
     "MixUp": lambda: ours.MixUp(num_classes=3),
     "CutMix": lambda: ours.CutMix(num_classes=3),
@@ -51,7 +51,7 @@ def contain(container: str, first: Any, second: Any, per_sample: bool) -> Any:
 
 
 def outcome(call: Callable[..., Any], seed: int, *inputs: Any) -> Any:
-    """The result and the next draw: what is left out draws nothing."""
+    """Return the result and the next random number, because a transform that is left out must draw nothing."""
     out = seeded(seed, call, *inputs)
     return out, torch.rand(1)
 
@@ -176,7 +176,7 @@ def test_transforms_that_join_samples(name: str, count: int) -> None:
 
 @pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
 def test_sizes_that_would_depend_on_a_choice_are_refused(per_sample: bool) -> None:
-    """In words that name what the user wrote, as the error that is seen."""
+    """The error names the transforms that the user wrote, and it is the error that the user sees."""
     images = torch.stack([picture(seed=s) for s in range(3)])
     crops = [ours.RandomResizedCrop(8), ours.RandomResizedCrop(9)]
     refused = {
@@ -203,7 +203,7 @@ def test_what_a_graph_refuses_is_the_error_that_is_seen() -> None:
 
 @pytest.mark.parametrize("numbers", [0.5, 0.4, 0.3])
 def test_pipelines_that_differ_in_a_number(numbers: float) -> None:
-    """Each compiles, one after the other and with dynamic shapes."""
+    """Each pipeline compiles, one after another, also with dynamic shapes."""
     for dynamic in (None, True):
         steps = [ours.ToDtype(torch.float32, scale=True), ours.Normalize([numbers] * 3, [numbers] * 3)]
         transform = ours.Compose(steps)
@@ -226,7 +226,7 @@ def test_containers_behind_a_size_that_depends_on_a_draw() -> None:
 
 
 def test_samples_left_out_of_a_batch_are_as_they_were() -> None:
-    """In torchvision's loop too, for a crop behind its padding."""
+    """They match torchvision's loop, also for a crop after its padding."""
     from torchvision.transforms import v2 as reference
 
     images = torch.stack([picture(seed=s)[..., :40, :40] for s in range(8)])

@@ -1,4 +1,4 @@
-"""Timings that others send: every file in benchmarks/results/contributed, and what is refused."""
+"""Timings that others contribute: every file in benchmarks/results/contributed is valid, and wrong files are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_one_is_there() -> None:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    """What the benchmark writes."""
+    """Return a file as the benchmark writes it."""
     rows = [
         table.Row(
             Case("crop", dtype, "planar", 512, 1),

@@ -1,4 +1,4 @@
-"""What only a GPU shows: streams, graphs, several devices, no synchronization, and the bits of the CPU."""
+"""Facts that only a GPU can show: streams, graphs, several devices, no synchronization, and the bits of the CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ON_DEVICE = [s for s in SAMPLES if devices.stays_on_device(OPERATORS[s.op].opera
 
 
 def arguments(sample: Sample, dtype: torch.dtype, parameters: str) -> list[Any]:
-    """Those of the operator, with images on the GPU and what is no image there or on the CPU."""
+    """Return the operator's arguments, with images on the GPU and parameters there or on the CPU."""
     operator = OPERATORS[sample.op].operator
     call = sample.checked(Maker(dtype, "interleaved", (2,)))
     cores = getattr(operator.vmap, "core", ())
@@ -49,7 +49,7 @@ def test_nothing_waits_for_the_device(sample: Sample, parameters: str) -> None:
         if dtype not in sample.dtypes:
             continue
         args = arguments(sample, dtype, parameters)
-        run(sample, args)  # compiles
+        run(sample, args)  # the first call compiles
         torch.cuda.synchronize()
         torch.cuda.set_sync_debug_mode("error")
         try:
@@ -109,7 +109,7 @@ def test_a_second_device() -> None:
 
 def test_an_adjoint_is_deterministic_on_request() -> None:
     grad = torch.rand(2, 3, 200, 200, device="cuda")
-    map = torch.rand(2, 2, 200, 200, device="cuda") * 20  # many pixels on few
+    map = torch.rand(2, 2, 200, 200, device="cuda") * 20  # many pixels land on few
     torch.use_deterministic_algorithms(True)
     try:
         first, second = (
@@ -136,7 +136,7 @@ def pipeline() -> Any:
 
 
 def test_a_pipeline_has_the_pixels_of_the_cpu() -> None:
-    """The same seed, the same draws, the same bits; eagerly and compiled."""
+    """The same seed gives the same draws and the same bits, eagerly and compiled."""
     images = torch.randint(0, 256, (6, 3, 70, 90), dtype=torch.uint8)
     transform = pipeline()
     torch.manual_seed(5)

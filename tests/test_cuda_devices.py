@@ -1,4 +1,4 @@
-"""Devices without one at hand: fake CUDA tensors show where an operator, its formula or its gradient mixes devices."""
+"""Devices without a GPU: fake CUDA tensors show where an operator, its formula or its gradient mixes devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def arguments(sample: Sample) -> list[Any]:
 
 
 def on_cuda(sample: Sample, args: list[Any], parameters: str) -> list[Any]:
-    """Fake arguments with the image on CUDA, and what is no image there or on the CPU."""
+    """Return fake arguments with images on CUDA, and parameters there or on the CPU."""
     operator = OPERATORS[sample.op].operator
     cores = getattr(operator.vmap, "core", ())
 
@@ -39,7 +39,7 @@ def on_cuda(sample: Sample, args: list[Any], parameters: str) -> list[Any]:
 
 
 class Context(SimpleNamespace):
-    """What a backward sees, without an engine that would want a GPU."""
+    """The context of a backward, without an autograd engine, which would need a GPU."""
 
     def save_for_backward(self, *tensors: Any) -> None:
         self.saved_tensors = tensors
@@ -88,7 +88,7 @@ def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "filter2d", "color_matrix", "resize", "resize_adjoint"])
 def test_no_sum_of_float32_is_left_to_tf32(name: str) -> None:
-    """On CUDA a convolution of float32 has 10 bits by default, a matrix product by a setting."""
+    """On CUDA a float32 convolution has 10 bits by default, and a matrix product by a setting."""
     products: list[torch.dtype] = []
 
     class Watch(TorchDispatchMode):

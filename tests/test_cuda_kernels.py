@@ -1,4 +1,4 @@
-"""The Triton kernels, run on the CPU by Triton's interpreter, beside the real PIL and OpenCV."""
+"""The Triton kernels, run on the CPU by Triton's interpreter, and compared with the real PIL and OpenCV."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KERNELS = [s for s in SAMPLES if OPERATORS[s.op].operator.cuda is not None]
 interpreted = pytest.mark.skipif(
     not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
 )
-#: What kernels leave to ATen on the device, and why.
+#: The operators whose kernels leave some calls to ATen on the device, and which calls.
 LEFT = {
     "pad_adjoint": "borders that repeat pixels add them up",
     "color_matrix": "more than 4 channels",
@@ -48,7 +48,7 @@ LEFT = {
 
 
 def makers(sample: Sample) -> list[Maker]:
-    """Each dtype and both layouts, with parameters for each image; dtypes that only move, once."""
+    """Return makers of each dtype and both layouts, with parameters for each image; dtypes that only move, once."""
     each = [Maker(d, f, (2,)) for d in (torch.uint8, torch.float32) for f in ("planar", "interleaved")]
     each += [Maker(torch.float16, "interleaved"), Maker(torch.bfloat16, "planar", (2, 1))]
     each += [Maker(torch.float32, "sliced", (2,)), Maker(torch.int64, "interleaved", (2,))]
@@ -58,7 +58,7 @@ def makers(sample: Sample) -> list[Maker]:
 @interpreted
 @pytest.mark.parametrize("sample", KERNELS, ids=str)
 def test_kernel(sample: Sample) -> None:
-    """The real library's result where it has a function of arrays, else the CPU kernel's; its memory format."""
+    """The result is the real library's if it has a function of arrays, else the CPU kernel's, in its memory format."""
     spec, kernel = SPECS[sample.op], cuda_kernel(f"imgops::{sample.op}")
     left = 0
     for maker in makers(sample):
@@ -94,7 +94,7 @@ def _beside_cpu(sample: Sample, maker: Maker, kernel: Any) -> None:
 @interpreted
 @pytest.mark.parametrize("sample", KERNELS, ids=str)
 def test_uint8_is_the_cpu_kernel_to_the_bit(sample: Sample) -> None:
-    """But where OpenCV's own vector code rounds otherwise from machine to machine."""
+    """This excludes color_matrix, because OpenCV's own vector code rounds differently from machine to machine."""
     if torch.uint8 not in sample.dtypes or sample.op == "color_matrix":
         return
     call = sample.checked(Maker(torch.uint8, "interleaved", (2,)))
@@ -141,7 +141,7 @@ def test_resize_with_a_box_for_each_image_is_pil(name: str, interleaved: bool) -
 @interpreted
 @pytest.mark.parametrize("size", [(8, 40), (31, 33)])
 def test_crops_keep_the_order_of_pils_passes(size: tuple[int, int]) -> None:
-    """Pillow 13 begins with the rows where a crop loses many more of them."""
+    """Pillow 13 resizes the height first where a crop loses many more rows than columns."""
     images = noise(3, 1, 70, 60)
     boxes = torch.tensor([[5, 3, 55, 69], [0, 0, 60, 20], [10, 10, 10 + size[1], 10 + size[0]]])
     found = cuda_kernel("imgops::resized_crop")(images, boxes, *size, "bicubic", True)
@@ -167,7 +167,7 @@ def test_plain_resize_is_opencv(size: tuple[int, int], interpolation: str) -> No
 @pytest.mark.parametrize("border", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 def test_warps_are_opencv(interpolation: str, border: str) -> None:
-    """Of a width that OpenCV's vectors fill: beyond it, its compiler decides what is fused."""
+    """The width fills OpenCV's vectors; for the remainder, OpenCV's compiler decides which products are fused."""
     flags = {"nearest": 0, "bilinear": 1, "bicubic": 2}[interpolation]
     mode = {"constant": 0, "edge": 1, "symmetric": 2, "wrap": 3, "reflect": 4}[border]
     how = {"borderMode": mode, "borderValue": (9.0,) * 4}
@@ -188,7 +188,7 @@ def test_warps_are_opencv(interpolation: str, border: str) -> None:
         image, torch.from_numpy(tilt), fill, 97, 128, interpolation, border
     )
     wanted = torch.from_numpy(cv2.warpPerspective(image[0].numpy(), tilt, (128, 97), flags=flags, **how))
-    if interpolation == "bicubic":  # whose positions OpenCV finds in an order of its own
+    if interpolation == "bicubic":  # OpenCV computes its positions in a different order
         apart = (found[0].int() - wanted.int()).abs()
         assert apart.max() <= 1
         assert (apart > 0).double().mean() < 0.005
@@ -212,7 +212,7 @@ def test_blur_and_filter_are_opencv() -> None:
 @interpreted
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_a_sequence_of_several_parts_and_turns(dtype: torch.dtype) -> None:
-    """More pixels than a program counts, an order for each image, steps that are left out, and one twice."""
+    """There are more pixels than a program handles, an order for each image, skipped steps, and one used twice."""
     names = "brightness,contrast,saturation,hue,sharpness,posterize,solarize,invert,autocontrast,equalize"
     images = noise(2, 3, 70, 75)
     images = images if dtype == torch.uint8 else images.float() / 255
@@ -226,7 +226,7 @@ def test_a_sequence_of_several_parts_and_turns(dtype: torch.dtype) -> None:
         found = cuda_kernel("imgops::color_sequence")(*args)
         if dtype == torch.uint8:
             assert bits_equal(found, wanted)
-        else:  # equalize cuts a float into 256 levels, where the last bit may decide
+        else:  # equalize quantizes floats to 256 levels, where the last bit may decide
             assert ((found - wanted).abs() > 1e-5).double().mean() < 1e-3
 
 
@@ -240,7 +240,7 @@ class _Reached(Exception):
 
 
 class _Stop(TorchDispatchMode):
-    """Ends a call at the operator, with its arguments."""
+    """A mode that interrupts a call at the operator, and reports its arguments."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.namespace == "imgops":
@@ -262,7 +262,7 @@ def test_values_on_the_cpu_are_refused_in_the_same_words(name: str, error: Any) 
     "box", [[-3.0, -2.0, 400.0, 300.0], [float("nan")] * 4, [9.0, 9.0, 1.0, 1.0], [1e30, 0.0, 1e30, 5.0]]
 )
 def test_a_wrong_box_on_the_device_stays_within_memory(box: list[float]) -> None:
-    """It is not read, so it is not refused: what comes out is some part of the image."""
+    """The box is not read, so it is not refused: the result is some part of the image."""
     image = noise(1, 3, 20, 30)
     region = torch.tensor(box, dtype=torch.float64)
     for name in ("nearest", "bilinear", "lanczos"):
@@ -295,7 +295,7 @@ def test_parameters_travel_together() -> None:
 
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.edge], ids=str)
 def test_without_a_kernel_aten_computes_on_the_device(sample: Sample) -> None:
-    """What the dispatcher calls for a tensor of any device; here the CPU stands for it."""
+    """This is the kernel that the dispatcher calls for a tensor of any device; here the CPU stands for it."""
     call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
     operator, args = call.operator, (*call.op_args, *call.op_keywords.values())
     if operator.contract is Contract.DYNAMIC:
@@ -313,7 +313,7 @@ def test_without_a_kernel_aten_computes_on_the_device(sample: Sample) -> None:
 
 
 def test_a_device_without_doubles_uses_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """mps refuses float64 by a TypeError; then the operator goes through the host, and is not tried again."""
+    """mps refuses float64 with a TypeError; the operator then goes through the host, and does not try again."""
     calls = []
 
     def refuses(image: Tensor) -> Tensor:
@@ -331,7 +331,7 @@ def test_a_device_without_doubles_uses_the_host(monkeypatch: pytest.MonkeyPatch)
     def doubles(image: Tensor) -> Tensor: ...
 
     run = devices.kernel_of(doubles.operator)
-    with pytest.raises(TypeError):  # on the CPU and on CUDA it would be a mistake
+    with pytest.raises(TypeError):  # on the CPU and on CUDA such an error is a bug
         run(torch.empty(2), torch.ones(2))
     monkeypatch.setattr(devices, "has_every_dtype", lambda device: False)
     calls.clear()
@@ -369,14 +369,14 @@ def test_names_without_a_kernel_are_refused() -> None:
 
 
 def test_no_kernel_waits_for_the_device() -> None:
-    """Nothing asks for a value, or copies one to the host; where tables are made, they are made of sizes."""
+    """No code reads a value from the device or copies one to the host; tables are computed from sizes only."""
     for path in FOLDER.glob("*.py"):
-        if path.name == "nvjpeg.py":  # whose data are on the host
+        if path.name == "nvjpeg.py":  # its data are on the host
             continue
         text = path.read_text()
         for call in (".item(", ".cpu(", ".tolist(", ".numpy(", ".nonzero(", "synchronize("):
             found = [line for line in text.splitlines() if call in line]
-            assert not found or path.name == "_area_resize.py", (path.name, found)  # of host tensors
+            assert not found or path.name == "_area_resize.py", (path.name, found)  # of tensors on the host
     lines = [line for line in (FOLDER / "_area_resize.py").read_text().splitlines() if ".numpy(" in line]
     assert lines == [
         "    first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))"
@@ -384,7 +384,7 @@ def test_no_kernel_waits_for_the_device() -> None:
 
 
 def test_launches_have_one_place() -> None:
-    """It turns fusion off; a launch beside it would not."""
+    """That function disables fusion; a launch elsewhere would not."""
     for path in FOLDER.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
@@ -393,7 +393,7 @@ def test_launches_have_one_place() -> None:
 
 
 def test_kernels_compile_for_a_gpu() -> None:
-    """Without one: to PTX, in which nothing is fused that is not asked to be, and no quotient is approximate."""
+    """They compile to PTX without a GPU; nothing is fused without being asked for, and no quotient is approximate."""
     pytest.importorskip("triton")
     program = Path(__file__).parent / "cuda_program.py"
     done = subprocess.run(
@@ -428,7 +428,7 @@ def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool
 
 @pytest.mark.parametrize("inside", ["per_sample", "plain"])
 def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the samples of a batch have of their own goes over together, and is what they have on the CPU."""
+    """The parameters of all samples are copied together, and equal those on the CPU."""
     import imgops.transforms as T
     from imgops.transforms._core import parameters
 
@@ -465,7 +465,7 @@ def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.M
 
 @interpreted
 def test_the_page_of_benchmarks_has_the_traffic_of_the_kernels() -> None:
-    """Counted again, but for where memory happens to begin; ``python -m tests.cuda_traffic`` writes the page."""
+    """It is counted again, except for where memory happens to begin; ``python -m tests.cuda_traffic`` writes the page."""
     from tests import cuda_traffic
 
     shown = [float(n) for n in re.findall(r"     - (\d+\.\d\d)$", cuda_traffic.current(), re.M)]

@@ -1,4 +1,4 @@
-"""The demonstration: what it shows is true, and a bad photograph is one clear line."""
+"""The demonstration: what it prints is true, and a bad photograph gives one clear line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 
 def test_command_with_inductor(tmp_path: Path) -> None:
-    """The command as the README has it, compiled as far as this machine can."""
+    """The command of the README, compiled as far as this machine can."""
     out = tmp_path / "demo.png"
     command = [sys.executable, "-m", "imgops", "demo", "--out", str(out), "--steps", "3"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
@@ -43,7 +43,7 @@ def test_command_with_inductor(tmp_path: Path) -> None:
     assert "loss" in done.stderr and out.exists()
     assert (
         "\r" not in done.stderr and done.stderr.count("loss") <= 5
-    )  # a log is not a terminal: no repainting
+    )  # a log is not a terminal, so nothing is repainted
 
 
 def bad_files(folder: Path) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""DTensor: two real processes, each with its part of a batch."""
+"""DTensor: two real processes, each with its shard of a batch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_dtensor_is_not_imported_for_those_who_do_not_use_it() -> None:
 
 
 def test_the_cache_key_has_every_argument() -> None:
-    """The stock key of register_sharding begins at the first int: a float box before it would be ignored."""
+    """The stock key of register_sharding begins at the first int, so it would ignore a float box before it."""
     code = """
 import torch, imgops
 from torch.distributed.tensor import DTensor

@@ -1,4 +1,4 @@
-"""Every error input of the specs: the same error and message in eager, dispatched, compiled and meta calls."""
+"""Every error input of the specs gives the same error and message in eager, dispatched, compiled and meta calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.specs._spec import ErrorInput
 
 ERRORS = [(name, error) for name, spec in SPECS.items() for error in spec.errors]
 IDS = [f"{i}-{error}" for i, (_, error) in enumerate(ERRORS)]
-#: One error of each check and operator family: a compiler sees the same Python for all of them.
+#: One error of each check and operator family, because a compiler sees the same Python for all of them.
 DISTINCT = list({(error.check, SPECS[name].section): error for name, error in reversed(ERRORS)}.values())
 
 
@@ -27,10 +27,10 @@ def test_eager_dispatched_recorded_and_meta(name: str, error: ErrorInput) -> Non
     x = image(error)
     check_raises(lambda: error.call(x), error.error, error.message)
     check_raises(lambda: through_dispatcher(error.call, x), error.error, error.message)
-    if error.dtype.is_floating_point and contract is not Contract.OUT:  # which takes no gradient at all
+    if error.dtype.is_floating_point and contract is not Contract.OUT:  # out= operators take no gradient
         recorded = x.clone().requires_grad_() * 1
         check_raises(lambda: error.call(recorded), error.error, error.message)
-    if not error.reads_values and not contract.mutates:  # those bring tensors of their own, on the CPU
+    if not error.reads_values and not contract.mutates:  # such errors bring their own tensors, on the CPU
         meta = image(error, "meta")
         check_raises(lambda: error.call(meta), error.error, error.message)
     assert torch.equal(x, image(error)), "something was written"
@@ -38,7 +38,7 @@ def test_eager_dispatched_recorded_and_meta(name: str, error: ErrorInput) -> Non
 
 @pytest.mark.parametrize("error", DISTINCT, ids=str)
 def test_compiled(error: ErrorInput) -> None:
-    """With symbolic sizes too, but for overlaps: symbolic strides cannot be compared."""
+    """They also raise with symbolic sizes, except for overlaps, because symbolic strides cannot be compared."""
     x = image(error)
     dynamic = None if "overlap" in error.check else True
     check_compiled_raises(error.call, error.message, x, dynamic=dynamic, backend="aot_eager")
@@ -61,7 +61,7 @@ def test_wrong_device() -> None:
 
 
 def test_no_half_result_in_a_batch() -> None:
-    """The second box of a batch is wrong: nothing was written when the first one's turn came."""
+    """The second box of a batch is wrong, and nothing is written for the first one, either."""
     x = torch.ones(2, 1, 4, 4)
     boxes = torch.tensor([[0.0, 0, 4, 4], [0, 0, 9, 4]], dtype=torch.float64)
     out = torch.full((2, 1, 2, 2), -1.0)

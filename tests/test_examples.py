@@ -1,6 +1,6 @@
-"""The examples as a new user runs them: real files, one cut off, on two processes of which one is killed.
+"""The examples as a new user runs them: real files, one truncated, on two processes, one of which is killed.
 
-Each is compared with what one process makes of the same files.
+Each is compared with the result of one process for the same files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*command: object, watch: Callable[[subprocess.Popen[str]], None] | None = None) -> str:
-    """The output of a program; ``watch`` may do something to it while it runs."""
+    """Return the output of a program; ``watch`` may act on it while it runs."""
     environment = os.environ | {"HF_DATASETS_OFFLINE": "1", "RAY_DEDUP_LOGS": "0", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         [sys.executable, *map(str, command)],
@@ -60,7 +60,7 @@ def run(*command: object, watch: Callable[[subprocess.Popen[str]], None] | None 
 
 
 def children(pid: int) -> list[int]:
-    """Of a process, by age."""
+    """Return the child processes, by age."""
     try:
         return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -77,7 +77,7 @@ def named(part: str) -> Iterator[int]:
 
 
 def kill(find: Callable[[], int | None], process: subprocess.Popen[str]) -> None:
-    """Kill the first process that is found, as the system does when there is no memory left."""
+    """Kill the first process that is found, as the system does when it runs out of memory."""
     for _ in range(20_000):
         pid = find()
         if pid is not None:
@@ -91,14 +91,14 @@ def kill(find: Callable[[], int | None], process: subprocess.Popen[str]) -> None
 
 
 def reported(out: str, corrupt: tuple[str, ...] = LEFT_OUT) -> None:
-    """Every file that could not be decoded, once, and no other."""
+    """Check that every file that could not be decoded is reported once, and no other."""
     lines = re.findall(r"^left out (\S+?)(?:\.jpg|_0)?: (.*)$", out, re.M)
     assert [name for name, _ in lines] == list(corrupt), out[-3000:]
     assert all("decode_image: data must be a complete JPEG" in text for _, text in lines)
 
 
 def images_of(folder: Path) -> dict[str, bytes]:
-    """What ray_data.py wrote, in either format."""
+    """Return the images that ray_data.py wrote, in either format."""
     found = {}
     for path in folder.glob("*.parquet"):
         table = parquet.read_table(path).to_pydict()
@@ -137,7 +137,7 @@ def test_hf_datasets(photos: Path, tmp_path: Path) -> None:
     assert [n for n, _ in sums] == ["0", "1"] and sums[0][1] != sums[1][1]
 
     def watch(process: subprocess.Popen[str]) -> None:
-        """Of map() the oldest process, once it writes (waiting for work it holds a lock); of the loader any."""
+        """Kill the oldest process of map() once it writes (while it waits for work it holds a lock), and any of the loader."""
         seen: list[int] = []
 
         def mapping() -> int | None:
@@ -160,7 +160,7 @@ def test_hf_datasets(photos: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def shards(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of images of one size; one is cut off."""
+    """Write shards with images of one size, one of them truncated."""
     import io
 
     from PIL import Image

@@ -1,4 +1,4 @@
-"""Beyond Python: programs that run where imgops is not, packages of AOTInductor, models of ONNX."""
+"""Beyond Python: programs that run without imgops, packages of AOTInductor, models of ONNX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.specs import OPERATORS
 
 
 class Preprocess(torch.nn.Module):
-    """What goes before a model, and a model: uint8 in, scores out."""
+    """A model with its preprocessing: uint8 in, scores out."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The fast path: every mode, transform, tracer and hook that can observe an operator call still does."""
+"""The fast path: every mode, transform, tracer and hook that observes an operator call still observes it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_autocast() -> None:
 
 
 def test_gradients_of_a_batch_of_cotangents() -> None:
-    """They come in a tensor of the older vmap, which looks like any other."""
+    """They come in a tensor of the older vmap, which looks like any other tensor."""
     seen: list[bool] = []
 
     class Doubled(torch.autograd.Function):
@@ -260,7 +260,7 @@ def test_compiled_autograd() -> None:
 
 
 def test_what_a_fake_said_is_remembered_only_where_it_holds() -> None:
-    """The same sizes with other strides, dtypes or arguments are other calls."""
+    """The same sizes with other strides, dtypes or arguments are different calls."""
     planar, last = torch.rand(2, 3, 4, 5), torch.rand(2, 4, 5, 3).permute(0, 3, 1, 2)
     for x in (planar, last, planar.double(), planar[:, :, ::2], planar):
         for args in (((1, 1, 3, 3),), ((0, 0, 2, 2),), ((1, 1, 3, 3),)):
@@ -272,7 +272,7 @@ def test_what_a_fake_said_is_remembered_only_where_it_holds() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="right >= left"):
             imgops.crop(planar, (3, 0, 1, 1))
-    for i in range(1100):  # more than are remembered
+    for i in range(1100):  # more than the cache holds
         assert imgops.crop(planar, (0, 0, i % 550, 1)).shape[-1] == i % 550
 
 

@@ -1,4 +1,4 @@
-"""Pipelines of albumentations 2.0.8, converted: the same pixels, the same names; what is not mapped is named."""
+"""Pipelines of albumentations 2.0.8, converted: the same pixels and names; transforms that cannot be mapped are named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A = pytest.importorskip("albumentations", "2.0.8")
 
 IMAGE = picture(height=64, width=80)
 FRAME = IMAGE.permute(1, 2, 0).contiguous().numpy()
-#: What a transform cannot be made without.
+#: The required arguments of a transform.
 NEEDED: dict[str, dict[str, Any]] = {
     "CenterCrop": {"height": 40, "width": 50},
     "FDA": {"reference_images": [FRAME], "read_fn": lambda x: x},
@@ -38,7 +38,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 def made(name: str, **more: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is deprecated there
+        warnings.simplefilter("ignore")  # albumentations warns of deprecations
         return getattr(A, name)(**(NEEDED.get(name, {}) | more))
 
 
@@ -58,7 +58,7 @@ def every(transform: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", sorted(table.SAME))
 def test_the_same(name: str) -> None:
-    """Made without a warning, of the same probability, applicable to an image."""
+    """It converts without a warning, keeps its probability, and applies to an image."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipeline = ours.from_albumentations(made(name, p=0.7))
@@ -128,7 +128,7 @@ def test_the_end_of_a_pipeline() -> None:
 
 
 def test_distributions() -> None:
-    """Of what is drawn, over 400 images: chances and the mean of an angle's displacement, as a loop over albumentations."""
+    """Over 400 images, the draws have the chances and the mean displacement of a loop over albumentations."""
     images = torch.arange(4.0).reshape(1, 2, 2).byte().expand(400, 1, 2, 2)
     pipeline = A.Compose([A.OneOf([A.HorizontalFlip(p=0.9), A.VerticalFlip(p=0.3)], p=0.5)])
     convert = ours.from_albumentations(pipeline)
@@ -158,7 +158,7 @@ def test_boxes_and_masks() -> None:
     assert mine["labels"].tolist() == [int(n) for n in theirs["labels"]] == [4]
 
 
-#: As they stand in public repositories: detection, segmentation, classification, forensics, medical images.
+#: Pipelines from public repositories: detection, segmentation, classification, forensics, medical images.
 PUBLIC: dict[str, Callable[[], Any]] = {
     "yolo": lambda: A.Compose(
         [
@@ -333,7 +333,7 @@ HEIGHT, WIDTH = 61, 83
 
 
 def _scene() -> np.ndarray:
-    """Not square, of odd sides, with smooth ramps and textures: whatever turns or moves the other way shows."""
+    """Make a scene that is not square, with odd sides, smooth ramps and textures, so that any wrong turn or motion shows."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     ramps = np.stack([x * 3 % 256, y * 4 % 256, (x * 2 + y) % 256], -1) / 2
     noise = np.random.default_rng(0).uniform(0, 256, (HEIGHT, WIDTH, 3)).astype(np.float32)
@@ -343,7 +343,7 @@ def _scene() -> np.ndarray:
 SCENE = _scene()
 OTHER = np.ascontiguousarray(SCENE[::-1, ::-1] // 2 + 40)
 MASK = (SCENE[..., 0] // 60).astype(np.uint8)
-#: Between whole pixels, where a shared arithmetic in float32 cannot decide which is meant.
+#: Coordinates between whole pixels, because float32 arithmetic cannot decide ties.
 BOXES = [
     [10.5, 8.5, 30.5, 25.5],
     [40.5, 20.5, 75.5, 55.5],
@@ -385,7 +385,7 @@ def sample_here(**more: Any) -> dict[str, Any]:
 
 
 def assert_same(mine: dict[str, Any], wanted: dict[str, Any], levels: float, pixels_off: float = 0.0) -> None:
-    """Equal images, masks, boxes, keypoints and labels; at most a share of the mask's pixels may differ."""
+    """Check that images, masks, boxes, keypoints and labels are equal; at most a share of the mask's pixels may differ."""
     image = pixels(mine["image"]).astype(float)
     assert image.shape == wanted["image"].shape
     assert np.abs(image - wanted["image"]).max() <= levels
@@ -482,10 +482,10 @@ FIXED_ARGUMENTS: dict[str, list[tuple[dict[str, Any], float]]] = {
     "Solarize": [({"threshold_range": (0.4, 0.4)}, 0)],
     "ToFloat": [({}, 1e-7), ({"p": 0}, 0)],
     "ToRGB": [({}, 0)],
-    "ToTensorV2": [],  # the pipeline's end is tested by itself
+    "ToTensorV2": [],  # tested separately, as the end of a pipeline
     "Transpose": [({}, 0)],
     "VerticalFlip": [({}, 0)],
-    # Those that come near.
+    # Transforms with an approximate counterpart.
     "Downscale": [({"scale_range": (0.4, 0.4)}, 30)],
     "FDA": [({**REFERENCES, "beta_limit": (0.1, 0.1)}, 1)],
     "GaussianBlur": [
@@ -502,10 +502,10 @@ FIXED_ARGUMENTS: dict[str, list[tuple[dict[str, Any], float]]] = {
         ({"blur_limit": (7, 7), "sigma_limit": (2, 2), "alpha": (0.5, 0.5), "threshold": 0}, 3),
     ],
 }
-#: What the nearest pixels of a warp may be rounded to otherwise, and those that leave masks and boxes alone.
+#: The share of nearest pixels that a warp may round differently, and the transforms that leave masks and boxes as they are.
 ROUNDED = {"Affine": 0.01, "Rotate": 0.01, "ShiftScaleRotate": 0.01, "OpticalDistortion": 0.01}
 IMAGES_ALONE = {"Morphological"}
-#: Those that move keypoints by a factor before they round the size.
+#: The transforms that scale keypoints by a factor before they round the size.
 ROUNDED_POINTS = {"LongestMaxSize", "SmallestMaxSize"}
 
 
@@ -523,8 +523,8 @@ def test_each_class_beside_albumentations(name: str) -> None:
         assert_same(converted(pipeline)(sample_here()), wanted, levels, ROUNDED.get(name, 0.0))
 
 
-#: Those whose draws have no range of one value: the images' statistics over many draws are equal. A share of the
-#: spread may differ where a counterpart is only near.
+#: Transforms that cannot be fixed by ranges of one value: the images' statistics over many draws are equal. A share of
+#: the spread may differ if the counterpart is only approximate.
 DRAWN: dict[str, list[dict[str, Any]]] = {
     "Affine": [
         {"rotate": (-30, 30), "scale": (0.7, 1.4), "shear": (-10, 10), "translate_percent": (-0.2, 0.1)}
@@ -583,7 +583,7 @@ SPREADS_DIFFER = {"SaltAndPepper"}
 
 
 def _statistics(images: list[np.ndarray]) -> np.ndarray:
-    """Of each image: the mean of each quarter of each channel, and how far it is from the scene's or its own mean."""
+    """Return, for each image, the mean of each quarter of each channel, and the differences from the scene and from its mean."""
     rows = []
     for image in images:
         real = image.astype(float)
@@ -607,7 +607,7 @@ def test_the_draws_of_each_class_beside_albumentations(name: str) -> None:
         assert (np.abs(wanted.mean(0) - mine.mean(0)) <= 5 * error + 0.35).all(), arguments
         if name in SPREADS_DIFFER:
             continue
-        # The spread of a spread: half of the fourth moment over the variance.
+        # The standard error of a spread: half of the fourth moment over the variance.
         for a, b in zip(wanted.T, mine.T, strict=True):
             fourth = [((x - x.mean()) ** 4).mean() / max(x.var(), 1e-9) / 4 for x in (a, b)]
             assert abs(a.std() - b.std()) <= 6 * np.sqrt(sum(fourth) / count) + 0.25, arguments
@@ -618,7 +618,7 @@ def the_step(pipeline: Any, name: str) -> Any:
 
 
 def with_their_draws(given: Any, name: str, params_of: Callable[[Any], dict[str, Any]], **rules: Any) -> None:
-    """One step with the parameters that albumentations has just drawn: boxes and keypoints too."""
+    """Check one step, with boxes and keypoints, given the parameters that albumentations has just drawn."""
     for seed in range(12):
         pipeline = composed(given, **rules)
         pipeline.set_random_seed(seed)
@@ -653,7 +653,7 @@ def test_a_perspective_zooms_in(border: int) -> None:
 @pytest.mark.parametrize("rules", [{}, {"min_area": 150}, {"min_visibility": 0.7}], ids=str)
 @pytest.mark.parametrize("name", ["CoarseDropout", "Erasing"])
 def test_holes_in_boxes(name: str, rules: dict[str, float]) -> None:
-    """Boxes shrink to what is visible of them or are lost; keypoints in holes are lost."""
+    """Boxes shrink to their visible part or are lost; keypoints in holes are lost."""
 
     def params_of(drawn: dict[str, Any]) -> dict[str, Any]:
         return {"seed": 0, "count": len(drawn["holes"]), "places": drawn["holes"].ravel().tolist()}
@@ -690,7 +690,7 @@ def test_dropped_pixels_in_boxes(monkeypatch: pytest.MonkeyPatch, rules: dict[st
     with_their_draws(given, counterpart.__name__, lambda params: {"seed": 0}, **rules)
 
 
-#: What drops boxes and keypoints, and when.
+#: Pipelines with the rules by which boxes and keypoints are dropped.
 RULES: dict[str, Callable[[], Any]] = {
     "nothing": lambda: composed(A.Resize(31, 42)),
     "small boxes stay": lambda: composed(A.Resize(6, 8)),
@@ -764,7 +764,7 @@ def test_formats_of_boxes(format: str) -> None:
 
 
 def test_boxes_in_a_graph() -> None:
-    """Boxes that are dropped on the way keep their place, so that one graph holds the pipeline."""
+    """Dropped boxes keep their place in the tensors, so that one graph holds the pipeline."""
     pipeline = composed(
         A.CenterCrop(40, 50),
         A.Affine(rotate=(20, 20), p=1),
@@ -792,7 +792,7 @@ def test_keypoints_that_a_distortion_moves_outside() -> None:
 
 
 def test_boxes_and_keypoints_follow_distortions() -> None:
-    """As near as whole pixels can be."""
+    """They agree as closely as whole pixels allow."""
     for distortion in (
         A.OpticalDistortion((0.3, 0.3), p=1),
         A.OpticalDistortion((-0.2, -0.2), mode="fisheye", p=1),
@@ -863,7 +863,7 @@ def test_what_differs_only_for_some_arguments() -> None:
 
 
 def test_chances_of_what_had_none() -> None:
-    """A probability is kept by every class."""
+    """Every class keeps its probability."""
     for name in (*table.SAME, *table.NEAR):
         if name not in ("NoOp", "ToTensorV2"):
             pipeline = converted(made(name, p=0.25))
@@ -871,7 +871,7 @@ def test_chances_of_what_had_none() -> None:
 
 
 class _Watched(dict[str, Any]):
-    """Arguments that note which of them are read."""
+    """Arguments that record which of them are read."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         super().__init__(arguments)
@@ -882,10 +882,10 @@ class _Watched(dict[str, Any]):
         return super().__getitem__(name)
 
 
-#: What may be passed over: it does nothing there, or the warning and the page say what is done instead.
+#: Arguments that may be ignored: they have no effect there, or the warning and the page say what happens instead.
 PASSED_OVER = {
-    "keypoint_remapping_method",  # what keypoints follow is in the warning
-    "transpose_mask",  # a mask is a tensor from the beginning
+    "keypoint_remapping_method",  # the warning says how keypoints move
+    "transpose_mask",  # a mask is always a tensor
     "padding",  # PadIfNeeded inherits it
     *("spatial_mode", "noise_params", "noise_type", "approximation"),  # RGBShift inherits them
 }
@@ -905,7 +905,7 @@ def test_no_argument_is_passed_over(name: str) -> None:
 
 
 def test_a_batch_with_boxes() -> None:
-    """Each sample of a batch has draws, boxes and labels of its own."""
+    """Each sample of a batch has its own draws, boxes and labels."""
     pipeline = converted(
         A.Compose([A.Affine(rotate=(-40, 40), p=1)], A.BboxParams("coco", label_fields=["labels"]))
     )
@@ -948,6 +948,6 @@ def test_what_is_not_mapped_is_named() -> None:
 
 
 def test_every_transform_is_on_the_page() -> None:
-    """The names of both tables are those of albumentations."""
+    """All names in both tables exist in albumentations."""
     names = {n for n in dir(A) if isinstance(getattr(A, n), type)}
     assert set(table.SAME) | set(table.NEAR) <= names and not set(table.SAME) & set(table.NEAR)

@@ -1,4 +1,4 @@
-"""Random calls of everything: :mod:`tests.fuzz_calls`, whose million calls are run once; and what they found."""
+"""Random calls of everything: :mod:`tests.fuzz_calls`, whose million calls are run once; and the faults that they found."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CALLS = 2000
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_calls(part: int) -> None:
-    """Of seeds that the million has not; a failure names the call, which ``--only`` runs again."""
+    """The seed differs from that of the million calls; a failure names the call, which ``--only`` runs again."""
     found, wrong = fuzz_calls.run(1_000_000, part * CALLS // PARTS, (part + 1) * CALLS // PARTS)
     assert not wrong and sum(found.values()) == CALLS // PARTS
     assert found["the library's pixels"] > 20 and found["ValueError"] > 10 and found["TypeError"] > 10
 
 
 def test_the_oracle_sees_wrong_pixels() -> None:
-    """Where the library's are others by one level, and where an error is not in the grammar."""
+    """It reports pixels that differ by one level, and an error that may not be raised."""
     calls = (fuzz_calls.Fuzzed(0, n) for n in range(20_000) if n % 5 < 4)
     fuzzed = next(
         f for f in calls if f.spec.name == "adjust_brightness" and not f.changes and f.args[0].numel()
@@ -50,7 +50,7 @@ def test_the_oracle_sees_wrong_pixels() -> None:
 
 
 def test_threads_give_the_bits_of_one() -> None:
-    """:mod:`tests.soak`, whose million calls are made once."""
+    """A short run of :mod:`tests.soak`, whose million calls are made once."""
     command = [sys.executable, "-m", "tests.soak", "4000", "--threads", "4"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "4000 calls by 4 threads" in done.stdout, done.stdout + done.stderr
@@ -62,7 +62,7 @@ IMAGE = torch.arange(3 * 6 * 7).reshape(3, 6, 7).to(torch.uint8)
 
 
 def test_a_parameter_without_values() -> None:
-    """The result was memory as it lay there."""
+    """The result was uninitialized memory."""
     for call in (
         lambda: imgops.threshold(IMAGE, torch.empty((), device="meta")),
         lambda: imgops.color_matrix(IMAGE, torch.empty(3, 3, device="meta")),
@@ -74,7 +74,7 @@ def test_a_parameter_without_values() -> None:
 
 @pytest.mark.parametrize("dispatched", [False, True])
 def test_objects_that_are_no_strings_or_switches(dispatched: bool) -> None:
-    """The dispatcher had errors of its own, or took bytes for a string."""
+    """The dispatcher raised errors of its own, or took bytes for a string."""
     image = torch.rand(3, 6, 7, requires_grad=dispatched)
     for wrong in (b"bytes", [None], {}, None, 3, object()):
         with pytest.raises(ValueError, match=r"^pad: mode must be one of 'constant', .*, got "):
@@ -100,7 +100,7 @@ def test_sizes_of_pil(name: str) -> None:
 
 
 def test_sizes_without_sense() -> None:
-    """OpenCV's errors, or minutes and gigabytes."""
+    """They raised OpenCV's errors, or took minutes and gigabytes."""
     for call in (
         lambda n: imgops.gaussian_blur(IMAGE, n),
         lambda n: imgops.median_blur(IMAGE, n),
@@ -121,7 +121,7 @@ def test_sizes_without_sense() -> None:
 
 
 def test_differences_of_bytes_end_at_0() -> None:
-    """With an element that leaves out its anchor, an opened image is not below the image: bytes wrapped around."""
+    """If an element leaves out its anchor, an opened image is not below the image, and bytes wrapped around."""
     image = np.random.default_rng(0).integers(0, 256, (8, 7), dtype=np.uint8)
     element = np.ones((3, 6), np.uint8)
     for name in ("tophat", "blackhat", "gradient"):
@@ -160,7 +160,7 @@ def test_images_without_pixels_in_transforms(name: str) -> None:
 @pytest.mark.parametrize("big", [2**63, -(2**64)])
 @pytest.mark.parametrize("dispatched", [False, True])
 def test_integers_of_more_than_64_bits(big: int, dispatched: bool) -> None:
-    """PyTorch: "Expected a value of type 'int' but instead found type 'int'", or "Overflow when unpacking long long"."""
+    """PyTorch raised "Expected a value of type 'int' but instead found type 'int'", or "Overflow when unpacking long long"."""
     image = torch.rand(3, 6, 7, requires_grad=dispatched)
     unsigned = torch.tensor([-4, 0, 3, 3]).view(torch.uint64)
     for call in (
@@ -185,7 +185,7 @@ BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 3e38])
 def test_pixels_that_are_no_numbers(value: float, channels: int) -> None:
-    """OpenCV's bilateral filter read 8 GiB before its table: the process ended."""
+    """OpenCV's bilateral filter read 8 GiB before its table, and the process crashed."""
     image = torch.rand(2, channels, 7, 6)
     image[1, 0, 3, 3], image[1, 0, 0, 5] = value, -value
     for border in BORDERS:
@@ -197,7 +197,7 @@ def test_pixels_that_are_no_numbers(value: float, channels: int) -> None:
 
 @pytest.mark.parametrize("ipp", ["enabled", "disabled"])
 def test_a_border_unlike_the_image(ipp: str) -> None:
-    """Without Intel's filter OpenCV reads beyond its table for it, or, from 4.13 on, gives it a wrong weight."""
+    """Without Intel's filter, OpenCV reads beyond its table for such a border, or from 4.13 on gives it a wrong weight."""
     program = """
 import torch, imgops
 from imgops.decomposition import blur
@@ -215,7 +215,7 @@ print("near")
 
 
 def test_switches_of_canny() -> None:
-    """``bool(array)`` raised an error of NumPy; "no" was taken for a yes."""
+    """``bool(array)`` raised NumPy's error; "no" was taken for true."""
     for wrong in (np.arange(4), "no", None):
         with pytest.raises(TypeError, match=r"^canny: l2_gradient must be a bool, got "):
             imgops.canny(IMAGE[:1], 10.0, 200.0, 3, wrong)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from tests.specs._spec import EXACT
 from tests.tiers import nightly_unless
 
 INNER = [s for s in SAMPLES if not s.edge]
-# Shapes whose gradients have values; an image with 0 pixels has none.
+# Samples whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
 #: The first sample of each operator where a sample costs a graph; the others nightly.
@@ -30,19 +30,19 @@ def mutates(sample: Sample) -> bool:
 
 
 def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
-    """One axis at a time: formats, batches and dtypes around a plain float image, on each device."""
+    """Vary one axis at a time: formats, batches and dtypes around a plain float image, on each device."""
     makers = [Maker(dtype=dtype, format=f) for f in FORMATS]
     makers += [Maker(dtype=dtype, batch=b) for b in BATCHES[1:]]
     makers += [Maker(dtype=dtype, batch=(2,), format="interleaved")]
     unsigned = (torch.uint16, torch.uint32, torch.uint64)
     makers += [Maker(dtype=d) for d in sample.dtypes if d not in (dtype, *unsigned)]
     makers = [replace(m, device=d, count=[0]) for d in DEVICES for m in makers]
-    # What is written to has memory for each element.
+    # A tensor that is written to has memory for each element.
     return [m for m in makers if not (mutates(sample) and m.format == "expanded")]
 
 
 def every_value(sample: Sample) -> list[Maker]:
-    """Every format, batch and dtype, several of them in each: what is compiled, or checked by opcheck, is slow."""
+    """Combine the formats, batches and dtypes in few makers, because compilation and opcheck are slow."""
     unsigned = (torch.uint16, torch.uint32, torch.uint64)
     batches = [b for b in BATCHES if 0 not in b]
     axes = [d for d in sample.dtypes if d not in unsigned], FORMATS, batches
@@ -54,12 +54,12 @@ def every_value(sample: Sample) -> list[Maker]:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_registration(sample: Sample, whole: bool) -> None:
-    """Three variants of each sample; of the first sample of each operator every format, batch and dtype.
+    """Three variants of each sample; for the first sample of each operator, every format, batch and dtype.
 
-    The schema and the fake of each; the whole of opcheck, which compiles, of the first of the first nightly
-    of all.
+    `make test` checks the schema and the fake of each variant, and runs all of opcheck, which compiles, on the
+    first variant of the first sample.
     """
-    grad = not mutates(sample)  # a leaf that requires a gradient is not to be written to
+    grad = not mutates(sample)  # a leaf that requires a gradient cannot be written to
     makers = [Maker(grad=grad), Maker(format="interleaved", batch=(2,), grad=grad)]
     makers += [Maker(torch.uint8, "sliced")] if torch.uint8 in sample.dtypes else []
     makers += every_value(sample) if sample in FIRST else []
@@ -86,14 +86,14 @@ def test_memory_and_fast_path(sample: Sample) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.gradcheck], ids=str)
 def test_gradients(sample: Sample) -> None:
-    """First and second order, forward mode and batched gradients, in float64, exact to its accuracy."""
+    """First and second order, forward mode and batched gradients are exact to the accuracy of float64."""
     _checks.gradients(sample.checked(Maker(torch.float64)))
 
 
 @pytest.mark.parametrize("format", ["planar", "interleaved", "expanded", "sliced"])
 @pytest.mark.parametrize("sample", [s for s in FUNCTIONAL if s.differentiable], ids=str)
 def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
-    """Element by element for a planar image; of a batch in another format by a random projection."""
+    """Every element of a planar image is checked; a batch in another format, by a random projection."""
     if (format == "expanded" and not OPERATORS[sample.op].smooth_on_gray) or OPERATORS[
         sample.op
     ].straight_through:
@@ -101,7 +101,7 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
     whole = format == "planar"
     call = sample.checked(Maker(torch.float64, format, () if whole else (2,)))
     tensors = tuple(t.detach() for t in call.tensors)
-    if format == "expanded":  # perturbing one element perturbs all: ask of copies
+    if format == "expanded":  # perturbing one element perturbs all, so use copies
         tensors = tuple(t.clone() for t in tensors)
     tensors = tuple(t.requires_grad_(t.is_floating_point()) for t in tensors)
     assert torch.autograd.gradcheck(call.of(call.names), tensors, fast_mode=not whole)
@@ -109,7 +109,7 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in FUNCTIONAL if OPERATORS[s.op].straight_through], ids=str)
 def test_straight_through_gradients(sample: Sample) -> None:
-    """Those of the identity, in reverse, forward and second order, and none for parameters."""
+    """They are those of the identity, in reverse, forward and second order; parameters have none."""
     call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
     image, *rest = call.bound.args
     image = image.detach().requires_grad_()
@@ -187,10 +187,10 @@ def test_compiled_by_inductor(op: str, whole: bool) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_exported_and_decomposed(sample: Sample, whole: bool) -> None:
-    """Exported, saved, loaded and run as one opaque node; then in core ATen, in every dtype that it has.
+    """It is exported, saved, loaded and run as one opaque node; then in core ATen, in all of its dtypes.
 
-    To the bit where pixels move and on uint8, but where OpenCV rounds in other ways: there within a level.
-    One program an operator; nightly one a sample.
+    Where pixels move, and on uint8, it is bit-exact, except within a level where OpenCV rounds differently.
+    `make test` exports one sample of each operator.
     """
     tolerance = OPERATORS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
 
@@ -224,7 +224,7 @@ def test_every_operator_has_a_spec() -> None:
 
 
 def test_every_operator_has_its_facets() -> None:
-    """What is absent is absent for a reason: an out= call is not differentiable, a codec knows no size."""
+    """A missing facet has a reason: an out= operator is not differentiable, a codec's size depends on data."""
     rows = operators()
     for name, spec in OPERATORS.items():
         row = rows[name]

@@ -24,7 +24,7 @@ OPENCV_ROUNDS = pytest.mark.skipif(
 
 
 def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, border: str) -> Tensor:
-    """Pixel by pixel, in double precision; nothing shared with imgops."""
+    """Sample pixel by pixel, in double precision; this shares nothing with imgops."""
     height, width = image.shape[-2:]
 
     def at(i: int, j: int) -> Any:
@@ -87,7 +87,7 @@ def test_nearest_moves_every_dtype(dtype: torch.dtype) -> None:
 
 
 def test_no_fringe_at_a_filled_border() -> None:
-    """torchvision's issue 8083: a white image on white stays white."""
+    """torchvision's issue 8083: a white image on a white border stays white."""
     for dtype, white in ((torch.uint8, 255), (torch.float32, 1.0), (torch.float16, 1.0)):
         image = torch.full((3, 20, 20), white, dtype=dtype)
         turned = imgops.warp_affine(image, torch.tensor([[0.8, -0.6, 6.0], [0.6, 0.8, -3.3]]), fill=white)
@@ -106,7 +106,7 @@ def test_half_precision_has_no_nan() -> None:
 @pytest.mark.parametrize("border", MODES)
 @pytest.mark.parametrize("name", list(FLAGS)[:3])
 def test_positions_that_are_not_finite_show_the_border(name: str, border: str) -> None:
-    """NaN lies far to the left and above; the same in every dtype, and finite."""
+    """NaN lies far to the left and above; the result is the same in every dtype, and finite."""
     image = torch.rand(2, 4, 5)
     far = torch.tensor([float("nan"), float("inf"), float("-inf"), 3e9, -3e9, 1e20, 1.0])
     map = torch.stack(torch.broadcast_tensors(far[:, None], far))
@@ -125,7 +125,7 @@ def test_positions_that_are_not_finite_show_the_border(name: str, border: str) -
 @OPENCV_ROUNDS
 @pytest.mark.parametrize("border", MODES)
 def test_a_horizon_shows_the_border(border: str) -> None:
-    """Where w is 0 a position is infinite: the same pixels in every dtype and in the exported form."""
+    """Where w is 0 a position is infinite; the pixels are the same in every dtype and in the decomposition."""
     image = torch.rand(2, 6, 7)
     matrix = torch.linalg.inv(torch.tensor([[1.0, 0, 0], [0, 1, 0], [-0.5, 0, 1]], dtype=torch.float64))
     for name in ("nearest", "bilinear", "bicubic"):
@@ -141,7 +141,7 @@ def test_a_horizon_shows_the_border(border: str) -> None:
 @pytest.mark.parametrize("border", MODES)
 @pytest.mark.parametrize("name", list(FLAGS)[:3])
 def test_far_positions_cost_what_near_ones_do(name: str, border: str) -> None:
-    """OpenCV folds a period at a time, and never returns from some of these: each call would take minutes."""
+    """OpenCV folds one period at a time and never returns from some of these; each call would take minutes."""
     for size in ((1, 8), (8, 1), (1, 1), (6, 7)):
         image = torch.rand(1, *size)
         for x in (image, image.double(), (image * 255).byte()):
@@ -157,7 +157,7 @@ def test_far_positions_cost_what_near_ones_do(name: str, border: str) -> None:
 
 
 def test_what_opencv_gives_stays_to_the_bit() -> None:
-    """Positions up to 256 periods outside are OpenCV's own; farther out a bilinear sample is the same, folded."""
+    """Positions up to 256 periods outside are OpenCV's own; farther out a bilinear result is the same, by folding."""
     rng = np.random.default_rng(0)
     for _ in range(60):
         height, width = (int(v) for v in rng.integers(2, 9, 2))
@@ -185,7 +185,7 @@ def test_a_far_sample_of_a_batch_leaves_the_others_to_opencv() -> None:
 
 @pytest.mark.parametrize("dtype", ANY_DTYPE, ids=str)
 def test_ties_fall_alike_in_every_dtype(dtype: torch.dtype) -> None:
-    """An image turned by a right angle samples between two pixels: a mask of any dtype goes with it."""
+    """An image turned by a right angle is sampled between two pixels: a mask of any dtype has to turn with it."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         height, width = (int(v) for v in rng.integers(3, 40, 2))
@@ -212,7 +212,7 @@ def test_the_decomposition_has_opencvs_ties() -> None:
 
 @OPENCV_ROUNDS
 def test_the_derivative_of_a_map_is_that_of_opencv() -> None:
-    """Between two samples of ``cv2.remap``, a little to either side."""
+    """It is compared with differences of ``cv2.remap`` between positions a little to either side."""
     image, step = np.random.default_rng(0).random((2, 7, 9)).astype(np.float32), np.float32(0.02)
     map = np.random.default_rng(1).uniform(0.2, 0.8, (2, 4, 5)).astype(np.float32)
     map += np.random.default_rng(2).integers(0, 5, map.shape)
@@ -271,7 +271,7 @@ def test_resized_crop_of_pil_sees_nothing_around_a_crop() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
 def test_a_matrix_of_any_type(dtype: torch.dtype) -> None:
-    """OpenCV takes two types of matrices; the others are as good."""
+    """OpenCV takes matrices of two dtypes; all others work as well."""
     image = torch.arange(3 * 6 * 7, dtype=torch.uint8).reshape(3, 6, 7)
     for matrix in (torch.eye(2, 3), torch.tensor([[1.0, 0, 2], [0, 1, -1]])):
         for each in (matrix, matrix.expand(2, 2, 3)):

@@ -1,4 +1,4 @@
-"""adjoint and inverse."""
+"""Tests of adjoint and inverse."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_undo_a_crop() -> None:
     part = imgops.crop(X, BOX)
     assert bits_equal(undo(part, X * 0 + 7)[WINDOW], part) and (undo(part, X * 0 + 7)[..., 0, :] == 7).all()
     assert bits_equal(undo(part, X), X)
-    mask = part[:, :1] > 0.5  # other channels and another dtype
+    mask = part[:, :1] > 0.5  # a different number of channels and a different dtype
     back = undo(mask)
     assert back.shape == (2, 1, 8, 9) and back.dtype == torch.bool
     assert bits_equal(back[WINDOW], mask) and back.sum() == mask.sum()

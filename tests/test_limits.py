@@ -1,4 +1,4 @@
-"""Sizes that end programs: an error, never a kill. With a limit of memory, in a process of its own."""
+"""Sizes that could kill a process raise an error instead; tested in a separate process with a limit of memory."""
 
 from __future__ import annotations
 

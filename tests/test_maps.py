@@ -42,7 +42,7 @@ def test_elastic(kernel_size: int | None) -> None:
 @pytest.mark.parametrize("count", [4, 5, 7])
 @pytest.mark.parametrize("normalize", [False, True])
 def test_grid_distortion(count: int, normalize: bool) -> None:
-    """The definition, and albumentations where it is installed."""
+    """It agrees with the definition, and with albumentations where that is installed."""
     steps = [1 + RNG.uniform(-0.3, 0.3, count + 1) for _ in range(2)]
     found = imgops.grid_distortion_map(*(s.tolist() for s in steps), SIZE, normalize=normalize)
     axes = [_stretched(s, n, count, normalize) for s, n in zip(steps, (W, H), strict=True)]
@@ -109,7 +109,7 @@ def test_thin_plate_spline() -> None:
 
 @pytest.mark.parametrize("log", [False, True])
 def test_polar(log: bool) -> None:
-    """The pixels of cv2.warpPolar there and back; a position next to a step of 1/32 may round to another level."""
+    """It gives the pixels of cv2.warpPolar there and back; a position next to a step of 1/32 may round differently."""
     image = cv2.GaussianBlur(RNG.integers(0, 256, SIZE, dtype=np.uint8), (9, 9), 3)
     flags = cv2.INTER_LINEAR | cv2.WARP_FILL_OUTLIERS | (cv2.WARP_POLAR_LOG if log else 0)
     center, radius = (20.3, 15.7), 18.0
@@ -172,7 +172,7 @@ def test_gradients(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_batch_is_a_loop(name: str) -> None:
-    """Parameters of each sample, and vmap."""
+    """This holds for parameters of each sample, and under vmap."""
     function, tensors = CALLS[name]
     both = [torch.stack([t, t * 1.1]) for t in tensors]
     wanted = torch.stack([function(*tensors), function(*(t[1] for t in both))])
@@ -294,7 +294,7 @@ def test_a_plate_needs_targets_that_are_apart_and_not_in_line(dtype: torch.dtype
         for values in (targets, torch.stack([CORNERS.double(), targets])):
             with pytest.raises(ValueError, match=f"^thin_plate_spline_map: targets must {must}, got some"):
                 imgops.thin_plate_spline_map(CORNERS.to(dtype), values.to(dtype), (4, 5))
-    for points in wrong.values():  # what the image shows there may be anything
+    for points in wrong.values():  # the values in the image may be anything there
         assert imgops.thin_plate_spline_map(points.to(dtype), CORNERS.to(dtype), (4, 5)).isfinite().all()
 
 

@@ -1,4 +1,4 @@
-"""The tables of the migration page: every transform of the other libraries, with every parameter of it."""
+"""The tables of the migration page have every transform of the other libraries, with every parameter of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
 
 from migration import Row, rows
 
-#: Counterparts that no converter can make: a user's function, and what takes several samples.
+#: Counterparts that no converter can make: a user's function, and a transform that takes several samples.
 NOT_CONVERTED = {"Lambda", "Mosaic"}
 CONTAINERS = {"Compose", "ReplayCompose", "Sequential", "OneOf", "OneOrOther"}
-#: What the page says once for all transforms of a library.
+#: Parameters that the page explains once for all transforms of a library.
 OF_ALL = {
     "albumentations": {"p", "save_applied_params", "seed", "kwargs"},
     "kornia": {"p", "p_batch", "same_on_batch", "keepdim", "resample", "align_corners", "size"},
@@ -76,7 +76,7 @@ def test_kornia() -> None:
 
 
 def test_imgaug() -> None:
-    """Its names, counted in the wheel of 0.4.0, which NumPy 2 cannot import."""
+    """The names were counted in the wheel of 0.4.0, which NumPy 2 cannot import."""
     assert len(by_name("imgaug")) == 201
 
 

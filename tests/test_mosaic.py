@@ -22,7 +22,7 @@ needs_classes = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dy
 
 
 def made(height: int, width: int, count: int, seed: int, dtype: torch.dtype = torch.uint8) -> dict[str, Any]:
-    """A sample of a detector's data set, with a mask for each box and one for all pixels."""
+    """Make a sample of a detector's data set, with a mask for each box and one for all pixels."""
     generator = torch.Generator().manual_seed(seed)
     corners = torch.rand(count, 2, 2, generator=generator).sort(1).values * torch.tensor([width, height])
     boxes = corners.flatten(1).round()
@@ -52,7 +52,7 @@ def tight(mask: Tensor) -> Tensor:
 def pasted(
     samples: list[Any], grid: int, size: int, x: int, y: int, fill: int, antialias: bool = True
 ) -> tuple[np.ndarray, list[Any]]:
-    """The same by PIL (or OpenCV's resize); and where each image came to: left, top, its factor."""
+    """Make the mosaic by PIL (or OpenCV's resize); also return the left, the top and the factor of each image."""
     canvas = PIL.Image.new("RGB", (size, size), (fill,) * 3)
     places = []
     for i, sample in enumerate(samples):
@@ -81,7 +81,7 @@ def pasted(
 @pytest.mark.parametrize("center", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("grid", [2, 3])
 def test_images_that_leave_the_mosaic(grid: int, center: float, antialias: bool) -> None:
-    """Inside, cut off and wholly outside; with a gradient (through paste) and without (into the canvas)."""
+    """They are inside, cut off and fully outside; with a gradient (by paste) and without (into the canvas)."""
     samples, size = (FOUR, 128) if grid == 2 else (NINE, 150)
     transform = ours.Mosaic(size, grid, center=(center, center), fill=114, antialias=antialias)
     at = int(center * size)
@@ -154,7 +154,7 @@ def test_one_graph(name: str) -> None:
 
 @pytest.mark.parametrize("feather", [0.0, 1.5])
 def test_copy_paste(feather: float) -> None:
-    """NumPy's ``where`` by the masks that were taken; boxes around what is left of each mask."""
+    """The pixels are NumPy's ``where`` by the pasted masks; boxes enclose the visible part of each mask."""
     first, second = FOUR[0], made(60, 80, 4, 2)
     taken = set()
     for seed in range(12):
@@ -219,7 +219,7 @@ def test_gradients_reach_every_image() -> None:
 
 
 def test_one_box_each_is_a_mask_of_an_instance() -> None:
-    """Tensors with as many rows as boxes are joined; a mask without is one of classes."""
+    """Tensors with as many rows as boxes are joined; a mask without boxes is one of classes."""
     samples = [
         {"image": torch.zeros(3, 8, 8), "mask": tv_tensors.Mask(torch.ones(1, 8, 8)), "x": 1}
         for _ in range(4)

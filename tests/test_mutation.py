@@ -1,4 +1,4 @@
-"""paste_, paste_out, resize_out and accumulate: what is written, and that an error leaves everything unwritten."""
+"""paste_, paste_out, resize_out and accumulate: they write the right values, and an error leaves everything unwritten."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAGGED = hasattr(torch.Tag, "inplace")
 
 
 def by_pil(image: Tensor, source: Tensor, mask: Tensor | None, position: tuple[int, int]) -> Tensor:
-    """Image by image; half precision moves as single precision does."""
+    """Paste image by image with PIL; half precision moves in single precision."""
     half = image.dtype in (torch.float16, torch.bfloat16)
     images, sources = (t.float() if half else t for t in (image, source))
     pasted = [
@@ -174,7 +174,7 @@ def test_a_leaf_is_refused_as_pytorch_does() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradient_of_a_non_leaf(compiled: bool) -> None:
-    """The stock mutable operator leaves the old gradient where pixels were pasted over."""
+    """PyTorch's own mutable operator keeps the old gradient where pixels were pasted over."""
 
     def pasted(leaf: Tensor, source: Tensor, mask: Tensor) -> Tensor:
         image = leaf * 2
@@ -229,7 +229,7 @@ def test_out_with_a_gradient_is_refused_as_pytorch_does() -> None:
 
 def test_saved_tensors_notice_the_change() -> None:
     leaf = torch.rand(1, 3, 3, requires_grad=True)
-    image = leaf.exp()  # exp keeps its result
+    image = leaf.exp()  # exp saves its result for the backward
     imgops.paste_(image, torch.zeros(1, 1, 1), (0, 0))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         image.sum().backward()

@@ -1,4 +1,4 @@
-"""The native module: wrong calls raise, every SIMD level gives the same bits, and PIL stands in where it differs."""
+"""The native module: wrong calls raise, every SIMD level gives the same bits, and PIL is called where it differs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_steps_have_the_numbers_of_the_module() -> None:
 
 @pytest.fixture
 def forget() -> Iterator[Callable[[], None]]:
-    """Forget what was found out about the installed PIL; again at the end."""
+    """Clear the caches of what is known of the installed PIL, before and after the test."""
 
     def clear() -> None:
         _resampling_tables._pil_cached.cache_clear()
@@ -71,7 +71,7 @@ def forget() -> Iterator[Callable[[], None]]:
 def test_both_ways_of_the_antialiased_kernel(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
-    """Without the native module PIL does it, and ATen on float64."""
+    """Without the native module PIL computes uint8 and float32, and ATen float64."""
     images = (
         picture(3, 33, 41),
         picture(3, 33, 41, dtype=torch.float32),
@@ -103,7 +103,7 @@ def test_tables_of_the_native_module_are_those_of_atens_filters(monkeypatch: pyt
             patch.setattr(native, "module", None)
             wanted = _resampling_tables._pil(name, size, low, high, out, bool(i % 4))
         assert np.array_equal(found.start, wanted.start) and np.array_equal(found.length, wanted.length)
-        near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # two libraries' sines
+        near = 0 if name in ("box", "bilinear", "bicubic") else 1e-14  # the two libraries' sines differ
         np.testing.assert_allclose(found.weight, wanted.weight, rtol=0, atol=near)
 
 
@@ -116,7 +116,7 @@ def test_the_installed_pil_resamples_in_a_known_way(forget: Callable[[], None]) 
 def test_a_pil_that_resamples_otherwise_is_noticed(
     name: str, change: float, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
-    """Weights that differ by less than noise of 8 bits shows, too."""
+    """Even weights that differ by less than the noise of 8 bits are noticed."""
     function, support = _resampling_filters.FILTERS[name]
     changed = lambda x: function(x) * (1 + change * x.abs())
     fill = native.fill_table
@@ -130,7 +130,7 @@ def test_a_pil_that_resamples_otherwise_is_noticed(
 
 
 def test_hamming_is_pils_for_400_images() -> None:
-    """PIL writes the filter's two numbers in single precision, which 5 of these images show."""
+    """PIL writes the filter's two constants in single precision, which changes 5 of these images."""
     rng = np.random.default_rng(0)
     for _ in range(400):
         height, width, h, w = (int(v) for v in rng.integers(1, 90, 4))
@@ -150,7 +150,7 @@ def test_the_installed_pil_agrees(name: str, forget: Callable[[], None]) -> None
 
 @pytest.mark.parametrize("name", list(_pil._comparisons))
 def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]) -> None:
-    """On every sample of uint8, in both formats and in batches."""
+    """PIL is called on every uint8 sample, in both formats and in batches."""
     compared, asked = _pil._comparisons[name], []
 
     def by_pil(*args: Any) -> Any:
@@ -183,7 +183,7 @@ def test_a_pil_with_other_levels_is_noticed(
 
 @pytest.mark.parametrize("simd", [2, 0, None])
 def test_a_cut_window_has_opencvs_bits(simd: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On uint8 most weights of a wide window are 0 in OpenCV's 8 bits: a shorter one gives the same pixels."""
+    """On uint8 most weights of a wide window are 0 in OpenCV's 8 bits, so a shorter window gives the same pixels."""
     import cv2
 
     from imgops.kernels.cpu import blur

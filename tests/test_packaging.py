@@ -1,4 +1,4 @@
-"""What is published: the build files say what the pages promise."""
+"""The build files publish what the pages promise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_file_too_many_is_named() -> None:
 
 
 def test_dependencies_are_those_of_every_user() -> None:
-    """What only the demonstration, the tests or the pages need is in an extra; the imports agree."""
+    """A dependency of the demonstration, the tests or the pages alone is in an extra; the imports agree."""
     names = {re.split(r"[<>=]", d)[0] for d in PROJECT["project"]["dependencies"]}
     assert names == {"torch", "torchvision", "pillow", "opencv-python", "numpy"}
     for path in (ROOT / "imgops").rglob("*.py"):
@@ -52,7 +52,7 @@ def test_dependencies_are_those_of_every_user() -> None:
 
 
 def test_lower_bounds_are_those_that_are_tested() -> None:
-    """``make test-oldest`` installs the versions that pyproject.toml starts at."""
+    """``make test-oldest`` installs the lower bounds of pyproject.toml."""
     (line,) = re.findall(r"^OLDEST := (.*)$", (ROOT / "Makefile").read_text(), re.M)
     tested = dict(pin.split("==") for pin in line.split())
     demo = PROJECT["project"]["optional-dependencies"]["demo"]
@@ -62,7 +62,7 @@ def test_lower_bounds_are_those_that_are_tested() -> None:
 
 
 def build(what: str, to: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """By setuptools itself: no environment of its own, which would need the network."""
+    """Build with setuptools directly, without an isolated environment, which would need the network."""
     folder = to.parent / "source"
     if not folder.exists():
         files = subprocess.run(

@@ -1,4 +1,4 @@
-"""Real pictures through whole pipelines: photographs, a palette, gray, alpha, one pixel, thirty-five million."""
+"""Real images through whole pipelines: photographs, a palette, gray, alpha, one pixel, thirty-five million."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def steps(module: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", list(steps(v2)))
 def test_photographs(name: str) -> None:
-    """Within a level of torchvision for 99.9 % of the pixels, in both memory formats."""
+    """99.9 % of the pixels are within a level of torchvision's, in both memory formats."""
     for title, picture in photographs().items():
         planar = v2.functional.pil_to_tensor(picture).contiguous()
         interleaved = planar.permute(1, 2, 0).contiguous().permute(2, 0, 1)

@@ -1,4 +1,4 @@
-"""Random sizes, formats, dtypes and arguments of the operators over OpenCV: the library itself, and the decomposition."""
+"""Random sizes, formats, dtypes and arguments of operators over OpenCV, against OpenCV itself and the decomposition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS = 60
 
 
 class Draw:
-    """The arguments of one call, of one random size, dtype and format."""
+    """The random size, dtype, format and arguments of one call."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -124,7 +124,7 @@ ARGUMENTS: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
         d.choice("bilinear", "nearest", "bicubic"),
     ),
 }
-#: Where values of some thousands cancel, and where a mean at a half decides.
+#: Tolerances where values of some thousands cancel, and where a mean at a half decides.
 LOOSER = {
     ("sobel", torch.float32): Tolerance(1e-3),
     ("laplacian", torch.float32): Tolerance(1e-3),
@@ -152,7 +152,7 @@ def test_random_calls(name: str) -> None:
         try:
             wanted = wanted.to(out.dtype) if out.is_floating_point() else wanted
             spec.tolerance.get(out.dtype, EXACT).check(out, wanted)
-            if name != "cvt_color":  # whose tolerances belong to its codes
+            if name != "cvt_color":  # its tolerances depend on the code
                 tolerance = LOOSER.get((name, out.dtype), spec.decomposed.get(out.dtype, EXACT))
                 tolerance.check(found, out)
         except AssertionError as error:

@@ -1,4 +1,4 @@
-"""The README: its examples run as printed, its table agrees with the registry."""
+"""The README: its examples run as printed, and its table agrees with the registry."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_examples_run(i: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.rst")), ids=lambda p: p.stem)
 def test_examples_of_the_pages_run(page: Path, tmp_path: Path) -> None:
-    """One after the other, as they are read."""
+    """They run one after the other, as they are read."""
     found = re.findall(r"^\.\. code-block:: python\n\n((?:(?:   .*)?\n)+)", page.read_text(), re.M)
     code = "\n".join(textwrap.dedent(block) for block in found)
     run(code.replace("fullgraph=True)", 'fullgraph=True, backend="aot_eager")'), tmp_path)
@@ -105,7 +105,7 @@ def test_docstring_examples(name: str) -> None:
 
 
 def test_the_versions_agree() -> None:
-    """Of the package, the CHANGELOG's newest dated entry, and the citation."""
+    """The version is the same in the package, the CHANGELOG's newest dated entry, and the citation."""
     (version,) = re.findall(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(), re.M)
     dated = re.findall(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     citation = (ROOT / "CITATION.cff").read_text()

@@ -1,4 +1,4 @@
-"""Fifty different boxes, positions, sizes or paddings: at most two compilations, and no graph break."""
+"""Fifty different boxes, positions, sizes or paddings need at most two compilations, and no graph break."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.specs import SPECS
 
 
 def draws(seed: int, count: int = 50) -> list[tuple[int, ...]]:
-    """Coordinates as a pipeline draws them: any position, sizes from 2."""
+    """Draw coordinates as a pipeline does: any position, sizes from 2 on."""
     rng = random.Random(seed)
     return [
         (rng.randrange(-8, 30), rng.randrange(-8, 30), rng.randrange(2, 40), rng.randrange(2, 40))
@@ -92,7 +92,7 @@ def test_tensor_parameters_never_recompile() -> None:
 
 
 def test_integer_tensors_compile_whole() -> None:
-    """A position or a box drawn as a tensor: read in the graph, without a break."""
+    """A position or a box that is drawn as a tensor is read in the graph, without a break."""
     counter = CompileCounterWithBackend("aot_eager")
 
     @torch.compile(fullgraph=True, dynamic=True, backend=counter)

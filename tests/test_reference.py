@@ -22,7 +22,7 @@ COMPARED = [s for spec in SPECS.values() if callable(spec.reference) for s in sp
 
 
 def per_image(args: tuple[Any, ...], cores: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """The arguments for each image of the batch: arrays, and numbers."""
+    """Return the arguments for each image of the batch: arrays and numbers."""
     batch = args[0].shape[:-3]
     columns = []
     for i, value in enumerate(args):
@@ -39,14 +39,14 @@ def per_image(args: tuple[Any, ...], cores: tuple[int, ...]) -> list[tuple[Any, 
 
 
 def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Tensor] | None = None) -> None:
-    """The call, or a kernel that takes the operator's arguments, beside the real library image by image."""
+    """Compare the call, or a kernel with the operator's arguments, with the real library image by image."""
     function, args, keywords = sample.call(maker)
     op_args, cores = args, spec.cores
     if spec.is_operator:
         op_args, cores = Call(function, args, keywords).op_args, spec.operator.vmap.core  # type: ignore[union-attr]
     out = function(*args, **keywords) if kernel is None else kernel(*op_args)
     assert out.device.type == maker.device
-    # That of paste may be its source's; a map's gradient is planar.
+    # The format of a paste may be its source's, and a map's gradient is planar.
     if spec.is_operator and sample.op not in ("paste", "remap_grad_map"):
         check_format(out, args[0])
     if 0 in maker.batch:
@@ -57,7 +57,7 @@ def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Te
     by_aten = maker.device != "cpu" and spec.is_operator and spec.operator.cuda is None
     if elsewhere and (
         out.dtype.is_floating_point or by_aten
-    ):  # OpenCV's own float32 is the CPU kernels' alone
+    ):  # only CPU kernels have the bits of OpenCV's float32
         tolerance = (spec.decomposed if sample.decomposed is None else sample.decomposed).get(
             out.dtype, EXACT
         )
@@ -92,7 +92,7 @@ def test_what_is_compared_elsewhere_is(name: str, request: pytest.FixtureRequest
 @pytest.mark.parametrize("sample", [s for s in COMPARED if not s.edge and SPECS[s.op].is_operator], ids=str)
 def test_half_precision_is_float32_rounded_once(sample: Sample) -> None:
     for dtype in HALF:
-        if dtype in sample.dtypes and torch.uint8 in sample.dtypes:  # an adjoint adds in its own order
+        if dtype in sample.dtypes and torch.uint8 in sample.dtypes:  # an adjoint adds in a different order
             function, args, keywords = sample.call(Maker(dtype, "interleaved", (2,)))
             wide = tuple(a.float() if isinstance(a, Tensor) and a.dtype == dtype else a for a in args)
             assert bits_equal(function(*args, **keywords), function(*wide, **keywords).to(dtype))

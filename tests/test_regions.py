@@ -1,4 +1,4 @@
-"""connected_components: labels, counts, statistics and centroids against OpenCV; all sizes and densities."""
+"""connected_components: labels, counts, statistics and centroids against OpenCV, for all sizes and densities."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_statistics_in_one_graph() -> None:
 
 @pytest.mark.parametrize("connectivity", [4, 8])
 def test_labels_of_a_device_are_opencvs(connectivity: int) -> None:
-    """The same order for every shape of regions: spirals, combs and noise of every density."""
+    """The labels have OpenCV's order for all shapes of regions: spirals, combs and noise of every density."""
     generator = np.random.default_rng(2)
     for height, width in ((1, 1), (1, 40), (33, 1), (2, 2), (31, 45), (64, 64)):
         for share in (0.3, 0.5, 0.6, 0.9):

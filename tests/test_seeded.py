@@ -31,7 +31,7 @@ KEYS = [(0, "a.jpg"), (0, "b.jpg"), (1, "a.jpg")]
 
 
 def pipeline(**options: Any) -> v2.Compose:
-    """A part that is sampled at once, noise of an image's own size, and a part after it."""
+    """Return a pipeline with steps that are sampled together, noise of the image's size, and a step after it."""
     return v2.Compose(
         [
             v2.RandomResizedCrop(24),
@@ -53,7 +53,7 @@ def images(count: int = 3) -> Tensor:
 
 
 def test_seeds_are_the_same_everywhere() -> None:
-    """Written down: another hash would change everybody's draws."""
+    """The seeds are written down, because a different hash would change everybody's draws."""
     assert [seed_of(k) for k in (0, 7, -1, "a", b"a", (), ("a", 1), (("a",), 1), 2**80)] == GOLDEN
 
 
@@ -99,7 +99,7 @@ def test_wrong_transforms_are_refused() -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes and not c.sized], ids=str)
 def test_an_image_of_a_batch_is_an_image_alone(case: Case) -> None:
-    """Bit for bit where pixels only move; else to the last bit of float32."""
+    """They are equal bit for bit where pixels only move, else to the last bit of float32."""
     batch, alone, each = images(), case.make(v2), case.make(v2, per_sample=True)
     found = v2.seeded(each, KEYS)(batch)
     for image, key, out in zip(batch, KEYS, found, strict=True):
@@ -112,7 +112,7 @@ def test_added_transforms_too(row: Row) -> None:
     batch = torch.stack([picture(height=height, width=width, seed=s) for s in range(3)])
     found = v2.seeded(row.make(per_sample=True), KEYS)(batch)
     for image, key, out in zip(batch, KEYS, found, strict=True):
-        random.seed(0), np.random.seed(0), torch.manual_seed(0)  # what nothing is drawn from
+        random.seed(0), np.random.seed(0), torch.manual_seed(0)  # the global generators must not matter
         assert bits_equal(out, v2.seeded(row.make(), key)(image))
 
 
@@ -182,7 +182,7 @@ class Photographs(Dataset[Tensor]):
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_any_number_of_workers(workers: int) -> None:
-    torch.manual_seed(workers)  # another seed each time
+    torch.manual_seed(workers)  # a different seed each time
     loader = DataLoader(Photographs(), batch_size=2 + workers, num_workers=workers)
     found = torch.cat(list(loader))
     wanted = torch.stack([Photographs()[i] for i in range(12)])

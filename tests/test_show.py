@@ -1,4 +1,4 @@
-"""``python -m imgops show``: a picture of everything, and one line for what is wrong."""
+"""``python -m imgops show``: a picture of all transforms, and one line for an error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_sheet(photo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_command(photo: Path, tmp_path: Path) -> None:
-    """Of all, in a process of its own."""
+    """It shows all of them, in a separate process."""
     command = [sys.executable, "-m", "imgops", "show", str(photo), "--out", str(tmp_path / "all.png")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and f"{len(show.EXAMPLES)}/{len(show.EXAMPLES)}" in done.stderr

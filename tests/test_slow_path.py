@@ -1,4 +1,4 @@
-"""Nothing is slow in silence: one warning a process, and ``show_config`` says what is missing."""
+"""Nothing is slow in silence: there is one warning per process, and ``show_config`` says what is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from imgops.kernels import devices
 from imgops.kernels.cpu import native
 from tests.specs.geometry import OPENCV_IS_EXACT
 
-#: OpenCV 4 rounds the positions of a warp to 1/32 pixel, which imgops' own kernel does not.
+#: OpenCV 4 rounds the positions of a warp to 1/32 pixel, but imgops' own kernel does not.
 DIFFERENT = [] if OPENCV_IS_EXACT else ["warp_affine"]
 ROOT = Path(__file__).parent.parent
 WITHOUT_MODULE = "import sys; sys.modules['imgops.kernels.cpu._native'] = None\n"
@@ -70,7 +70,7 @@ def test_it_is_of_a_class_that_filters_name() -> None:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Texts of the slow path's warnings, in a process that has not warned."""
+    """Return the messages of the slow path's warnings, as in a process that has not warned yet."""
     monkeypatch.setattr(_slow_path, "_warned", False)
     monkeypatch.setattr(_slow_path, "comparisons", {})
     monkeypatch.delenv("IMGOPS_QUIET", raising=False)
@@ -100,7 +100,7 @@ def test_a_library_with_other_pixels_is_told(fresh: Callable[[], list[str]]) -> 
 
 
 def test_every_comparison_holds_here() -> None:
-    """With the libraries that the tests run with, each kernel has the pixels of the one it stands for."""
+    """With the libraries installed for the tests, each kernel has the pixels of the one that it replaces."""
     compared = imgops.show_config("dicts")["compared with the installed library"]
     assert len(compared) >= 5
     others = [name for name, found in compared.items() if not found.startswith("the pixels of")]
@@ -129,13 +129,13 @@ def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_every_way_through_the_host_has_a_reason() -> None:
-    """And no operator that stays on the device claims one."""
+    """No operator that stays on the device claims a reason."""
     for name, row in _operators.operators().items():
         assert bool(row.host) is not devices.stays_on_device(row), name
 
 
 def test_every_test_of_the_module_says_so() -> None:
-    """``native.module is None`` without a warning would be a silent slow path."""
+    """Code that checks ``native.module is None`` without a warning would be a silent slow path."""
     package = ROOT / "imgops"
     allowed = {package / "_info.py", package / "kernels/cpu/native.py"}
     for path in package.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""The package layout: which module may import which, and that every facet of an operator has its signature."""
+"""The package layout: which module may import which; every facet of an operator has the right signature."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from imgops.kernels import devices
 ROOT = Path(imgops.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-#: What each module or subpackage may import; nothing imports upwards.
+#: The modules that each module or subpackage may import; nothing imports upwards.
 ALLOWED = {
     "_check": {"_torch_private"},
     "_layout": set(),
@@ -136,7 +136,7 @@ def test_imports_go_down(path: Path) -> None:
 
 def test_only_the_registry_talks_to_torch_library() -> None:
     for path in FILES:
-        if part_of(path) not in ("_registry", "_torch_private", "testing"):  # opcheck is of torch.library too
+        if part_of(path) not in ("_registry", "_torch_private", "testing"):  # opcheck is in torch.library
             assert "torch.library" not in re.sub("``.*?``|:func:`.*?`", "", path.read_text()), path
 
 
@@ -151,7 +151,7 @@ def test_only_one_module_uses_private_names() -> None:
 
 
 def private_names(source: str) -> set[str]:
-    """Every name below torch with a private part, imported or written out; torch._check is documented."""
+    """Return every private name of torch that is imported or written out; torch._check is documented."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -190,7 +190,7 @@ def test_private_names_are_seen(source: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_functions_are_short(path: Path) -> None:
-    """A body has at most 70 lines, its docstring not counted; a file is as long as its subject."""
+    """A body has at most 70 lines without its docstring; a file is as long as its subject."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body[1:] if ast.get_docstring(node) else node.body
@@ -250,7 +250,7 @@ def test_facets_are_where_their_name_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(operators()))
 def test_dispatch_table(name: str) -> None:
-    """A kernel for the CPU, one for CUDA and one for every other device."""
+    """Each has a kernel for the CPU, one for CUDA and one for every other device."""
     from imgops._torch_private import has_kernel
 
     for key in ("CPU", "CUDA", "Autograd", "CompositeExplicitAutograd"):
@@ -262,7 +262,7 @@ def test_dispatch_table(name: str) -> None:
 
 
 def test_what_goes_through_the_host() -> None:
-    """The codecs, which have no kernel on a device: nothing else, and only they keep CUDA graphs away."""
+    """Only the codecs do, which have no kernel on a device, and only they prevent CUDA graphs."""
     through_host = {name for name, operator in operators().items() if not devices.stays_on_device(operator)}
     assert through_host == {"encode_image", "decode_image", "jpeg", "webp", "component_statistics"}
     unsafe = torch.Tag.cudagraph_unsafe
@@ -277,7 +277,7 @@ def test_what_goes_through_the_host() -> None:
 
 
 def test_what_has_no_gradient_says_why() -> None:
-    """And refuses: a test in test_user_operator.py shows it for images that could have one."""
+    """They also refuse gradients: a test in test_user_operator.py shows it for images that could have one."""
     refusing = {name for name, operator in operators().items() if operator.no_gradient}
     assert refusing == {
         *("canny", "adaptive_threshold", "hit_or_miss", "distance_transform", "component_labels")
@@ -328,7 +328,7 @@ def test_configs_mirror_their_functions(name: str) -> None:
 
 
 def test_import_is_light() -> None:
-    """import imgops needs none of these; torchvision comes with transforms or tv_tensors."""
+    """import imgops needs none of these; torchvision is imported with transforms or tv_tensors."""
     unwanted = ("torchvision", "triton", "matplotlib", "tqdm", "torch.distributed.tensor", "torch._inductor")
     code = (
         "import sys, torch; had = set(sys.modules); import imgops;"

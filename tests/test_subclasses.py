@@ -1,4 +1,4 @@
-"""Tensor classes: torchvision's annotated images come out as they went in."""
+"""Tensor classes: torchvision's annotated images keep their class."""
 
 from __future__ import annotations
 

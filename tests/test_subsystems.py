@@ -1,4 +1,4 @@
-"""Every subsystem of PyTorch on every operator, against the same thing written in plain PyTorch."""
+"""Every subsystem of PyTorch on every operator, against the same computation in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.specs import _plain as plain
 from tests.specs._plain import rand
 from tests.tiers import nightly, nightly_unless
 
-#: name -> (ours, the same in plain torch, its tensors): each call as a function of tensors only.
+#: Name -> (imgops' call, the same in plain PyTorch, its tensors); the calls are functions of tensors only.
 EVERY = {
     name: (spec.plain.ours, spec.plain.theirs, spec.plain.tensors)
     for name, spec in OPERATORS.items()
@@ -27,7 +27,7 @@ EVERY = {
 }
 OUT = {n for n in EVERY if OPERATORS[n].operator.contract is Contract.OUT}
 CALLS = {n: call for n, call in EVERY.items() if n not in OUT}
-#: Exported as functional operators from torch 2.13 on.
+#: Mutating operators, which torch 2.13 and later export as functional ones.
 MUTATES = {n for n in EVERY if OPERATORS[n].operator.contract.mutates}
 #: Derived gradients share one path through torch.func: one of them stands for all.
 DERIVED = [n for n in CALLS if OPERATORS[n].is_derived]
@@ -163,7 +163,7 @@ def test_autocast_gives_the_float32_result(name: str, half: torch.dtype) -> None
     with torch.autocast("cpu", half):
         found = ours(*halves)
     wanted = theirs(*(h.float() for h in halves))
-    moves = name in ("crop", "paste", "pad")  # these keep the dtype, or the widest one
+    moves = name in ("crop", "paste", "pad")  # these keep the dtype, or take the widest one
     assert found.dtype == (half if moves else torch.float32)
     same(found, wanted.to(found.dtype))
     if name == "paste":
@@ -201,17 +201,17 @@ def test_export(name: str, decompose: bool) -> None:
 
 @pytest.mark.parametrize("name", ["crop", "pad", "resize", "paste"])
 def test_exported_with_dynamic_sizes_and_decomposed(name: str) -> None:
-    """A program exported for one size serves others, decomposed too.
+    """A program that was exported for one size serves other sizes, also decomposed.
 
-    As long as a paste is clipped on the same sides: where a patch is cut decides sizes in the graph, and the
-    exported program says so when it is called with others.
+    This holds as long as a paste is clipped on the same sides: the clipping determines sizes in the graph, and the
+    exported program raises an error if they change.
     """
     ours, theirs, tensors = CALLS[name]
     if name == "paste":
         ours = lambda x, s, m: imgops.paste(x, s, (-2, 1), m)
         theirs = lambda x, s, m: plain.paste(x, s, (-2, 1), m)
     batch = tuple(torch.stack([t] * 3) for t in tensors)
-    # An image pasted at a fixed place has every size; the patch has its own.
+    # An image has any size where a paste has a fixed position; the patch has its own sizes.
     sizes = {0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
     shapes = tuple(sizes if i == 0 else {0: torch.export.Dim.DYNAMIC} for i in range(len(batch)))
     program = torch.export.export(Module(ours), batch, dynamic_shapes=(shapes,))

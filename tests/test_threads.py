@@ -1,4 +1,4 @@
-"""Threads and processes: torch's number, safe across a fork and from many threads at once."""
+"""Threads and processes: the number of threads is PyTorch's; calls are safe after a fork and from many threads."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def child(queue: multiprocessing.Queue) -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_process(method: str) -> None:
-    """No hang and the same pixels in a child, though both thread pools ran in the parent."""
+    """A child does not hang and computes the same pixels, although both thread pools ran in the parent."""
     wanted = work()
-    cv2.resize(np.zeros((2000, 2000, 3), np.uint8), (1500, 1500))  # OpenCV's pool is up
+    cv2.resize(np.zeros((2000, 2000, 3), np.uint8), (1500, 1500))  # this starts OpenCV's pool
     context = multiprocessing.get_context(method)
     queue = context.Queue()
     process = context.Process(target=child, args=(queue,))
@@ -47,7 +47,7 @@ def test_child_process(method: str) -> None:
 
 
 def test_forks_while_other_threads_run() -> None:
-    """OpenCV's pool holds a lock while it changes size; a child that inherits it locked never returns."""
+    """OpenCV's pool holds a lock while it changes its size; a child that inherits the lock would never return."""
     wanted, stop = [int(t.long().sum()) for t in work()], threading.Event()
 
     def run(threads: int) -> None:

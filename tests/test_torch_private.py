@@ -1,4 +1,4 @@
-"""Private PyTorch names: present, and meaning what imgops takes them to mean."""
+"""PyTorch's private names: they exist, and mean what imgops takes them to mean."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_schema_and_overload() -> None:
 
 
 def test_custom_op_is_that_of_pytorch() -> None:
-    """But for the Autograd kernel, which ``register_gradient`` brings."""
+    """They have the same kernels, except for the Autograd kernel, which ``register_gradient`` adds."""
     ours = private.custom_op("imgops_tests::ours", torch.clone, schema="(Tensor x) -> Tensor")
     theirs = torch.library.custom_op(
         "imgops_tests::theirs", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor"
@@ -96,7 +96,7 @@ def test_custom_op_is_that_of_pytorch() -> None:
 
 
 def test_legacy_batched_tensors_are_seen() -> None:
-    """is_grads_batched runs a backward on tensors of the older vmap; their type says nothing."""
+    """is_grads_batched runs a backward on tensors of the older vmap, whose type does not show it."""
     x, seen = torch.ones(2, requires_grad=True), []
     out = x * 1
     out.register_hook(lambda g: seen.append((type(g), private._is_legacy_batched(g), private.is_plain(g))))
@@ -124,7 +124,7 @@ def test_keyset_names() -> None:
 
 
 def test_a_kernel_runs_as_in_a_new_thread() -> None:
-    """``default_dispatch_state``: below autograd and inside an autocast region, its own tensors are recorded, and in float32."""
+    """``default_dispatch_state``: even below autograd and in an autocast region, autograd records, and float32 stays."""
     seen: list[tuple[bool, torch.dtype]] = []
 
     def look() -> None:

@@ -1,4 +1,4 @@
-"""torchvision's private names: all in one module, each as it is used; fails when a release moves one."""
+"""torchvision's private names: all in one module, each as it is used; a test fails when a release moves one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(ours.__file__).parent
 
 
 def private_names() -> set[str]:
-    """What torchvision's transforms call by private names, on themselves or in their modules."""
+    """Return the private names that torchvision's transforms use, on themselves or in their modules."""
     names = set()
     for cls in vars(v2).values():
         if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
@@ -37,7 +37,7 @@ def private_names() -> set[str]:
 
 
 def test_one_module_has_the_private_names() -> None:
-    """No import below torchvision's public names, and no private attribute of its classes, anywhere else."""
+    """No other module imports torchvision's private names, or uses a private attribute of its classes."""
     private = private_names() - own_names()
     for path in sorted(FOLDER.rglob("*.py")):
         if path.name == "torchvision_private.py":
@@ -51,7 +51,7 @@ def test_one_module_has_the_private_names() -> None:
 
 
 def own_names() -> set[str]:
-    """Private names that imgops' classes have themselves; PyTorch's hooks of modules are not torchvision's."""
+    """Return the private names that imgops' classes define themselves, and PyTorch's hooks of modules."""
     hooks = {n for n in vars(torch.nn.Module()) if n.startswith("_")}
     return {"_config", "_description", "_apply"} | hooks
 
@@ -105,7 +105,7 @@ def test_dispatch() -> None:
 
 
 def test_scripting() -> None:
-    """``torch.jit.script`` takes the function that a wrapper names."""
+    """``torch.jit.script`` compiles the function that a wrapper names."""
 
     @functools.wraps(v1.functional.hflip)
     def call(image: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The program that runs torchvision's own tests, on a source tree of our own with three of them."""
+"""The program that runs torchvision's own tests, on a small source tree with three of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""imgops.transforms beside torchvision.transforms.v2: names, draws, pixels, types."""
+"""imgops.transforms compared with torchvision.transforms.v2: names, draws, pixels, types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEEDS = 50
 
 
 def agree(case: Case, found: Tensor, wanted: Tensor) -> float:
-    """The part of the pixels that is off by more than a level, or 2e-3 of a float."""
+    """Return the share of the pixels that differ by more than a level, or by 2e-3 for floats."""
     assert type(found) is type(wanted) and found.dtype == wanted.dtype and found.shape == wanted.shape
     found, wanted = found.as_subclass(Tensor), wanted.as_subclass(Tensor)
     if case.moves:
@@ -44,11 +44,11 @@ def agree(case: Case, found: Tensor, wanted: Tensor) -> float:
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=["uint8", "float32"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_same_seed_same_augmentation(case: Case, dtype: torch.dtype) -> None:
-    """50 seeds: to the bit where pixels move; elsewhere 99.9 % of the pixels within a level.
+    """For 50 seeds, moved pixels are bit-exact; elsewhere 99.9 % of the pixels are within a level.
 
-    Two kinds of pixels are farther off. Where a bilinear warp meets its border, torchvision counts the border
-    twice (its issue 8083): those are compared on an image that has none of it in sight. And in chains of steps a
-    difference of one level between PIL's luma, which is rounded, and torchvision's, which is cut off, grows.
+    Two kinds of pixels differ by more. Where a bilinear warp meets its border, torchvision counts the border
+    twice (its issue 8083): such cases are compared on an image whose border does not show. And in chains of steps a
+    difference of one level between PIL's luma, which is rounded, and torchvision's, which is truncated, grows.
     """
     image = picture(dtype)
     if case.boxes:
@@ -119,7 +119,7 @@ def test_mixing_batches(name: str) -> None:
 
 @pytest.mark.parametrize("name", ours.OURS)
 def test_signatures(name: str) -> None:
-    """The same names, in the same order, with the same defaults; per_sample and generator are all that is added."""
+    """Names, order and defaults are the same; only per_sample and generator are added."""
     mine = list(inspect.signature(getattr(ours, name).__init__).parameters.values())
     theirs = list(inspect.signature(getattr(v2, name).__init__).parameters.values())
     added = [(p.name, p.default) for p in mine if p.kind is p.KEYWORD_ONLY and p.name in ADDED]
@@ -160,16 +160,16 @@ def test_every_name_of_torchvision_is_there() -> None:
     assert {n for n in names if isinstance(getattr(v2, n), type)} - set(ours.OURS) == NOT_TRANSFORMS
 
 
-#: The classes of torchvision's module that transform nothing.
+#: The classes of torchvision's module that are not transforms.
 NOT_TRANSFORMS = {"AutoAugmentPolicy", "InterpolationMode", "Transform"}
 
 
-#: Without PIL kernels in torchvision, with other bits in it, or in need of boxes.
+#: Transforms that have no PIL kernels in torchvision, give other bits there, or need boxes.
 NOT_OF_PIL = ("AugMix", "ElasticTransform", "GaussianBlur", "GaussianNoise", "RandomErasing", "RandomIoUCrop")
 
 
 def test_inputs_of_every_kind() -> None:
-    """A PIL image stays torchvision's; dicts, lists and tuples keep their form."""
+    """A PIL image gives torchvision's result; dicts, lists and tuples keep their structure."""
     frame = picture().permute(1, 2, 0).numpy()
     for mode in ("RGB", "L", "RGBA", "P"):
         image = PIL.Image.fromarray(frame).convert(mode)
@@ -200,7 +200,7 @@ def test_inputs_of_every_kind() -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.sized], ids=str)
 def test_per_sample_is_a_loop(case: Case) -> None:
-    """One draw for each image; the same as calling the transform image by image with the same seed."""
+    """Each image has its own draw; the result is that of a loop over the images with the same seed."""
     images = torch.stack([picture(torch.float32, seed=s) for s in range(5)])
     batched, single = case.make(ours, per_sample=True), case.make(ours)
     for seed in range(5):
@@ -211,7 +211,7 @@ def test_per_sample_is_a_loop(case: Case) -> None:
 
 @pytest.mark.parametrize("name", list(containers(v2)))
 def test_containers_per_sample(name: str) -> None:
-    """Each image has a draw of its own; the draws of the steps follow step by step."""
+    """Each image has its own draws; the draws follow step by step."""
     images = torch.stack([picture(seed=1)] * 24)
     out = seeded(0, containers(ours, per_sample=True)[name], images)
     assert out.shape == images.shape
@@ -300,7 +300,7 @@ def test_a_subclass_that_draws_in_its_own_way() -> None:
 
 
 def test_the_end_of_a_pipeline_is_torchvisions_to_the_bit() -> None:
-    """ToDtype and Normalize of uint8 become one table, where the result is the same."""
+    """ToDtype and Normalize of uint8 become one lookup table, if the result is the same."""
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
     for image in (
         picture(),
@@ -322,7 +322,7 @@ def test_the_end_of_a_pipeline_is_torchvisions_to_the_bit() -> None:
 
 
 def test_a_table_that_is_kept_belongs_to_no_mode() -> None:
-    """Neither to inference mode nor to a default device, under which it may have been made first."""
+    """It is neither an inference tensor nor on a default device, although it may be made under such a mode."""
     mean, std = (0.1, 0.2, 0.3), (0.4, 0.5, 0.7)
     end = [[m.ToDtype(torch.float32, scale=True), m.Normalize(mean, std)] for m in (ours, v2)]
     wanted = v2.Compose(end[1])(picture())
@@ -340,7 +340,7 @@ def test_a_hook_in_a_pipeline_sees_its_tensor() -> None:
 
 
 def test_threads_draw_for_themselves() -> None:
-    """What a spec made is shared by all threads."""
+    """All threads share what is cached for a transform, but not its draws."""
     image = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
     policy, before = ours.RandAugment(num_ops=4, per_sample=True), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -381,7 +381,7 @@ PIL_STEPS: dict[str, Callable[[Any], list[Any]]] = {
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "P"])
 @pytest.mark.parametrize("name", PIL_STEPS)
 def test_pil_images_in_a_pipeline(name: str, mode: str) -> None:
-    """PIL's own pixels, in the same class and mode, whatever becomes a tensor on the way."""
+    """They have PIL's own pixels, class and mode, also if a step uses a tensor."""
     frame = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy()).convert(mode)
     for seed in range(12):
         try:

@@ -66,7 +66,7 @@ def test_containers_are_one_graph(name: str) -> None:
     assert counting.count == 1
 
 
-#: Before torch 2.13 dynamo does not take torchvision's tensor classes.
+#: Before torch 2.13, dynamo does not support torchvision's tensor classes.
 CLASSES = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 
 
@@ -164,7 +164,7 @@ def test_backward_through_a_graph(backend: str) -> None:
 
 @pytest.mark.parametrize("mode", ["eager", pytest.param("compiled", marks=CLASSES), "per_sample"])
 def test_distributions(mode: str) -> None:
-    """Chances, and the mean and spread of angles, over 2,000 draws: within 5 standard errors."""
+    """Chances, and the mean and spread of angles over 2,000 draws, are within 5 standard errors."""
     count = 2000
     images = torch.arange(4.0).reshape(1, 2, 2).expand(count, 1, 2, 2).contiguous()
     turn = lambda **more: ours.RandomRotation((-30, 30), **more)
@@ -278,7 +278,7 @@ def test_rotation_that_expands() -> None:
 
 
 def test_foreign_transforms_in_a_graph() -> None:
-    """What is not imgops' own is applied and then chosen: the draws around it stay those of eager mode."""
+    """A foreign transform is applied and then chosen, so that the draws around it stay those of eager mode."""
     chance = ours.RandomApply([torch.nn.Identity(), ours.RandomInvert(1.0)], p=0.5)
     graph, _ = compiled(chance)
     image = picture()
@@ -288,7 +288,7 @@ def test_foreign_transforms_in_a_graph() -> None:
 
 
 def _draws_in(graph: Any, image: Tensor) -> int:
-    """How many operator calls draw, in the graph of a transform."""
+    """Count the operator calls that draw, in the graph of a transform."""
     found: list[int] = []
 
     def count(module: Any, _: Any) -> Any:
@@ -307,11 +307,11 @@ def _draws_in(graph: Any, image: Tensor) -> int:
 
 
 def _planned() -> dict[str, tuple[Any, int]]:
-    """Pipelines, and how many draw operators their graph has."""
+    """Return pipelines, and the number of draw operators in their graph."""
     crop, flip, jitter = ours.RandomCrop(30, padding=3), ours.RandomHorizontalFlip(), ours.ColorJitter(0.4)
     each = ours.RandomHorizontalFlip(per_sample=True)
     nested = ours.RandomOrder([ours.Compose([flip, jitter]), ours.RandomApply([ours.RandomInvert()], p=0.5)])
-    whole = ours.RandomCrop((40, 52))  # draws nothing: the image has that size
+    whole = ours.RandomCrop((40, 52))  # draws nothing, because the image has that size
     inside = ours.RandomApply([flip, ours.RandomErasing(0.5)], p=0.7, per_sample=True)
     return {
         "one after the other": (simclr(), 1),

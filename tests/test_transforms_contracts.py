@@ -1,4 +1,4 @@
-"""torchvision's contracts, beside torchvision: sizes, errors, labels, dtypes, videos, TorchScript, registered kernels."""
+"""torchvision's contracts, compared with it: sizes, errors, labels, dtypes, videos, TorchScript, registered kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transform_cases import CASES, Case, picture, sample, seeded
 from imgops import transforms as ours
 
 F, T = ours.functional, v2.functional
-CLASSES = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes no tv_tensors
+CLASSES = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support tv_tensors
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -33,7 +33,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 @pytest.mark.parametrize("center", [None, (3.0, 11.5)], ids=["middle", "center"])
 def test_rotated_sizes(center: Any) -> None:
-    """Of tensors, boxes and keypoints as torchvision has them, which without a center are PIL's."""
+    """The sizes of tensors, boxes and keypoints are torchvision's, which without a center are PIL's."""
     for height, width in ((19, 26), (20, 20), (37, 52), (1, 7), (31, 30)):
         image = picture(height=height, width=width)
         boxes = tv_tensors.BoundingBoxes([[1.0, 1, 4, 5]], format="XYXY", canvas_size=(height, width))
@@ -53,7 +53,7 @@ def test_rotated_sizes(center: Any) -> None:
 
 @pytest.mark.parametrize("exact", [False, True], ids=["nearest", "nearest-exact"])
 def test_labels_are_those_of_torchvision(exact: bool) -> None:
-    """The float32 positions of PyTorch, for 200 sizes; eager and compiled."""
+    """They use PyTorch's float32 positions, for 200 sizes; eager and compiled."""
     rng = np.random.default_rng(3)
     mode = InterpolationMode.NEAREST_EXACT if exact else InterpolationMode.NEAREST
     for _ in range(200):
@@ -69,7 +69,7 @@ def test_labels_are_those_of_torchvision(exact: bool) -> None:
 
 
 def test_labels_of_crops_that_are_resized() -> None:
-    """300 seeds; a loop and a batch give the same."""
+    """For 300 seeds, a loop and a batch give the same."""
     masks = torch.randint(0, 9, (4, 1, 57, 83), dtype=torch.uint8)
     crop, each = ours.RandomResizedCrop((37, 45)), ours.RandomResizedCrop((37, 45), per_sample=True)
     for seed in range(300):
@@ -222,7 +222,7 @@ def test_refused_as_by_torchvision(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [tv_tensors.Image, tv_tensors.Mask])
 def test_a_fault_of_ours_is_not_hidden_by_torchvision(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
-    """torchvision is asked for its words of a refusal, never for a result."""
+    """torchvision is only asked for the text of an error, never for a result."""
     from imgops.transforms.functional import _dispatch
 
     def broken(image: Tensor, size: Any) -> Tensor:
@@ -266,7 +266,7 @@ OF_INTEGERS = {
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64, torch.bool], ids=str)
 @pytest.mark.parametrize("name", OF_INTEGERS)
 def test_other_dtypes_go_to_torchvision(name: str, dtype: torch.dtype) -> None:
-    """To the bit, eager, compiled and per sample; an error of torchvision stays one."""
+    """The result is bit-exact, eager, compiled and per sample; an error of torchvision stays an error."""
     image = picture().to(dtype)
     mine, theirs = (getattr(m, name)(**OF_INTEGERS[name]) for m in (ours, v2))
     for seed in range(3):
@@ -297,7 +297,7 @@ def test_videos() -> None:
 
 
 def test_color_jitter_that_changes_nothing() -> None:
-    """It takes any image, gives it back, and draws as torchvision does."""
+    """It takes any image, returns it, and draws as torchvision does."""
     for image in (TWO, IMAGE):
         assert ours.ColorJitter()(image) is image
         assert ours.ColorJitter(brightness=0, per_sample=True)(image[None]) is not None
@@ -311,7 +311,7 @@ def test_color_jitter_that_changes_nothing() -> None:
 
 
 def test_grayscale_outside_of_the_unit_range_and_of_one_channel() -> None:
-    """Floats are not clamped, and one channel stays one: the same eager, compiled and per sample."""
+    """Floats are not clamped, and one channel stays one, in eager, compiled and per-sample calls."""
     for image in (picture(torch.float32) * 3 - 1, picture(torch.float32)[:1]):
         wanted = v2.RandomGrayscale(1.0)(image)
         torch.testing.assert_close(ours.RandomGrayscale(1.0)(image), wanted, rtol=0, atol=2e-3)
@@ -351,7 +351,7 @@ def test_posterize_keeps_no_bits() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_scripted_transforms() -> None:
-    """Those that torchvision can script, with the same result."""
+    """Transforms that torchvision can script give the same result."""
     image = picture()
     for case in CASES:
         theirs, mine = case.make(v2), case.make(ours)
@@ -385,7 +385,7 @@ def test_scripted_functionals() -> None:
 
 
 def test_kernels_of_a_users_class() -> None:
-    """Registered by either library's function, on either library's functional; transforms use them too."""
+    """They may be registered by either library's function, on either library's functional; transforms use them, too."""
 
     class Depth(tv_tensors.TVTensor):
         pass
@@ -483,7 +483,7 @@ def test_an_order_whose_list_grew() -> None:
 
 
 def test_noise_is_drawn_in_its_turn() -> None:
-    """Between other draws and only where it was chosen: the same eager, compiled and in torchvision."""
+    """It is drawn between other draws and only where it was chosen: eager, compiled and in torchvision alike."""
 
     def steps(m: Any) -> list[Any]:
         noise = m.RandomApply([m.GaussianNoise(sigma=0.2)], p=0.5)

@@ -1,4 +1,4 @@
-"""Every name of torchvision.transforms.v2: those that sample nothing, generators, replays, batches with boxes, vmap."""
+"""Every name of torchvision.transforms.v2: transforms without draws, generators, replays, batches with boxes, vmap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
 from imgops.transforms._core.base import RandomTransform
 
-TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes none
+TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
 
 
 def whole() -> dict[str, Any]:
@@ -38,12 +38,12 @@ def whole() -> dict[str, Any]:
 def with_instances() -> dict[str, Any]:
     given = whole()
     given["mask"] = tv_tensors.Mask(torch.arange(2 * 40 * 52, dtype=torch.int64).reshape(2, 40, 52))
-    given["boxes"][1, 2] = 10.0  # it has no width
+    given["boxes"][1, 2] = 10.0  # a box without a width
     given["labels"] = torch.tensor([4, 7])
     return given
 
 
-#: Those that sample nothing: how they are made, and what they are given.
+#: Transforms that sample nothing: their arguments, and their input.
 STILL: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
     "CenterCrop": ({"size": 20}, whole),
     "ClampBoundingBoxes": ({}, whole),
@@ -77,7 +77,7 @@ STILL: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
         lambda: tv_tensors.Video(torch.stack([picture(seed=s) for s in range(7)])),
     ),
 }
-#: What PyTorch cannot trace: a graph has no PIL images.
+#: Transforms that PyTorch cannot trace, because a graph has no PIL images.
 NOT_IN_A_GRAPH = ("ToPILImage", "ToTensor")
 CONTAINERS = {"Compose", "RandomApply", "RandomChoice", "RandomOrder", "MixUp", "CutMix"}
 
@@ -110,7 +110,7 @@ def test_transforms_that_sample_nothing(name: str) -> None:
     mine, theirs = (getattr(m, name)(**options) for m in (ours, v2))
     wanted = theirs(given())
     same(mine(given()), wanted)
-    if name != "SanitizeKeyPoints":  # torchvision's own has a lambda
+    if name != "SanitizeKeyPoints":  # torchvision's own one has a lambda
         same(pickle.loads(pickle.dumps(mine))(given()), wanted)
     torch.compiler.reset()
     counting = CountingBackend("aot_eager")
@@ -143,7 +143,7 @@ def test_a_name_that_is_not_there_is_answered_by_one_that_is(name: str, meant: s
 
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 def test_a_temporal_subsample_is_of_videos() -> None:
-    """An image beside a video, which has no time, stays as it is."""
+    """An image next to a video stays as it is, because it has no time dimension."""
     given = {**whole(), "video": tv_tensors.Video(torch.arange(5 * 12).reshape(5, 3, 2, 2))}
     image = tv_tensors.Image(picture())
     for inputs in (given, image, given["video"], given["mask"], torch.zeros(4, 3, 2, 2)):
@@ -153,7 +153,7 @@ def test_a_temporal_subsample_is_of_videos() -> None:
 
 
 def test_sizes_of_boxes_that_stay() -> None:
-    """One graph whatever stays, through a pipeline with a crop that depends on the boxes."""
+    """One graph serves any number of boxes that stay, in a pipeline with a crop that depends on the boxes."""
     pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
     counting = CountingBackend("aot_eager")
     torch.compiler.reset()
@@ -167,7 +167,7 @@ def test_sizes_of_boxes_that_stay() -> None:
 
 
 def sized_pipelines() -> dict[str, list[Any]]:
-    """Pipelines of detectors, and what may follow a size that is not known."""
+    """Return pipelines of detectors, with steps that may follow a size that is not known."""
     color = ours.ColorJitter(0.3, 0.3, 0.3, 0.1)
     to_floats = ours.ToDtype(torch.float32, scale=True)
     return {
@@ -218,7 +218,7 @@ def test_what_follows_a_dynamic_size(name: str) -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes], ids=str)
 def test_generators(case: Case) -> None:
-    """The numbers of the global generator seeded alike, which stays where it was; eager, compiled, per sample."""
+    """The draws are those of an equally seeded global generator, which is not advanced; eager, compiled, per sample."""
     image = picture(torch.float32)
     mine = case.make(ours)
     wanted = [mine(image) for _ in [torch.manual_seed(5)] * 2]
@@ -281,12 +281,12 @@ PUBLIC_FUNCTIONS = [
     for module, n in _PUBLIC
     if inspect.isfunction(getattr(module, n)) and getattr(module, n).__module__.startswith("imgops.")
 ]
-#: What takes any number of arguments by its nature: an operator's own for ``inverse``, types for the others.
+#: Functions that take any number of arguments by nature: those of an operator for ``inverse``, types for the others.
 _ANY_NUMBER = {"inverse", "has_any", "has_all", "Lambda"}
 
 
 def documented(value: Any) -> list[str]:
-    """The names under "Parameters" in a docstring."""
+    """Return the names under "Parameters" in a docstring."""
     _, _, rest = inspect.cleandoc(value.__doc__ or "").partition("Parameters\n----------\n")
     lines = itertools.takewhile(
         lambda pair: not pair[1].startswith("---"), itertools.pairwise(rest.split("\n"))
@@ -326,7 +326,7 @@ def test_functions_show_their_arguments(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
 @pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes], ids=str)
 def test_parameters_applied_again(case: Case, per_sample: bool) -> None:
-    """What was sampled for one image moves a second one alike, and is what a call would have used."""
+    """Parameters that were sampled for one image move a second one alike, and are those of a call."""
     if per_sample and case.sized:
         return
     images = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
@@ -358,7 +358,7 @@ def test_parameters_of_a_pipeline_applied_again() -> None:
         moved = pipeline.apply(whole(), params)
         assert bits_equal(moved["image"].as_subclass(Tensor), seeded(seed, pipeline, picture()))
     seen: list[str] = []
-    pipeline.apply(lambda module: seen.append(type(module).__name__))  # torch.nn.Module's
+    pipeline.apply(lambda module: seen.append(type(module).__name__))  # the method of torch.nn.Module
     assert "Compose" in seen
     with pytest.raises(KeyError, match="apply: params must be those of this transform"):
         ours.RandomRotation(3).apply(picture(), {(1,): None})
@@ -380,7 +380,7 @@ MOVES = [
 @pytest.mark.filterwarnings("ignore:RandomErasing")
 @pytest.mark.parametrize("case", MOVES, ids=str)
 def test_boxes_of_each_sample(case: Case) -> None:
-    """A list of the boxes of each image, or nested boxes, move as a loop moves them."""
+    """A list of the boxes of each image, or nested boxes, move as in a loop."""
     given = [sample(picture(torch.float32, seed=s)) for s in range(3)]
     for i, one in enumerate(given):
         one["boxes"] = tv_tensors.wrap(one["boxes"][: 1 + i % 2] + i, like=one["boxes"])
@@ -425,7 +425,7 @@ def test_boxes_of_each_sample(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.sized], ids=str)
 def test_vmap(case: Case) -> None:
-    """ "different" is a loop, "same" gives each sample the same parameters, and "error" raises."""
+    """The mode "different" is a loop, "same" gives each sample the same parameters, and "error" raises."""
     images = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
     transform = case.make(ours)
     each = lambda: torch.stack([transform(x) for x in images])
@@ -448,7 +448,7 @@ def test_vmap_of_containers(name: str) -> None:
 
 
 def test_gradients_of_an_elastic_transform() -> None:
-    """To the image and to alpha, by finite differences."""
+    """Gradients to the image and to alpha match finite differences."""
     image = torch.rand(
         3, 7, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
     ).requires_grad_()
@@ -467,7 +467,7 @@ def test_gradients_of_an_elastic_transform() -> None:
 
 @pytest.mark.parametrize("frames", [(3,), (2, 2), (1, 3, 2)], ids=str)
 def test_flips_of_batches_of_frames(frames: tuple[int, ...]) -> None:
-    """Videos in every memory format, each sample for itself."""
+    """Videos flip in every memory format, each sample by its own draw."""
     planar = torch.randint(0, 256, (*frames, 3, 5, 7), dtype=torch.uint8)
     interleaved = planar.movedim(-3, -1).contiguous().movedim(-1, -3)
     flip = ours.RandomHorizontalFlip(1.0, per_sample=True)

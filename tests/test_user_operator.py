@@ -1,4 +1,4 @@
-"""Operators of the user's own: one registration, and everything that imgops' operators have."""
+"""A user's own operators: one registration gives them everything that imgops' operators have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _image(op: str, image: Tensor) -> None:
         raise ValueError(f"{op}: image must have at least 3 dimensions, got {image.ndim}")
 
 
-# A linear filter with everything written down: its own adjoint.
+# A linear filter with every facet written down; it is its own adjoint.
 
 
 def blur_fake(image: Tensor, radius: int) -> Tensor:
@@ -34,7 +34,7 @@ def blur_kernel(out: Tensor, image: Tensor, radius: int) -> None:
     source = image.detach().contiguous().numpy().reshape(-1, *image.shape[-2:])
     target = out.numpy().reshape(source.shape)
     for plane, result in zip(source, target, strict=True):
-        # An odd box over zeros is symmetric, so its matrix is its own transpose.
+        # An odd box over a zero border is symmetric, so its matrix is its own transpose.
         cv2.boxFilter(plane, -1, (2 * radius + 1,) * 2, dst=result, borderType=cv2.BORDER_CONSTANT)
 
 
@@ -72,7 +72,7 @@ def blur(image: Tensor, radius: int = 1) -> Tensor:
     """Mean over a square of pixels."""
 
 
-# Its gradient is derived from the decomposition.
+# An operator whose gradient is derived from the decomposition.
 
 
 def gamma_fake(image: Tensor, exponent: Tensor) -> Tensor:
@@ -98,14 +98,14 @@ def gamma_decomposition(image: Tensor, exponent: Tensor) -> Tensor:
 def gamma(image: Tensor, exponent: Tensor) -> Tensor: ...
 
 
-# Neither gradient nor batching.
+# An operator with neither a gradient nor a batching rule.
 
 
 @imgops.operator("usertest::bare", kernel=lambda out, image: out.copy_(image), fake=torch.empty_like)
 def bare(image: Tensor) -> Tensor: ...
 
 
-# In place, and random.
+# An operator that works in place, and is random.
 
 
 def darken_(image: Tensor, amount: int) -> None:
@@ -278,7 +278,7 @@ def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
     def wrong_sharding(image: Any, radius: int) -> list[Any]:
         from torch.distributed.tensor import Replicate
 
-        return [([Replicate()], [Replicate(), None])]  # right, but the batch does not stay where it is
+        return [([Replicate()], [Replicate(), None])]  # correct, but the batch does not stay sharded
 
     def declared(image: Tensor, radius: int) -> Tensor: ...
 
@@ -307,7 +307,7 @@ def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
     ("name", "fake"), [("shares_itself", lambda image: image), ("shares_view", lambda image: image[:, :2])]
 )
 def test_a_fake_that_returns_what_it_was_given_is_refused(name: str, fake: Any) -> None:
-    """The kernel would write into it. PyTorch's wrapper looks for this after the kernel, ours before."""
+    """The kernel would write into the input. PyTorch's wrapper checks this after the kernel, ours before it."""
 
     def declared(image: Tensor) -> Tensor: ...
 
@@ -340,7 +340,7 @@ def test_randomness_under_vmap() -> None:
     assert torch.Tag.nondeterministic_seeded in torch.ops.usertest.noise.default.tags
 
 
-# An operator without a useful gradient: it says so, and refuses to be recorded.
+# An operator without a useful gradient: it declares this, and refuses to be recorded.
 
 
 def binary_fake(image: Tensor) -> Tensor:

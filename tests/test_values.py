@@ -1,4 +1,4 @@
-"""Values that the samples table cannot name one by one: random sizes, exact gradients, double precision."""
+"""Values that the samples cannot list one by one: random sizes, exact gradients, double precision."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def picture(channels: int, height: int, width: int, dtype: torch.dtype, format: 
 
 
 def weights_pil(name: str, size: int, low: float, high: float, out: int) -> np.ndarray:
-    """The matrix of a PIL filter by its definition, in double precision."""
+    """Compute the matrix of a PIL filter by its definition, in double precision."""
     from math import cos, pi, sin
 
     def sinc(x: float) -> float:
@@ -75,7 +75,7 @@ def by_opencv(image: torch.Tensor, size: tuple[int, int], name: str) -> torch.Te
 
 
 def as_pil(image: torch.Tensor) -> Image.Image:
-    """The image as PIL users have it: all channels in one."""
+    """Return the image as PIL users have it, with all channels together."""
     array = image.permute(1, 2, 0).contiguous().numpy()
     return Image.fromarray(array[..., 0] if array.shape[2] == 1 else array)
 
@@ -97,7 +97,7 @@ class TestCrop:
 
     @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, -1.0, 1e4, 1e30])
     def test_gradient_is_the_weight(self, scale: float) -> None:
-        """Inside the box the gradient is w, of any sign and size, to the bit; outside it is 0."""
+        """Inside the box the gradient is w, bit for bit, of any sign and size; outside of it, 0."""
         for dtype in (torch.float64, torch.float32):
             x = torch.rand(2, 3, 9, 11, dtype=dtype, requires_grad=True)
             w = torch.randn(2, 3, 5, 6, dtype=dtype) * scale
@@ -333,7 +333,7 @@ class TestResize:
     @pytest.mark.parametrize("name", ["bilinear", "bicubic"])
     @pytest.mark.parametrize("size", [(5, 4), (23, 31), (5, 31), (13, 19)])
     def test_plain_float64_is_atens(self, name: str, size: tuple[int, int]) -> None:
-        """ATen has the same definition in true double precision."""
+        """ATen has the same definition in double precision."""
         x = torch.randn(1, 2, 13, 19, dtype=torch.float64)
         wanted = torch.nn.functional.interpolate(x, size, mode=name, align_corners=False)
         out = imgops.resize(x, size, name, antialias=False)
@@ -367,7 +367,7 @@ class TestResize:
 
 
 def test_large_images() -> None:
-    """Beyond a million pixels other branches run: ATen's copies, more threads."""
+    """Beyond a million pixels other branches run: ATen's copies, and more threads."""
     x = picture(3, 2100, 1700, torch.uint8, "interleaved")
     wanted = of_pil(as_pil(x).crop((-5, 3, 1600, 2100)))
     assert bits_equal(imgops.crop(x, (-5, 3, 1600, 2100)), wanted)
@@ -386,7 +386,7 @@ def test_large_images() -> None:
     "sizes", [(51, 87, 74, 42), (23, 39, 56, 69), (38, 87, 84, 18), (63, 5, 81, 38), (12, 66, 39, 27)]
 )
 def test_float64_area_takes_opencvs_pixels_where_it_grows(sizes: tuple[int, ...]) -> None:
-    """At a cell's border the rounding of a scale decides which pixel is taken: it must be OpenCV's rounding."""
+    """At the border of a cell, the rounding of a scale decides which pixel is taken; it must be OpenCV's rounding."""
     import cv2
 
     height, width, out_height, out_width = sizes
@@ -399,14 +399,14 @@ def test_float64_area_takes_opencvs_pixels_where_it_grows(sizes: tuple[int, ...]
 
 @pytest.mark.parametrize("format", ["planar", "interleaved"])
 def test_a_mean_of_very_many_pixels_is_exact(format: str) -> None:
-    """A sum of 20,000 float32 values, kept in float32, is off by 1e-4."""
+    """A sum of 20,000 float32 values is off by 1e-4 if it is accumulated in float32."""
     image = formatted(torch.rand(3, 2, 20000) + 1000, format)
     exact = image.double().reshape(3, 2, 1, -1).mean(-1)
     difference = (imgops.resize(image, (2, 1), "box").double() - exact).abs().max()
     assert difference < 1e-3 * 0.2, difference  # an ulp of 1,000 is 6e-5
 
 
-#: The widths and heights of windows of every area up to 64, lying and standing.
+#: The widths and heights of windows of every area up to 64, in landscape and portrait.
 _WINDOWS = sorted(
     {(w, h) for w in range(1, 65) for h in (1, 2, 3, 8) if w * h <= 64} | {(1, h) for h in range(1, 65)}
 )
@@ -432,7 +432,7 @@ def test_box_blur_is_within_a_level_of_the_mean(format: str) -> None:
 
 
 def correlated(image: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """The correlation by its definition, in extended precision."""
+    """Compute the correlation by its definition, in extended precision."""
     (height, width), (rows, columns) = image.shape, kernel.shape
     around = [(n // 2, n - 1 - n // 2) for n in kernel.shape]
     wide = np.pad(image.astype(np.longdouble), around, mode="reflect")
@@ -443,7 +443,7 @@ def correlated(image: np.ndarray, kernel: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("format", ["planar", "interleaved"])
 @pytest.mark.parametrize("size", [(3, 3), (7, 7), (5, 10), (9, 9), (1, 60), (60, 1), (10, 13)])
 def test_float64_filter2d_is_the_definition(size: tuple[int, int], format: str) -> None:
-    """Beside pixels that are larger by many powers of ten as well."""
+    """It holds also next to pixels that are larger by many powers of ten."""
     generator = np.random.default_rng(0)
     array = generator.standard_normal((2, 70, 64)) * 10 ** generator.uniform(-8, 8, (2, 70, 64))
     image, kernel = formatted(torch.from_numpy(array), format), generator.standard_normal(size)

@@ -23,7 +23,7 @@ class Photos(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         image = self.transform(picture(height=300, width=400, seed=index))
-        imgops.median_blur(image, 3)  # OpenCV's, whatever the transforms have chosen
+        imgops.median_blur(image, 3)  # by OpenCV, whatever kernel the transforms have chosen
         return image, torch.tensor([torch.get_num_threads(), cv2.getNumThreads()])
 
 
@@ -48,7 +48,7 @@ def epoch(method: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers(method: str) -> None:
-    """No hang though OpenCV's pool ran in the parent, one thread each, and a seed repeats an epoch."""
+    """They do not hang although OpenCV's pool ran in the parent, use one thread each, and a seed repeats an epoch."""
     pipeline()(picture(height=1500, width=1500))
     images, threads = epoch(method, 3)
     assert images.shape == (24, 3, 64, 64) and images.isfinite().all()
@@ -58,7 +58,7 @@ def test_workers(method: str) -> None:
 
 
 class Keyed(Photos):
-    """Draws that depend on the photograph alone."""
+    """A data set whose draws depend on the photograph alone."""
 
     def __getitem__(self, index: int) -> Any:
         return ours.seeded(self.transform, index)(picture(height=60, width=80, seed=index))
@@ -69,7 +69,7 @@ class Keyed(Photos):
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
-    """Three epochs, each with the images of this process."""
+    """Each of three epochs has the images that this process computes."""
     pipeline()(picture(height=500, width=500))
     photographs = Keyed(pipeline())
     wanted = torch.stack([photographs[i] for i in range(24)])
@@ -87,7 +87,7 @@ def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
 
 
 class Drawn(Dataset[Any]):
-    """What two transforms draw that share a generator, and the worker that they draw in."""
+    """A data set of the draws of two transforms that share a generator, and of the worker that draws them."""
 
     def __init__(self, compiled: bool = False) -> None:
         generator = torch.Generator().manual_seed(5)
@@ -106,7 +106,7 @@ class Drawn(Dataset[Any]):
 
 
 def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> list[list[tuple[int, ...]]]:
-    """The workers and the numbers of two epochs."""
+    """Return the workers and the draws of two epochs."""
     loader = DataLoader(
         dataset,
         batch_size=None,
@@ -146,7 +146,7 @@ def test_a_generator_of_a_graph_draws_other_numbers_in_every_worker() -> None:
 
 
 class Made(Drawn):
-    """A generator that a worker makes is its own affair."""
+    """A data set whose worker makes its own generator, which is not reseeded."""
 
     def __getitem__(self, index: int) -> tuple[int, int]:
         self.transform = ours.RandomCrop(1, generator=torch.Generator().manual_seed(index))

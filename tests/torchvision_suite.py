@@ -1,9 +1,9 @@
 """``python tests/torchvision_suite.py PATH``: torchvision's own tests of v2, with imgops in its place.
 
 ``PATH`` is a source tree of torchvision. Its tests run twice from a copy: as they are, and with every public import of
-``torchvision.transforms.v2`` turned into one of ``imgops.transforms`` (and without its checks of torchvision's own
-telemetry). What passes as it is and fails with imgops has to be
-in ``torchvision_suite.toml``, with a reason; what is there and passes is named too, so that the list stays true. Other
+``torchvision.transforms.v2`` replaced by one of ``imgops.transforms`` (and without its checks of torchvision's own
+telemetry). A test that passes as it is and fails with imgops has to be
+in ``torchvision_suite.toml``, with a reason; a test that is listed and passes is reported, too, so that the list stays true. Other
 arguments go to pytest (``-k Resize``, ``-n 2``).
 """
 
@@ -30,7 +30,7 @@ _PACKAGE = "torchvision.transforms"
 
 
 class Substitution(ast.NodeTransformer):
-    """Imports of torchvision's public v2 modules become imports of ours; private names stay torchvision's."""
+    """A rewrite of imports of torchvision's public v2 modules to imgops' modules; private names stay torchvision's."""
 
     def __init__(self, tree: ast.AST) -> None:
         #: The names that the file gives to torchvision's public v2 modules.
@@ -43,7 +43,7 @@ class Substitution(ast.NodeTransformer):
                     self.modules[alias.asname or alias.name] = whole
 
     def module_of(self, node: ast.AST) -> str:
-        """Which of torchvision's modules an expression names; "" for another one."""
+        """Return the module of torchvision that an expression names, or "" for any other expression."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id, "")
         if isinstance(node, ast.Attribute) and self.module_of(node.value):
@@ -52,7 +52,7 @@ class Substitution(ast.NodeTransformer):
         return ""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """A private name of a module, such as ``F._geometry``, is one of torchvision's modules."""
+        """Keep a private name of a module, such as ``F._geometry``, in torchvision's module."""
         module = self.module_of(node.value)
         if not module or not node.attr.startswith("_") or node.attr.startswith("__"):
             return self.generic_visit(node)
@@ -90,7 +90,7 @@ def substituted(source: str) -> str:
 
 
 def run(folder: Path, options: list[str]) -> dict[str, str]:
-    """The outcome of each test: passed, failed or skipped."""
+    """Run the tests, and return the outcome of each: passed, failed or skipped."""
     report = folder / "report.xml"
     files = [str(folder / name) for name in TESTS if (folder / name).exists()]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
@@ -106,12 +106,12 @@ def run(folder: Path, options: list[str]) -> dict[str, str]:
 
 
 def differences(stock: dict[str, str], ours: dict[str, str]) -> list[str]:
-    """What passes with torchvision and does not with imgops, missing tests included."""
+    """Return the tests that pass with torchvision and not with imgops, missing tests included."""
     return sorted(n for n, outcome in stock.items() if outcome == "passed" and ours.get(n) != "passed")
 
 
 def judged(found: list[str], ours: dict[str, str], expected: dict[str, str]) -> tuple[list[str], list[str]]:
-    """The differences that are not expected, and the patterns whose tests ran and all passed."""
+    """Return the differences that are not expected, and the patterns whose tests all ran and passed."""
     unexpected = [n for n in found if not any(fnmatch.fnmatchcase(n, p) for p in expected)]
     stale = []
     for pattern in expected:

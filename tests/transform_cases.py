@@ -1,4 +1,4 @@
-"""One case or more of every transform that imgops has: what it is made with, and how far it may be from torchvision."""
+"""Cases for every transform that imgops has: its arguments, and how far it may be from torchvision."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from imgops import transforms as ours
 class Case:
     name: str
     options: dict[str, Any] = field(default_factory=dict)
-    moves: bool = False  # only moves pixels: bit-exact
+    moves: bool = False  # it only moves pixels: bit-exact
     edges: bool = False  # torchvision darkens edges twice (its issue 8083)
-    sized: bool = False  # the size depends on what is sampled: no batches
+    sized: bool = False  # the size depends on the draws: no batches
     boxes: bool = False  # it needs boxes
     chain: float = (
-        0.0  # the part of the pixels that may be off by more than a level, where steps follow steps
+        0.0  # the share of the pixels that may differ by more than a level, where steps follow steps
     )
-    levels: bool = False  # of uint8 alone, in torchvision
+    levels: bool = False  # torchvision takes uint8 alone
     id: str = ""
 
     def make(self, module: Any, **more: Any) -> Any:
@@ -114,7 +114,7 @@ CASES: tuple[Case, ...] = (
 
 
 def containers(module: Any, **more: Any) -> dict[str, Any]:
-    """Transforms of transforms."""
+    """Return transforms of transforms."""
     flips = [module.RandomHorizontalFlip(), module.RandomVerticalFlip()]
     return {
         "RandomApply": module.RandomApply(
@@ -129,7 +129,7 @@ def containers(module: Any, **more: Any) -> dict[str, Any]:
 
 
 def picture(dtype: torch.dtype = torch.uint8, height: int = 40, width: int = 52, seed: int = 0) -> Tensor:
-    """Smooth shapes with a little noise, as photographs have."""
+    """Make an image of smooth shapes with a little noise, like a photograph."""
     rng = np.random.default_rng(seed)
     frame = rng.integers(0, 256, (8, 10, 3)).astype(np.uint8)
     frame = cv2.resize(frame, (width, height), interpolation=cv2.INTER_CUBIC)
@@ -139,7 +139,7 @@ def picture(dtype: torch.dtype = torch.uint8, height: int = 40, width: int = 52,
 
 
 def sample(image: Tensor) -> dict[str, Any]:
-    """An image with what goes with it."""
+    """Return an image with masks, boxes, keypoints and a label."""
     height, width = image.shape[-2:]
     labels = (torch.arange(height)[:, None] // 5 * 7 + torch.arange(width) // 6) % 11
     boxes = torch.tensor([[3.0, 4, 20, 30], [10, 2, 50, 18]])

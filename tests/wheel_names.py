@@ -1,4 +1,4 @@
-"""Whether a folder holds one wheel for each platform, and the source distribution: ``python tests/wheel_names.py dist``."""
+"""Check that a folder has one wheel for each platform, and the source distribution: ``python tests/wheel_names.py dist``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-#: What a name's last part, the platform, must match; one wheel each.
+#: Patterns for the last part of a wheel's name, the platform; each has one wheel.
 PLATFORMS = {
     "manylinux x86-64": r"manylinux[\w.]*_x86_64",
     "manylinux aarch64": r"manylinux[\w.]*_aarch64",
@@ -19,7 +19,7 @@ PLATFORMS = {
 
 
 def wrong(names: list[str]) -> list[str]:
-    """What is missing, twice there, or not expected."""
+    """Return the names that are missing, duplicate, or not expected."""
     versions = {name.split("-")[1] for name in names if name.endswith(".whl")}
     if len(versions) != 1:
         return [f"one version must be there, got {sorted(versions)}"]

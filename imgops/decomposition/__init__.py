@@ -1,5 +1,5 @@
-"""The same operators in core ATen: what an exported program becomes that must run without imgops.
+"""Decompositions of the operators into core ATen, for exported programs that must run without imgops.
 
-Sizes may be symbolic, so an exported batch or image size may stay dynamic. Nothing is validated: the
-program that is decomposed has been.
+Sizes may be symbolic, so an exported batch or image size may stay dynamic. Nothing is validated here, because
+the program was validated before it is decomposed.
 """

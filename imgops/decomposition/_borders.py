@@ -1,4 +1,4 @@
-"""Border rules: which pixel stands in for one outside of the image."""
+"""Border rules: which pixel stands in for one that lies outside of the image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def fold_positions(mode: str, i: Tensor, size: int) -> Tensor:
-    """The pixel that a border shows at each of the positions ``i``."""
+    """Return the index of the pixel that a border rule shows at each of the positions ``i``."""
     if mode == "edge":
         return i.clamp(0, size - 1)
     if mode == "wrap":
@@ -24,7 +24,7 @@ def fold_positions(mode: str, i: Tensor, size: int) -> Tensor:
 
 
 def widen(image: Tensor, around: tuple[int, int, int, int], border: str, outside: float = 0) -> Tensor:
-    """An image with its border written out; ``around`` is (top, bottom, left, right)."""
+    """Extend an image by its border; ``around`` is (top, bottom, left, right)."""
     top, bottom, left, right = around
     if border == "constant":
         return torch.nn.functional.pad(image, (left, right, top, bottom), value=outside)
@@ -37,12 +37,15 @@ def widen(image: Tensor, around: tuple[int, int, int, int], border: str, outside
 
 
 def margins(rows: int, columns: int) -> tuple[int, int, int, int]:
-    """What a window whose middle is at ``rows // 2, columns // 2`` sees beyond an image."""
+    """Return how far a window reaches beyond an image: (top, bottom, left, right).
+
+    The anchor of the window is at ``rows // 2, columns // 2``.
+    """
     return rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
 
 
 def correlate_along(image: Tensor, taps: Sequence[float], dim: int, border: str) -> Tensor:
-    """A correlation along one axis with a few numbers, the middle one at ``len(taps) // 2``."""
+    """Correlate an image along one axis with a few taps, whose anchor is at ``len(taps) // 2``."""
     if len(taps) == 1:
         return image * taps[0]
     before, after = len(taps) // 2, len(taps) - 1 - len(taps) // 2

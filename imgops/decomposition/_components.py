@@ -1,7 +1,7 @@
-"""Connected components in a fixed number of steps, without asking a device how far it is.
+"""Connected components in a fixed number of steps, without reading anything back from a device.
 
 Each round joins every component to its smallest neighbor (Borůvka's algorithm), so that after log2(n) rounds
-there is nothing left to join; pointers are halved (pointer jumping) as often.
+there is nothing left to join. Pointer jumping halves the paths as often.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-#: The neighbors of a pixel, each pair once: (down, right).
+#: The offsets (down, right) to the neighbors of a pixel, with each pair of neighbors only once.
 _NEIGHBORS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 
 
 def components(mask: Tensor, connectivity: int) -> Tensor:
-    """For each pixel of masks ``(P, H, W)`` the index, in its flattened plane, of one pixel of its component.
+    """Return, for each pixel of masks ``(P, H, W)``, the index of one pixel of its component.
 
-    Pixels outside of the mask are on their own.
+    The index refers to the flattened plane. Each pixel outside of the mask is a component of its own.
     """
     planes, height, width = mask.shape
     count = height * width
@@ -31,7 +31,7 @@ def components(mask: Tensor, connectivity: int) -> Tensor:
         joined = flat.gather(1, one) & flat.gather(1, other)
         pairs.append((one, other, joined))
     root = own
-    # How often the components can be halved; of a symbolic number what an image can have at most.
+    # The number of components can be halved this often; for a symbolic size, assume the largest image.
     rounds = max(count - 1, 1).bit_length() if type(count) is int else 31
     for _ in range(rounds):
         nearest = torch.full_like(own, count)
@@ -50,7 +50,7 @@ def components(mask: Tensor, connectivity: int) -> Tensor:
 
 
 def reaches(mask: Tensor, seed: Tensor) -> Tensor:
-    """The pixels of a mask that are connected to a seed within it, by 8 neighbors."""
+    """Return the mask of the pixels that are connected to a seed within ``mask``, by 8 neighbors."""
     root = components(mask, 8).flatten(1)
     found = torch.zeros_like(root).scatter_reduce(1, root, (seed & mask).flatten(1).long(), "amax")
     return found.gather(1, root).bool().reshape(mask.shape) & mask

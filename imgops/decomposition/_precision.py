@@ -1,4 +1,4 @@
-"""The precision that pixels are computed in, and the way back."""
+"""The dtype in which pixels are computed, and the conversion back."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from imgops import _layout
 
 
 def working_dtype(image: Tensor) -> torch.dtype:
-    """The dtype that an image is computed in."""
+    """Return the dtype in which an image is computed."""
     return torch.float64 if image.dtype == torch.float64 else torch.float32
 
 
 def of_sums(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """The dtype that products are summed in by a matrix product or a convolution.
+    """Return the dtype in which a matrix product or a convolution is computed.
 
-    On CUDA those of float32 may be computed with 10 bits (TF32): by a setting, or by cuDNN's default.
+    It is float64 on CUDA, because float32 products may have only 10 bits there (TF32), by a setting or by
+    cuDNN's default.
     """
     return torch.float64 if device.type == "cuda" else dtype
 
 
 def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
-    """A parameter of one number per sample, so that it broadcasts over images."""
+    """Reshape a parameter so that it broadcasts over images.
+
+    It has one number per sample, or, for a positive ``core``, that many more dimensions per sample.
+    """
     value = value.to(device=image.device, dtype=working_dtype(image))
     return value.reshape(
         *value.shape[: value.ndim - core], *(1,) * (3 - core), *value.shape[value.ndim - core :]
@@ -30,13 +34,13 @@ def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
 
 
 def finish(out: Tensor, image: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """In the dtype (or another) and the memory format of ``image``, and no view of it."""
+    """Convert a result to the dtype (or to ``dtype``) and the memory format of ``image``; never alias it."""
     out = _layout.in_format(out.to(dtype or image.dtype), _layout.is_interleaved(image))
     return out.clone() if out is image else out
 
 
 def mix(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
-    """``Image.blend`` from one picture to another, or beyond; float images stay in [0, 1]."""
+    """Compute ``Image.blend`` from one image to another, or beyond; clamp float images to [0, 1]."""
     if image.dtype == torch.uint8:
         return (start.float() + factor * (end.float() - start.float())).clamp(0, 255).trunc()
     return (end * factor + start * (1 - factor)).clamp(0, 1)

@@ -1,4 +1,4 @@
-"""Resampling filters, PIL's and OpenCV's: their only formulas in Python, for graphs and for banded tables."""
+"""PIL's and OpenCV's resampling filters: their only formulas in Python, for graphs and for banded tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _lanczos(x: Tensor) -> Tensor:
     return torch.where((x >= -3) & (x < 3), _sinc(x) * _sinc(x / 3), torch.zeros_like(x))
 
 
-#: PIL's filters: the function, and how far it reaches.
+#: PIL's filters: the function, and its support (how far it reaches from its center).
 FILTERS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "box": (_box, 0.5),
     "bilinear": (_bilinear, 1.0),
@@ -58,33 +58,36 @@ def count(size: int, device: torch.device) -> Tensor:
 
 
 def scalar(size: int, device: torch.device) -> Tensor:
-    """A size as a number of the graph."""
+    """Return a size as a scalar tensor of the graph."""
     return torch.full((), size, dtype=torch.float64, device=device)
 
 
 def area_cells(size: int, scale: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Of OpenCV's "area" when it shrinks: the whole pixels ``[first, last)`` of each cell, the parts of the
-    pixels before and after them, and the extent of the cell."""
+    """Return the pixels that each cell of OpenCV's "area" covers when it shrinks.
+
+    These are the whole pixels ``[first, last)`` of each cell, the fractions of the pixels before and after
+    them, and the extent of the cell.
+    """
     low = x * scale
     high = low + scale
     cell = torch.minimum(scale, scalar(size, x.device) - low)
     last = torch.floor(high).clamp(max=size - 1)
     first = torch.minimum(torch.ceil(low), last)
-    # OpenCV leaves out a fraction of a pixel below a thousandth.
+    # OpenCV ignores a fraction of a pixel below a thousandth.
     head = torch.where(first - low > 1e-3, first - low, 0.0)
     tail = torch.where(high - last > 1e-3, torch.minimum((high - last).clamp(max=1), cell), 0.0)
     return first, last, head, tail, cell
 
 
 def opencv_position(name: str, size: int, out: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The pixel left of each output, and how far to the right of it the output lies."""
+    """Return the pixel to the left of each output, and the distance from that pixel to the output."""
     inverse = scalar(out, device) / scalar(size, device)
-    scale = 1 / inverse  # as OpenCV has it, down to the rounding
+    scale = 1 / inverse  # as OpenCV computes it, with the same rounding
     x = count(out, device)
-    if name == "area":  # enlarged: bilinear between the cells that a pixel touches
+    if name == "area":  # enlarging is bilinear between the cells that an output touches
         left = torch.floor(x * scale)
         fraction = (x + 1) - (left + 1) * inverse
-        single = fraction.float().double()  # OpenCV rounds it before it looks
+        single = fraction.float().double()  # OpenCV rounds it before the comparison
         nothing = (single <= 0) | (single == torch.floor(single))
         return left, torch.where(nothing, torch.zeros_like(x), fraction - torch.floor(fraction))
     position = (x + 0.5) * scale - 0.5
@@ -114,7 +117,7 @@ def _opencv_lanczos(f: Tensor) -> list[Tensor]:
     return [tap / total for tap in taps]
 
 
-#: The weights of the pixels around a position, from how far it lies to the right of a pixel.
+#: Functions that turn the distance from the pixel on the left into the weights of the pixels around it.
 OPENCV_TAPS = {
     "area": _opencv_bilinear,
     "bilinear": _opencv_bilinear,

@@ -1,6 +1,7 @@
 """Resampling weights as dense matrices, computed in the graph: sizes may be symbolic, a box is a tensor.
 
-Each row has a weight for every pixel; ``kernels/cpu/_resampling_tables.py`` keeps only those that are not 0.
+Each row of a matrix has a weight for every pixel; ``kernels/cpu/_resampling_tables.py`` keeps only those that
+are not 0.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from imgops.decomposition._resampling_filters import (
     scalar,
 )
 
-#: The fraction bits of PIL's integer weights.
+#: The number of fraction bits in PIL's integer weights.
 BITS = 22
 
 
 def pil(
     name: str, size: int, low: Any, high: Any, out: int, device: torch.device, cut: bool = False
 ) -> Tensor:
-    """PIL's weights ``(..., out, size)`` for ``out`` samples of ``[low, high)``; None is the whole extent.
+    """Compute PIL's weights ``(..., out, size)`` for ``out`` outputs that cover ``[low, high)``.
 
-    ``cut``: the filter sees nothing outside of ``[low, high)``.
+    If ``low`` is None, they cover the whole extent. With ``cut``, the filter sees no pixel outside of
+    ``[low, high)``.
     """
     column = count(size, device)
     last = scalar(size, device)
@@ -57,15 +59,15 @@ def pil(
 
 
 def to_fixed_point(weight: Tensor) -> Tensor:
-    """PIL's integer weights, in doubles: rounded half away from zero."""
+    """Return PIL's integer weights, in doubles, rounded half away from zero."""
     scaled = weight * 2.0**BITS
     return torch.trunc(torch.where(scaled < 0, scaled - 0.5, scaled + 0.5))
 
 
 def rows_first(height: int, width: int, out_height: int, out_width: int, device: torch.device) -> Any:
-    """Whether PIL's vertical pass comes first: from version 13 on it does where it shrinks much more.
+    """Return whether PIL's vertical pass comes first: a bool, or a boolean tensor for symbolic sizes.
 
-    A bool; a boolean tensor where the sizes are symbolic.
+    From version 13 on it does where the height shrinks much more than the width.
     """
     if int(PIL.__version__.partition(".")[0]) < 13:
         return False
@@ -77,7 +79,10 @@ def rows_first(height: int, width: int, out_height: int, out_width: int, device:
 
 
 def pil_nearest(size: int, low: Any, high: Any, out: int, device: torch.device) -> Tensor:
-    """The pixel that PIL's nearest filter takes for each of ``out``: it adds step to step, with rounding."""
+    """Return the pixel that PIL's nearest filter takes for each of ``out`` outputs, or -1 for none.
+
+    PIL adds step to step, with rounding, and so does the cumulative sum here.
+    """
     if low is None:
         low, extent = torch.zeros((), dtype=torch.float64, device=device), scalar(size, device)
     else:
@@ -97,7 +102,10 @@ def opencv_nearest(size: int, out: int, device: torch.device) -> Tensor:
 
 
 def opencv(name: str, size: int, out: int, shrinks: bool, device: torch.device) -> Tensor:
-    """OpenCV's weights ``(out, size)``; ``shrinks``: both axes do, which decides what "area" means."""
+    """Compute OpenCV's weights ``(out, size)``.
+
+    ``shrinks`` is whether both axes shrink, which decides what "area" means.
+    """
     if name == "area" and shrinks:
         return opencv_area(size, scalar(size, device) / scalar(out, device), count(out, device))
     left, fraction = opencv_position(name, size, out, device)
@@ -105,7 +113,10 @@ def opencv(name: str, size: int, out: int, shrinks: bool, device: torch.device) 
 
 
 def opencv_levels(name: str, size: int, out: int, device: torch.device) -> tuple[Tensor, list[Tensor]]:
-    """For uint8: the pixel left of each output, and OpenCV's integer weights of 11 bits, in doubles."""
+    """Return the pixel to the left of each output, and OpenCV's weights for uint8.
+
+    These are integers with 11 fraction bits, in doubles.
+    """
     left, fraction = opencv_position(name, size, out, device)
     single = (left + fraction).float()
     if name != "area":
@@ -125,16 +136,16 @@ def dense(left: Tensor, taps: list[Tensor], size: int) -> Tensor:
 
 
 def neighbor(left: Tensor, k: int, taps: int, size: int) -> Tensor:
-    """The pixel of the ``k``-th tap: pixels beyond the border repeat the outermost one."""
+    """Return the pixel of the ``k``-th tap, where pixels beyond the border repeat the outermost one."""
     return (left + (k + 1 - taps // 2)).clamp(min=0).clamp(max=size - 1)
 
 
 def opencv_cut(
     name: str, size: int, low: Tensor, high: Tensor, out: int, outputs: Tensor | None = None
 ) -> Tensor:
-    """OpenCV's weights ``(..., out, size)`` of a crop ``[low, high)``; nothing outside of it is seen.
+    """Compute OpenCV's weights ``(..., out, size)`` of a crop ``[low, high)``; it sees no pixel outside.
 
-    ``outputs``: how many of the rows are used, where a tensor says so.
+    ``outputs`` is the number of rows that are used, if it is given by a tensor instead of ``out``.
     """
     device = low.device
     column, extent = count(size, device) - low, high - low

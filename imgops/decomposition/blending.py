@@ -1,4 +1,4 @@
-"""Decompositions of alpha_composite, with PIL's whole numbers, add_weighted and blend."""
+"""Decompositions of alpha_composite (in PIL's integer arithmetic), add_weighted and blend."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops.decomposition._precision import finish, finish_rounded, parameter, working_dtype
 
-#: The bits that PIL has behind the point.
+#: The number of fraction bits in PIL's fixed-point arithmetic.
 _BITS = 7
 
 

@@ -1,4 +1,4 @@
-"""Decompositions of the blurs: convolutions and sums of shifted images over a border that is written out."""
+"""Decompositions of the blurs: convolutions, and sums of shifted images that are padded by their border."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) 
 
 
 def reach(diameter: int) -> int:
-    """How far OpenCV's window of a diameter reaches."""
+    """Return the radius of OpenCV's window for a diameter."""
     return max(diameter // 2, 1)
 
 
@@ -44,12 +44,15 @@ def bilateral_filter(
 
 
 def _exponent(sigma: Tensor) -> Tensor:
-    """A deviation on a device is not read: next to none is the least."""
+    """Return ``-0.5 / sigma ** 2``.
+
+    Clamp sigma away from zero, because a sigma on a device is not read to validate it.
+    """
     sigma = sigma.clamp(min=1e-6)
     return -0.5 / (sigma * sigma)
 
 
-#: Up to this deviation the weight of a neighbor is 0 in double precision, and so is its derivative.
+#: Up to this standard deviation, the weight of a neighbor is 0 in double precision, and so is its derivative.
 NO_BLUR = 0.02
 
 
@@ -61,7 +64,7 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
-    """``cv2.getGaussianKernel``, one per sample; for a sigma of 0, or nearly 0, the identity."""
+    """Compute ``cv2.getGaussianKernel``, one per sample; for a sigma of 0, or nearly 0, the identity."""
     sigma = sigma.to(image.device, torch.float64)[..., None]
     x = torch.arange(size, dtype=torch.float64, device=image.device) - (size - 1) / 2
     blurs = sigma > NO_BLUR

@@ -1,7 +1,7 @@
 """Decompositions of the color operators: PIL's arithmetic on uint8, the same in real numbers on floats.
 
-A float image lies in [0, 1], as torchvision has it. The kernels run these formulas themselves where there is
-no faster way to the same values.
+Float images are in [0, 1], as in torchvision. The kernels also run these formulas where there is no faster
+way to the same values.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 from imgops.decomposition import filter, histograms, levels
 from imgops.decomposition._precision import finish, mix, of_sums, parameter, working_dtype
 
-#: PIL's weights of red, green and blue, in 65536ths; and in real numbers.
+#: PIL's weights of red, green and blue: in 65536ths, and as real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
 _LUMA = (0.299, 0.587, 0.114)
 
 
 def luma(image: Tensor) -> Tensor:
-    """One channel: PIL's mode L."""
+    """Convert an image to one channel, as PIL's mode L."""
     if image.shape[-3] == 1:
         return image.to(torch.int32) if image.dtype == torch.uint8 else image.to(working_dtype(image))
     red, green, blue = image.unsqueeze(-4).unbind(-3)
@@ -73,7 +73,8 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     )
     turn = turn + parameter(factor, image) * 6
     turn = turn - 6 * torch.floor(turn * (1 / 6))
-    # Each channel goes up, stays, comes down and stays again, a third of the circle after the one before.
+    # Along the color circle each channel rises, stays, falls and stays again, a third of a turn after the
+    # channel before it.
     k = torch.cat([5 + turn, 3 + turn, 1 + turn], -3)
     k = torch.where(k < 6, k, k - 6)
     ramp = torch.minimum(k, 4 - k).clamp(0, 1)
@@ -110,7 +111,7 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     return finish(image, given)
 
 
-#: The steps of a sequence: each of an image and one number per sample.
+#: The steps of a sequence: each is a function of an image and one number per sample.
 STEPS: dict[str, Any] = {
     "brightness": adjust_brightness,
     "contrast": adjust_contrast,

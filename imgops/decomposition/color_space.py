@@ -1,4 +1,4 @@
-"""Decomposition of cvt_color: by way of RGB; OpenCV's integer arithmetic for the levels of most spaces."""
+"""Decomposition of cvt_color, by way of RGB; for uint8, most spaces use OpenCV's integer arithmetic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops.decomposition._precision import finish, working_dtype
 
-#: The channels of a color, each ``(..., H, W)``.
+#: The channels of an image, each ``(..., H, W)``.
 Color = list[Tensor]
 
 _LUMA = (0.299, 0.587, 0.114)
@@ -19,15 +19,16 @@ _FROM_XYZ = (
     (-0.969256, 1.875991, 0.041556),
     (0.055648, -0.204043, 1.057311),
 )
-#: The white of D65, and where LUV has it.
+#: The white point D65 in XYZ, and its coordinates u' and v' in LUV.
 _WHITE = (0.950456, 1.0, 1.088754)
 _U_WHITE, _V_WHITE = (
     w / (_WHITE[0] + 15 * _WHITE[1] + 3 * _WHITE[2]) for w in (4 * _WHITE[0], 9 * _WHITE[1])
 )
-#: Chroma: the channel less luma, times these, to and back; with 14 bits OpenCV's own whole numbers.
+#: Chroma is a channel minus luma, times a scale. Each entry has the index of that channel, the scale, and
+#: OpenCV's own integer for the scale, with 14 fraction bits.
 _YCRCB = ((0, 0.713, 11682), (2, 0.564, 9241))
 _YUV = ((2, 0.492, 8061), (0, 0.877, 14369))
-#: Of each of red, green and blue: what it has of blue's and of red's difference.
+#: For each of red, green and blue: the weight of the blue difference and that of the red difference.
 _FROM_YCRCB = ((0.0, 1.403), (-0.344, -0.714), (1.773, 0.0))
 _FROM_YCRCB_LEVELS = ((0, 22987), (-5636, -11698), (29049, 0))
 _FROM_YUV = ((0.0, 1.14), (-0.395, -0.581), (2.032, 0.0))
@@ -91,7 +92,7 @@ def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, bool
 def _from_chroma(
     parts: Sequence[tuple[float, float]], whole: Sequence[tuple[int, int]], blue: int
 ) -> Callable[[Color, bool], Color]:
-    """``blue``: the channel with blue's difference; the other one has red's."""
+    """Return the conversion to RGB; channel ``blue`` holds the blue difference, the other one the red."""
 
     def back(color: Color, levels: bool) -> Color:
         luma, of_blue, of_red = color[0], color[blue], color[3 - blue]
@@ -131,7 +132,7 @@ def _hue(rgb: Color, high: Tensor, apart: Tensor) -> Tensor:
 
 
 def _to_hsv(degrees: int) -> Callable[[Color, bool], Color]:
-    """``degrees``: how many there are in a circle for levels."""
+    """Return the conversion from RGB to HSV; on uint8 a full circle has ``degrees`` steps."""
 
     def to(rgb: Color, levels: bool) -> Color:
         high, low = _extremes(rgb)
@@ -149,7 +150,7 @@ def _to_hsv(degrees: int) -> Callable[[Color, bool], Color]:
 
 
 def _reciprocal(value: Tensor, scale: float) -> Tensor:
-    """OpenCV's table of quotients; 0 for 0."""
+    """Return the entries of OpenCV's table of quotients, ``scale / value`` rounded; 0 for 0."""
     return torch.where(value > 0, (scale / value.clamp(min=1).double()).round(), 0).int()
 
 
@@ -195,7 +196,7 @@ def from_hls(color: Color, levels: bool) -> Color:
 
 
 def _linear(value: Tensor) -> Tensor:
-    """Without sRGB's gamma."""
+    """Remove sRGB's gamma."""
     power = ((value.clamp(min=0.04) + 0.055) / 1.055) ** 2.4
     return torch.where(value <= 0.04045, value / 12.92, power)
 
@@ -206,7 +207,7 @@ def _gamma(value: Tensor) -> Tensor:
 
 
 def _root(value: Tensor) -> Tensor:
-    """The cube root, and near 0 a line."""
+    """Return the cube root, and near 0 a line instead."""
     return torch.where(value > 0.008856, value.clamp(min=0.008) ** (1 / 3), 7.787 * value + 16 / 116)
 
 
@@ -223,7 +224,7 @@ def _to_lab(rgb: Color, levels: bool) -> Color:
 
 
 def _to_lab_levels(rgb: Color) -> Color:
-    """OpenCV's whole numbers: 3 bits more for linear light, 15 for roots."""
+    """Convert RGB to LAB in OpenCV's integers: 3 additional bits for linear light, 15 for cube roots."""
     light = [(2040 * _linear(c.double() / 255)).round().int() for c in rgb]
     roots = []
     for row, white in zip(_TO_XYZ, _WHITE, strict=True):

@@ -1,4 +1,4 @@
-"""Decompositions of the derivatives, and of canny: every one a sum of few shifted images."""
+"""Decompositions of the derivatives and of canny: each derivative is a sum of a few shifted images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _sobel(image: Tensor, dx: int, dy: int, size: int, border: str) -> Tensor:
 
 
 def _taps(order: int, size: int) -> tuple[float, ...]:
-    """The kernel along one axis: a binomial one, differentiated ``order`` times."""
+    """Return the kernel along one axis: a binomial kernel, differentiated ``order`` times."""
     size = 3 if size == 1 and order > 0 else size
     values = [1.0]
     for i in range(size - 1):
@@ -50,7 +50,7 @@ def _finish(out: Tensor, image: Tensor) -> Tensor:
     return finish(out.clamp(-(2**15), 2**15 - 1), image, torch.int16)
 
 
-#: The tangent of 22.5 degrees, with 15 bits.
+#: The tangent of 22.5 degrees, with 15 fraction bits.
 _TANGENT = round((2**0.5 - 1) * 2**15)
 
 
@@ -87,7 +87,7 @@ def _limit(value: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
 
 
 def _is_largest_across(size: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
-    """Whether the gradient is larger than that of the two pixels that it points to, and away from."""
+    """Return where the gradient is larger than at the neighbors that it points to and away from."""
     wide = torch.nn.functional.pad(size, (1, 1, 1, 1))
     height, width = size.shape[-2:]
 

@@ -1,4 +1,4 @@
-"""Decompositions of the filters: a convolution, and what is sharpened by it or by PIL's box blurs."""
+"""Decompositions of the filters: a convolution, and sharpening by a convolution or by PIL's box blurs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
 
 
 def correlate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    """Every channel of an image with its kernel ``(..., h, w)``, whose middle is at ``h // 2, w // 2``."""
+    """Correlate every channel of an image with a kernel ``(..., h, w)``, anchored at ``h // 2, w // 2``."""
     dtype = of_sums(image.dtype, image.device)
     if dtype != image.dtype:
         return correlate(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
@@ -74,7 +74,7 @@ def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tens
     return finish(out.clamp(0, 1), image)
 
 
-#: The fraction bits of PIL's weights of a box, and how many boxes make its Gaussian.
+#: The number of fraction bits in PIL's box weights, and of box blurs in its approximation of a Gaussian.
 _BITS, PASSES = 24, 3
 
 
@@ -83,9 +83,9 @@ def _pass(sums: Tensor, levels: bool) -> Tensor:
 
 
 def box(radius: Tensor, levels: bool) -> tuple[Tensor, Tensor]:
-    """How far a box reaches, three of which have the deviation ``radius``: pixels, and a part of the next.
+    """Return how far a box reaches, so that three box blurs have the standard deviation ``radius``.
 
-    PIL computes it in float32.
+    The reach is a number of whole pixels, and a fraction of the next one. PIL computes it in float32.
     """
     if levels:
         single = radius.float()
@@ -101,7 +101,7 @@ def box(radius: Tensor, levels: bool) -> tuple[Tensor, Tensor]:
 
 
 def _box_matrix(extent: Tensor, size: Any, levels: bool) -> Tensor:
-    """One pass along an axis as a matrix ``(..., size, size)``; the border is replicated."""
+    """Return one pass along an axis as a matrix ``(..., size, size)``; the border is replicated."""
     at = torch.arange(size, device=extent.device, dtype=torch.float64)
     whole = extent.floor()
     if levels:
@@ -116,7 +116,7 @@ def _box_matrix(extent: Tensor, size: Any, levels: bool) -> Tensor:
         return torch.where(distance <= whole, inner, torch.where(distance == whole + 1, outer, 0.0))
 
     def beyond(pixels: Tensor) -> Tensor:
-        """The weights of all that is farther than ``pixels`` on one side."""
+        """Return the total weight of all pixels farther away than ``pixels`` on one side."""
         return (whole - pixels).clamp(min=0) * inner + torch.where(whole + 1 > pixels, outer, 0.0)
 
     row, column = at[:, None], at[None, :]

@@ -1,4 +1,4 @@
-"""Decomposition of downscale: two matrices for each axis, of sizes that a tensor says."""
+"""Decomposition of downscale: two matrices for each axis, whose smaller size is a value in a tensor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
 
 
 def _matrix(name: str, source: Tensor, target: Tensor, size: Any) -> Tensor:
-    """OpenCV's weights of ``target`` outputs for ``source`` pixels, in a matrix of ``size`` by ``size``."""
+    """Compute OpenCV's weights of ``target`` outputs for ``source`` pixels: ``(size, size)`` matrices."""
     source, target = (v[..., None, None, None] for v in (source, target))
     if name == "area":
         weight = _resampling_weights.opencv_area(

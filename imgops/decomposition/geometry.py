@@ -1,4 +1,4 @@
-"""Decompositions of the warps: gathered pixels, weighted; whole numbers are the centers of pixels."""
+"""Decompositions of the warps: weighted sums of gathered pixels, whose centers have integer coordinates."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from imgops.decomposition._precision import finish, working_dtype
 from imgops.decomposition._saturate import saturate
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-#: Positions are clamped to this distance: an infinite one lies there, a NaN lies there to the left and above.
-#: Borders that repeat the image are folded into it first.
+#: Coordinates are clamped to [-FAR, FAR]: an infinite one becomes FAR or -FAR, a NaN becomes -FAR. If the
+#: border repeats the image, coordinates beyond FAR are folded by its period instead.
 FAR = 2.0**30
 
 
 def pixel_grid(height: int, width: int, device: torch.device) -> Tensor:
-    """``(3, height * width)``: x, y and 1 of every pixel."""
+    """Return the x, y and 1 of every pixel: ``(3, height * width)``."""
     y = torch.arange(height, dtype=torch.float64, device=device)[:, None].expand(height, width)
     x = torch.arange(width, dtype=torch.float64, device=device)[None, :].expand(height, width)
     return torch.stack([x, y, torch.ones_like(x)]).reshape(3, height * width)
 
 
 def inverse_affine(matrix: Tensor) -> Tensor:
-    """Of ``(..., 2, 3)``, as OpenCV inverts it: a matrix without an inverse becomes 0."""
+    """Invert matrices ``(..., 2, 3)`` as OpenCV does: a matrix without an inverse becomes 0."""
     a, b, c, d = (matrix[..., i, j] for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)))
     determinant = a * d - b * c
     scale = torch.where(determinant == 0, 0, 1 / torch.where(determinant == 0, 1, determinant))
@@ -36,7 +36,7 @@ def inverse_affine(matrix: Tensor) -> Tensor:
 
 
 def inverse_perspective(matrix: Tensor) -> Tensor:
-    """Of ``(..., 3, 3)``: the adjugate over the determinant."""
+    """Invert matrices ``(..., 3, 3)``: the adjugate divided by the determinant."""
     rows = matrix.unbind(-2)
     cross = [torch.linalg.cross(rows[i], rows[j]) for i, j in ((1, 2), (2, 0), (0, 1))]
     determinant = (rows[0] * cross[0]).sum(-1)
@@ -47,7 +47,10 @@ def inverse_perspective(matrix: Tensor) -> Tensor:
 def affine_map(
     matrix: Tensor, height: int, width: int, device: torch.device, interpolation: str = "bilinear"
 ) -> Tensor:
-    """Where each pixel of the result lies in the source: ``(..., 2, height, width)``, in double precision."""
+    """Return the source coordinates of each pixel of the result: ``(..., 2, height, width)``.
+
+    They are in double precision; for "nearest", in single precision.
+    """
     inverse = inverse_affine(matrix.to(device, torch.float64, non_blocking=True))
     return _products(inverse, height, width, interpolation)
 
@@ -63,9 +66,9 @@ def perspective_map(
 
 
 def _products(matrix: Tensor, height: int, width: int, interpolation: str) -> Tensor:
-    """The rows of a matrix by x, y and 1 of every pixel.
+    """Multiply the rows of a matrix by x, y and 1 of every pixel.
 
-    Which pixel is the nearest is decided by OpenCV's single precision, so that ties fall as its do.
+    For "nearest" this is in single precision, as in OpenCV, so that ties are broken as there.
     """
     dtype = torch.float32 if interpolation == "nearest" else torch.float64
     x = torch.arange(width, dtype=dtype, device=matrix.device)
@@ -102,7 +105,7 @@ def warp_perspective(
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
     height, width = map.shape[-2:]
-    if image.dtype in _SIGNED:  # ATen gathers no unsigned integers but bytes: their bits
+    if image.dtype in _SIGNED:  # ATen's gather takes no unsigned dtype but uint8: use the bits
         bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
         moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, border)
         return moved.view(image.dtype)
@@ -165,8 +168,12 @@ def _outside(fill: Tensor | None, image: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """For each pixel that a sample is made of: its place in the flat image, whether it lies inside (None: it
-    does), its weight (None: 1) and how that changes along x and y. All are ``(..., 1, pixels)``."""
+    """Yield the index, validity, weight and slopes of each tap of the interpolation.
+
+    The index is that of the tap's pixel in the flattened image. The validity is whether it lies inside of the
+    image (None: always). A weight of None is 1. The slopes are the derivatives of the weight along x and y.
+    All are ``(..., 1, pixels)``.
+    """
     x, y = map.reshape(*map.shape[:-2], map.shape[-2] * map.shape[-1]).unsqueeze(-3).unbind(-2)
     left, across = _axis(x, size[1], interpolation, border)
     top, down = _axis(y, size[0], interpolation, border)
@@ -191,7 +198,7 @@ def _index(i: Tensor, size: int, border: str) -> tuple[Tensor, Tensor | None]:
 
 
 def _bound_positions(position: Tensor, size: Any, border: str) -> Tensor:
-    """Positions that integers hold, and that show what the given ones show."""
+    """Return coordinates that fit into integers, and that show the same pixels as the given ones."""
     position = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
     if border in ("constant", "edge"):
         return position.clamp(-FAR, FAR)
@@ -202,7 +209,7 @@ def _bound_positions(position: Tensor, size: Any, border: str) -> Tensor:
 def _axis(
     position: Tensor, size: Any, interpolation: str, border: str
 ) -> tuple[Tensor, list[tuple[Any, Any]]]:
-    """The first pixel along an axis, and each pixel's weight and the weight's derivative."""
+    """Return the first pixel along an axis, and the weight of each pixel with its derivative."""
     position = _bound_positions(position, size, border)
     if interpolation == "nearest":
         return position.detach().round().long(), [(None, None)]

@@ -12,7 +12,7 @@ from imgops.decomposition._histograms import counts_of
 from imgops.decomposition._precision import finish, working_dtype
 from imgops.decomposition.color_space import cvt_color
 
-#: How many levels there are.
+#: The number of levels of the dtypes that do not have 256.
 _LEVELS = {torch.uint16: 65536}
 
 
@@ -35,7 +35,7 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     lower = x if whole else x.detach().floor().long().clamp(max=levels - 2)
 
     def look_up(row: Tensor, column: Tensor) -> Tensor:
-        """Return what the table of a tile makes of each pixel."""
+        """Return each pixel's new level by the lookup table of one tile."""
         at = ((row * tiles_x + column) * levels + lower).flatten(-2)
         value = table.gather(-1, at)
         if not whole:
@@ -51,21 +51,21 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
 
 
 def _extend_size(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any, Any]:
-    """OpenCV makes both sides larger where one of them is no multiple of its tiles."""
+    """Return the width and height, both extended if one is no multiple of its tiles, as in OpenCV."""
     if width % tiles_x == 0 and height % tiles_y == 0:
         return width, height
     return width + tiles_x - width % tiles_x, height + tiles_y - height % tiles_y
 
 
 def _tiles(x: Tensor, width: Any, height: Any, tiles_x: int, tiles_y: int) -> Tensor:
-    """``(..., tiles, pixels)``; what an image lacks is reflected."""
+    """Split an image into tiles ``(..., tiles, pixels)``; reflect it where it is too small."""
     x = widen(x, (0, height - x.shape[-2], 0, width - x.shape[-1]), "reflect")
     x = x.unflatten(-1, (tiles_x, width // tiles_x)).unflatten(-3, (tiles_y, height // tiles_y))
     return x.transpose(-3, -2).flatten(-2).flatten(-3, -2)
 
 
 def _tables(tiles: Tensor, clip_limit: Tensor, levels: int, dtype: torch.dtype) -> Tensor:
-    """The new level for each level of each tile, one tile behind the other; rounded for whole numbers."""
+    """Return the lookup tables of all tiles, one after another; integer dtypes are rounded."""
     area = tiles.shape[-1]
     counts = counts_of(tiles, levels)
     limit = clip_limit.to(tiles.device, torch.float64)[..., None, None, None]
@@ -86,7 +86,7 @@ def _tables(tiles: Tensor, clip_limit: Tensor, levels: int, dtype: torch.dtype) 
 
 
 def _between(size: Any, extended: Any, tiles: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The tiles before and after each pixel, and how far it is on the way."""
+    """Return the tiles before and after each pixel, and the fraction of the way between their centers."""
     inverse = torch.ones((), dtype=like.dtype, device=like.device) / (extended // tiles)
     at = torch.arange(size, dtype=like.dtype, device=like.device) * inverse - 0.5
     before = at.floor()
@@ -117,7 +117,7 @@ def autocontrast(image: Tensor) -> Tensor:
     low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
     flat = high <= low
     most = 255.0 if image.dtype == torch.uint8 else 1.0
-    # (PyTorch divides a number by a tensor in two roundings.)
+    # A tensor of the number, because PyTorch rounds twice when it divides a number by a tensor.
     scale = torch.full_like(low, most) / torch.where(flat, 1, high - low)
     if image.dtype == torch.uint8:
         stretched = (x * scale + -low * scale).clamp(0, most).trunc()
@@ -135,7 +135,7 @@ def equalize(image: Tensor) -> Tensor:
     size = image.shape[-2] * image.shape[-1]
     planes = levels.reshape(image.shape[:-2].numel(), size).to(torch.int64)
     counts = counts_of(planes, 256)
-    # PIL: the last level that occurs does not count, and one level is left alone.
+    # As in PIL, the highest level that occurs does not count, and a plane of a single level stays as it is.
     last = planes.amax(1, keepdim=True) if planes.shape[1] else planes.new_zeros((planes.shape[0], 1))
     step = torch.div(counts.sum(1, keepdim=True) - counts.gather(1, last), 255, rounding_mode="floor")
     safe = step.clamp(min=1)

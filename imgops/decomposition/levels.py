@@ -1,4 +1,4 @@
-"""Decompositions of the operators that map single values: PIL's arithmetic on uint8, the same on floats."""
+"""Decompositions of the pointwise operators: PIL's arithmetic on uint8, real numbers on floats."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ def _smallest(image: Tensor, member: Tensor, border: str) -> Tensor:
 
 
 def _largest(image: Tensor, member: Tensor, border: str) -> Tensor:
-    """The largest value under the members of a window ``(..., h, w)``; without any the least of all."""
+    """Return the maximum over the members of a window ``(..., h, w)``; without members, the least value."""
     rows, columns = member.shape[-2:]
     height, width = image.shape[-2:]
     least = 0 if image.dtype == torch.uint8 else -torch.inf
-    # OpenCV's border is the least finite value, which half precision does not have.
+    # OpenCV's constant border is the least finite value, which half precision cannot represent.
     finite = image.dtype in (torch.float32, torch.float64)
     outside = torch.finfo(image.dtype).min if finite else least
     wide = widen(image, margins(rows, columns), border, outside)

@@ -1,4 +1,4 @@
-"""Decompositions of crop, pad, paste and erase: movement, bit-exact."""
+"""Decompositions of crop, pad, paste and erase, which move values; bit-exact."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _clamp(value: Any, high: Any) -> Any:
 
 
 def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
-    """The part of ``[low, high)`` that lies in ``[0, size)``, as ``a <= b``."""
+    """Return the part ``[a, b)`` of ``[low, high)`` that lies in ``[0, size)``, with ``a <= b``."""
     a = _clamp(low, size)
     return a, torch.sym_max(a, torch.sym_min(high, size))
 
 
 def _like(out: Tensor, image: Tensor) -> Tensor:
-    """In the memory format of ``image``, and never a view of it."""
+    """Convert a result to the memory format of ``image``; never alias it."""
     out = _layout.in_format(out, _layout.is_interleaved(image))
     return out.clone() if out is image else out
 
@@ -64,7 +64,7 @@ def _blend(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
 
 
 def _blend_levels(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
-    """PIL's blend: the exact quotient by 255, in integers."""
+    """Blend as PIL does: by the exact quotient by 255, in integers."""
     if mask.dtype != torch.uint8:
         mask = mask.float().nan_to_num(0.0).clamp(0, 1).mul(255).round()
     level = mask.to(torch.int32)
@@ -90,7 +90,7 @@ def pad(
 
 
 def _border(mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
-    """Which pixel each pixel of the padded image repeats."""
+    """Return the index of the pixel that each pixel of the padded image repeats, along one axis."""
     return fold_positions(mode, torch.arange(-before, size + after, device=device), size)
 
 
@@ -106,7 +106,7 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode
 
 
 def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
-    """The transpose of ``index_select``: every value is added to where it was taken from."""
+    """Add every value to where it was taken from: the transpose of ``index_select``."""
     shape = list(values.shape)
     shape[dim] = size
     return values.new_zeros(shape).index_add(dim, index, values)

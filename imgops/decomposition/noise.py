@@ -1,4 +1,4 @@
-"""Decompositions of the noise operators: formulas of single values."""
+"""Decompositions of the noise operators: formulas for each value, or each pixel, on its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) 
 def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
     x, top = image.to(working_dtype(image)), _top(image)
     variance = (parameter(amount, image) * x * top).clamp(min=0)
-    # A root has no derivative at 0, where there is no noise.
+    # The square root has no derivative at 0, where there is no noise.
     there = variance > 0
     deviation = torch.where(there, torch.where(there, variance, 1).sqrt(), 0)
     return _clamp(x + deviation * noise.to(x.dtype), image)

@@ -1,4 +1,4 @@
-"""Decompositions of the pyramids, axis by axis; an adjoint is the transpose of the same matrix."""
+"""Decompositions of the pyramids, axis by axis; an adjoint uses the transpose of the same matrix."""
 
 from __future__ import annotations
 

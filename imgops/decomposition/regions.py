@@ -10,7 +10,7 @@ from torch import Tensor
 from imgops.decomposition._components import components
 from imgops.decomposition._precision import finish
 
-#: What OpenCV counts for a step along an axis, along a diagonal, and of a chess knight.
+#: OpenCV's costs of a step along an axis, of a step along a diagonal, and of a chess knight's move.
 _STEPS = {
     ("l1", 3): (1.0, 2.0, 0.0),
     ("c", 3): (1.0, 1.0, 0.0),
@@ -18,7 +18,7 @@ _STEPS = {
     ("l2", 5): (1.0, 1.4, 2.1969),
 }
 _WAYS = ((0, 1), (1, 0), (1, 1), (1, -1)), ((1, 2), (1, -2), (2, 1), (2, -1))
-#: More than any distance, and than its square.
+#: Larger than any distance and any squared distance.
 _FAR = 2**40
 
 
@@ -34,9 +34,10 @@ def distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor:
 
 
 def _by_steps(zero: Tensor, steps: tuple[float, float, float]) -> Tensor:
-    """A shortest way has at most two kinds of steps, in any order: so one direction after the other.
+    """Compute the cheapest sums of steps to a zero, one direction after the other.
 
-    Along a direction the number of steps doubles: 1, 2, 4 and so on, each of them made or not.
+    That order suffices, because a shortest path has at most two kinds of steps, in any order. Along a
+    direction the number of steps doubles: 1, 2, 4 and so on, each of them taken or not.
     """
     found = torch.where(zero, 0.0, _FAR).double()
     for i, (down, right) in enumerate(_WAYS[0] + (_WAYS[1] if steps[2] else ())):
@@ -51,7 +52,7 @@ def _by_steps(zero: Tensor, steps: tuple[float, float, float]) -> Tensor:
 
 
 def _move(x: Tensor, down: int, right: int) -> Tensor:
-    """What lies ``down`` and ``right`` of each pixel; far away outside."""
+    """Return the value that lies ``down`` and ``right`` of each pixel; outside of the image, ``_FAR``."""
     height, width = x.shape[-2:]
     wide = torch.nn.functional.pad(
         x, (max(-right, 0), max(right, 0), max(-down, 0), max(down, 0)), value=_FAR
@@ -61,7 +62,7 @@ def _move(x: Tensor, down: int, right: int) -> Tensor:
 
 
 def _euclidean(zero: Tensor) -> Tensor:
-    """The distance in each column first; then squares along each row."""
+    """Compute the distances along each column first, then combine their squares along each row."""
     height, width = zero.shape[-2:]
     at = torch.arange(height, device=zero.device)[:, None]
     above = torch.where(zero, at, -_FAR).cummax(-2).values
@@ -76,7 +77,10 @@ def _euclidean(zero: Tensor) -> Tensor:
 
 
 def component_labels(image: Tensor, connectivity: int) -> Tensor:
-    """Numbered by the place of their first pixel; for 8 neighbors by blocks of 2 x 2, as in OpenCV."""
+    """Label components by the position of their first pixel; for 8 neighbors, of its block of 2 x 2.
+
+    This is OpenCV's order.
+    """
     height, width = image.shape[-2:]
     count: Any = height * width
     mask = (image != 0).flatten(0, -3)

@@ -1,7 +1,8 @@
-"""Decompositions of resize and its adjoint: two matrices, made in the graph from the sizes and the box.
+"""Decompositions of resize and its adjoint: two matrices, computed in the graph from the sizes and the box.
 
-On uint8 PIL's filters keep their bits, and OpenCV's too: their weights are integers of 22 and 11 bits, and
-double precision holds the sums exactly. Only OpenCV's bicubic, which uses floats, may differ by one level.
+On uint8 the results of PIL's and OpenCV's filters are bit-exact: their weights are integers of 22 and 11
+bits, and double precision holds the sums exactly. Only OpenCV's bicubic, which uses floats, may differ by one
+level.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _crop_matrices(
 
 
 def _crop_positions(source: Any, boxes: Tensor, size: Any, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Which pixel PIL's nearest filter takes of a crop."""
+    """Return the rows and columns that PIL's nearest filter takes from a crop."""
     left, top, right, bottom = _crop_edges(boxes, device)
     nothing = torch.zeros_like(left)
     rows = _resampling_weights.pil_nearest(source[0], nothing, bottom - top, size[0], device)
@@ -117,7 +118,7 @@ Matrices = tuple[Tensor, Tensor]
 def _matrices(
     image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolation: str, antialias: bool
 ) -> Matrices:
-    """Rows and columns in double precision; ``wide`` is the image that the filter reads."""
+    """Return the matrices of rows and columns, in double precision, for an image of ``wide``'s shape."""
     if antialias:
         return _pil(image, wide, box, size, interpolation)
     source = wide.shape[-2:]
@@ -135,9 +136,9 @@ def _pil(image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolati
 
 
 def _edges(box: Tensor | None, wide: Tensor, single: bool) -> tuple[Any, ...]:
-    """The four sides, in double precision, each with dimensions for channels, rows and columns.
+    """Return the four sides of a box, each with dimensions for channels, rows and columns.
 
-    PIL keeps a box in single precision.
+    ``single`` rounds them to single precision, in which PIL keeps a box.
     """
     if box is None:
         return None, None, None, None
@@ -157,7 +158,7 @@ def _apply(image: Tensor, matrices: Matrices) -> Tensor:
 
 
 def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None = None) -> Tensor:
-    """PIL's two passes over 8-bit levels, in the order of the installed PIL."""
+    """Run PIL's two passes over 8-bit levels, in the order of the installed PIL."""
     rows, columns = (_resampling_weights.to_fixed_point(m) for m in matrices)
 
     def horizontal(x: Tensor) -> Tensor:
@@ -169,19 +170,19 @@ def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None 
     values = image.double()
     sizes = image.shape[-2], image.shape[-1], rows.shape[-2], columns.shape[-2]
     first = _resampling_weights.rows_first(*sizes, image.device)
-    if edges is not None and first is not False:  # what was cut out decides it
+    if edges is not None and first is not False:  # the sizes of the crops decide it
         left, top, right, bottom = edges
         lost_rows, lost_columns = bottom - top - sizes[2], right - left - sizes[3]
         first = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
     if isinstance(first, bool):
         out = horizontal(vertical(values)) if first else vertical(horizontal(values))
-    else:  # sizes that are not known yet decide it
+    else:  # it depends on sizes that are not known yet
         out = torch.where(first, horizontal(vertical(values)), vertical(horizontal(values)))
     return out.to(torch.uint8)
 
 
 def _to_level(total: Tensor) -> Tensor:
-    """Sums of 22 fraction bits, PIL's and (11 and 11) OpenCV's, as levels."""
+    """Round sums with 22 fraction bits, PIL's or (11 and 11) OpenCV's, to levels."""
     half, one = 2.0 ** (_resampling_weights.BITS - 1), 2.0**_resampling_weights.BITS
     return torch.floor((total + half) / one).clamp(0, 255)
 
@@ -191,7 +192,7 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
     if interpolation == "area" and source[0] >= height and source[1] >= width:
         out = _apply(image.double(), _matrices(image, image, None, (height, width), "area", False))
         halves = source[0] == 2 * height and source[1] == 2 * width
-        # OpenCV rounds the mean of four half up, every other mean half to even.
+        # OpenCV rounds the mean of four pixels half up, and every other mean half to even.
         return (torch.floor(out + 0.5) if halves else out.round()).clamp(0, 255).to(torch.uint8)
     device = image.device
     left, taps = _resampling_weights.opencv_levels(interpolation, source[1], width, device)
@@ -200,7 +201,7 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
     if interpolation == "lanczos":
         total = _resampling_weights.dense(top, taps, source[0]) @ rows
         return _to_level(total).to(torch.uint8)
-    rows = torch.floor(rows / 16)  # from here on in 16 bits, as OpenCV's bilinear filter is
+    rows = torch.floor(rows / 16)  # from here on in 16 bits, as in OpenCV's bilinear filter
     total = image.new_zeros((), dtype=torch.float64)
     for k, tap in enumerate(taps):
         at = _resampling_weights.neighbor(top, k, len(taps), source[0]).long()
@@ -228,13 +229,13 @@ def _nearest(image: Tensor, box: Tensor | None, height: int, width: int, antiali
 
 
 def _where_taken(values: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """0 where a position takes no pixel."""
+    """Replace the values by 0 where a position takes no pixel."""
     taken = (rows[..., :, None] >= 0) & (columns[..., None, :] >= 0)
     return torch.where(taken, values, torch.zeros_like(values))
 
 
 def _take(image: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Rows or columns of an image; ``index`` may differ from sample to sample. -1 takes the first."""
+    """Take rows or columns of an image; ``index`` may differ from sample to sample. -1 takes the first."""
     index = index.clamp(min=0)
     if index.ndim == 1:
         return image.index_select(dim, index)

@@ -1,4 +1,4 @@
-"""Decompositions of the thresholds; those of Otsu and the triangle are read off a histogram of 256 levels."""
+"""Decompositions of the thresholds; Otsu's and the triangle's are found in a histogram of 256 levels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from imgops.decomposition._borders import correlate_along
 from imgops.decomposition._histograms import histogram
 from imgops.decomposition._precision import finish, parameter, working_dtype
 
-#: How little of an image may lie on one side of Otsu's threshold.
+#: The least share of an image that may lie on one side of Otsu's threshold.
 _LEAST = 2.0**-23
 
 
@@ -33,7 +33,7 @@ def threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tenso
 
 
 def _otsu(counts: Tensor) -> Tensor:
-    """The level that parts a histogram ``(..., 256)`` with the largest variance between the parts."""
+    """Return the level that splits a histogram ``(..., 256)`` with the largest variance between the parts."""
     share = counts.double() / counts.sum(-1, keepdim=True)
     level = torch.arange(256, dtype=torch.float64, device=counts.device)
     below = share.cumsum(-1)
@@ -46,7 +46,7 @@ def _otsu(counts: Tensor) -> Tensor:
 
 
 def _triangle(counts: Tensor) -> Tensor:
-    """The level farthest from the line between the peak of a histogram and the end of its longer side."""
+    """Return the level farthest from the line between a histogram's peak and the end of its longer side."""
     level = torch.arange(256, device=counts.device)
     there = counts > 0
     left = (torch.where(there, level, 255).amin(-1) - 1).clamp(min=0)
@@ -81,7 +81,7 @@ def adaptive_threshold(
     return finish(torch.where(above == (kind == "binary"), top, 0.0), image)
 
 
-#: The Gaussians that OpenCV has as whole numbers of 256.
+#: The Gaussian kernels that OpenCV has as integers, in 256ths.
 _SHORT = {
     3: (64, 128, 64),
     5: (16, 64, 96, 64, 16),
@@ -91,7 +91,7 @@ _SHORT = {
 
 
 def _gaussian_taps(size: int) -> tuple[float, ...]:
-    """``cv2.getGaussianKernel`` of a size alone."""
+    """Return ``cv2.getGaussianKernel`` for a size and the default sigma."""
     if size in _SHORT:
         return tuple(v / 256 for v in _SHORT[size])
     sigma = 0.3 * ((size - 1) * 0.5 - 1) + 0.8

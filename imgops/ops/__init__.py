@@ -1,1 +1,1 @@
-"""The table of operators, a family in each module: ``__all__`` of a module is public in ``imgops``."""
+"""The operators, one family in each module: the ``__all__`` of a module is public in ``imgops``."""

@@ -1,4 +1,4 @@
-"""Two images in one: by alpha, by a mask, by weights."""
+"""Blending of two images: by alpha, by a mask, by weights."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gam
 
 
 def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
-    """Lay one image over another, both with alpha.
+    """Composite one image over another, both with alpha.
 
     Parameters
     ----------
     image : Tensor
-        ``(..., 4, H, W)``, RGBA, uint8, or floating point in [0, 1]: what lies below. Any device.
+        The lower image: ``(..., 4, H, W)``, RGBA, uint8, or floating point in [0, 1]. Any device.
     over : Tensor
-        What lies on it, with the shape, dtype and device of ``image``.
+        The upper image, with the shape, dtype and device of ``image``.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or that of ``over`` is another one.
+        If the dtype is neither uint8 nor floating point, or ``over`` has a different one.
     ValueError
         If the channels are not 4, or the shapes differ.
 
@@ -88,7 +88,7 @@ def add_weighted(
     beta: float | Tensor,
     gamma: float | Tensor = 0.0,
 ) -> Tensor:
-    """The weighted sum of two images, and a constant.
+    """Add two images with weights, and a constant.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def add_weighted(
     beta : float or Tensor
         The weight of ``other``.
     gamma : float or Tensor
-        What is added to each value. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between
-        calls without a recompile, and can require a gradient.
+        The constant that is added to each value. Tensors of shape ``()`` or ``(...)`` (one per sample) can
+        change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -119,8 +119,8 @@ def add_weighted(
     Notes
     -----
     Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped) and float32, float64 within 1e-12. Half
-    precision is computed in float32 and rounded once. On a device within 1 level. The gradient, for both
-    images and every weight, is derived from the formula. Under autocast the dtype stays.
+    precision is computed in float32 and rounded once. On a device the result is within 1 level. The gradient,
+    for both images and every weight, is derived from the formula. Under autocast the dtype stays.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
     image2 : Tensor
         Shown where the mask is 0, with the shape, dtype and device of ``image1``.
     mask : Tensor
-        ``(..., 1, H, W)``: bool, uint8, or the floating dtype of the images, between the two.
+        ``(..., 1, H, W)``: bool, uint8, or the floating dtype of the images; values in between blend.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def _blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor: ...
 
 
 def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
-    """Blend two images: what MixUp runs.
+    """Blend two images linearly, as MixUp does.
 
     Parameters
     ----------

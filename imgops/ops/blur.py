@@ -75,10 +75,11 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "ref
     Notes
     -----
     Reference: ``cv2.blur``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
-    the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes it 1 level too
-    light, and 255 black; here it is the mean, with halves rounded up. On a device a window of even area is
-    within 1 level (OpenCV's rounding of halves depends on the area). Half precision is computed in float32
-    and rounded once. Linear; the gradient is derived from the formula. Under autocast the dtype stays.
+    the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes the result 1
+    level too light, and turns 255 black; here it is the mean, with halves rounded up. On a device a window of
+    even area is within 1 level (OpenCV's rounding of halves depends on the area). Half precision is computed
+    in float32 and rounded once. Linear; the gradient is derived from the formula. Under autocast the dtype
+    stays.
 
     Examples
     --------
@@ -98,20 +99,20 @@ def bilateral_filter(
     sigma_space: float | Tensor,
     border: str = "reflect",
 ) -> Tensor:
-    """Smooth an image, but not across edges: near pixels of similar color count.
+    """Smooth an image, but not across edges: average only near pixels of similar color.
 
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range, 1 or 3 channels, which are compared
+        ``(..., C, H, W)``, uint8, or floating point of any range. It has 1 or 3 channels, which are compared
         together. Any device.
     diameter : int
         The diameter of the round window in pixels, positive; the next odd number is used.
     sigma_color, sigma_space : float or Tensor
-        The standard deviations of the weights: of the sum of absolute differences of the channels, in units
-        of the image (levels for uint8), and of the distance in pixels. Positive.
-        Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
-        recompile, and can require a gradient.
+        The standard deviations of the weights, positive: that for the sum of the absolute differences of the
+        channels, in units of the image (levels for uint8), and that for the distance in pixels. Tensors of
+        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
+        require a gradient.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -132,9 +133,10 @@ def bilateral_filter(
     -----
     Reference: ``cv2.bilateralFilter``, bit-exact on uint8 and float32 (whose weights OpenCV interpolates from
     a table: within 1e-4 of the formula); for "wrap" the image is padded first. An image with a pixel that is
-    not finite, or from 1e37 on, which can end OpenCV's process, is the formula. float64 is the formula in
-    double precision, half precision is computed in float32 and rounded once. On a device within 1 level. The
-    gradient, for ``image`` and both deviations, is derived from the formula. Under autocast the dtype stays.
+    not finite, or whose magnitude is 1e37 or more, is computed by the formula, because OpenCV can crash the
+    process on it. float64 is computed by the formula in double precision; half precision is computed in
+    float32 and rounded once. On a device the result is within 1 level. The gradient, for ``image`` and both
+    deviations, is derived from the formula. Under autocast the dtype stays.
 
     Examples
     --------
@@ -168,9 +170,9 @@ def motion_blur(
     angle : float or Tensor
         The direction of the line in degrees, counterclockwise from the x axis.
     direction : float or Tensor
-        How the weight is distributed along the line, clamped to [-1, 1]: 0 evenly, 1 falling from its start
-        to its end, -1 the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample) can change
-        between calls without a recompile, and can require a gradient.
+        How the weight is distributed along the line, clamped to [-1, 1]: 0 is even, 1 falls from the start of
+        the line to its end, -1 is the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample)
+        can change between calls without a recompile, and can require a gradient.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -214,7 +216,7 @@ def motion_blur(
 
 
 def _line(size: int, angle: Tensor, direction: Tensor) -> Tensor:
-    """The kernel of a line through its middle, one for each angle and direction."""
+    """Return kernels with a line through their middle, one for each angle and direction."""
     angle, direction = torch.broadcast_tensors(angle, direction)
     along = torch.linspace(-1, 1, size, dtype=torch.float64, device=angle.device)
     weights = 0.5 - 0.5 * direction.clamp(-1, 1)[..., None] * along
@@ -329,10 +331,10 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5 that it takes.
-    Larger windows of floats, and float64, are the medians of the same windows. The border is replicated. A
-    window that contains a NaN has an unspecified result. The gradient goes to the pixel that is the median.
-    Under autocast the dtype stays.
+    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5 that it supports.
+    For larger windows of floats, and for float64, it is the median of the same window. The border is
+    replicated. A window that contains a NaN has an unspecified result. The gradient goes to the pixel that is
+    the median. Under autocast the dtype stays.
 
     Examples
     --------

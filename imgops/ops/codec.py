@@ -1,4 +1,4 @@
-"""encode_image and decode_image, whose output size the data decide; jpeg and webp, which are both in turn."""
+"""encode_image and decode_image, whose output sizes depend on the data; jpeg and webp, which do both."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def encode_image(
     *,
     device: str | torch.device | None = None,
 ) -> Tensor:
-    """Write an image as the bytes of a file.
+    r"""Write an image as the bytes of a file.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def encode_image(
     quality : int
         From 1 to 100; "png" does not use it.
     device : str or torch.device, optional
-        Where the file is made. None, and every device but CUDA: by Pillow, on the CPU. On CUDA an RGB "jpeg"
-        of an image there is made by nvJPEG, where TorchCodec (from 0.16) or torchvision brings it, and not
-        under a compiler; the bytes are then nvJPEG's.
+        The device of the bytes. With None, and for every device but CUDA, Pillow encodes on the CPU. For
+        CUDA, nvJPEG encodes an RGB image on that device as "jpeg", if TorchCodec (from 0.16) or torchvision
+        provides it, but not under a compiler; the bytes are then nvJPEG's.
 
     Returns
     -------
@@ -102,15 +102,15 @@ def encode_image(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.save`; the same bytes. Not differentiable, no decomposition, no batching
-    rule (files differ in length). Autocast does not touch uint8.
+    Reference: :meth:`PIL.Image.Image.save`, with the same bytes. It is not differentiable, and has neither a
+    decomposition nor a batching rule (files differ in length). Autocast does not touch uint8.
 
     Examples
     --------
     >>> import torch, imgops
     >>> data = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8), "png")
     >>> bytes(data[:4].tolist())
-    b'\\x89PNG'
+    b'\x89PNG'
     """
     _check.tensor("encode_image", "image", image)
     if isinstance(format, EncodeImage):
@@ -140,16 +140,16 @@ def decode_image(
     data : Tensor
         ``(n,)`` uint8, the whole file. Any device.
     mode : {"RGB", "L", "LA", "RGBA"} or imgops.config.DecodeImage
-        What the file is converted to: 3, 1, 2 or 4 channels.
+        The mode that the file is converted to: 3, 1, 2 or 4 channels.
     apply_exif_orientation : bool
         Apply the orientation of the EXIF data. The default keeps the image as stored, as
         :func:`torchvision.io.decode_image` does.
     max_pixels : int
         Larger images raise as soon as the header has been read. The default is Pillow's.
     device : str or torch.device, optional
-        Where the image is wanted. None, and every device but CUDA: Pillow decodes, on the CPU. On CUDA nvJPEG
-        decodes a JPEG in mode "RGB" or "L", where TorchCodec (from 0.16) or torchvision brings it, and not
-        under a compiler. What it refuses, and every other file, goes the usual way.
+        The device of the image. With None, and for every device but CUDA, Pillow decodes on the CPU. For
+        CUDA, nvJPEG decodes a JPEG in mode "RGB" or "L", if TorchCodec (from 0.16) or torchvision provides
+        it, but not under a compiler. Pillow decodes the files that nvJPEG refuses, and every other file.
 
     Returns
     -------
@@ -160,8 +160,8 @@ def decode_image(
     Raises
     ------
     ValueError
-        If ``data`` are not a JPEG, PNG or WebP file, are truncated or corrupt as far as the format can tell,
-        or hold more than ``max_pixels``. There is no partly decoded image: for that reason
+        If ``data`` is not a JPEG, PNG or WebP file, is truncated or corrupt as far as the format can tell, or
+        has more than ``max_pixels``. A partly decoded image is never returned, so
         ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` raises too.
     TypeError
         If ``data`` is not a uint8 tensor.
@@ -169,13 +169,13 @@ def decode_image(
     Notes
     -----
     Reference: ``PIL.Image.open(...).convert(mode)``, bit-exact: Pillow decodes all three formats (with
-    libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK goes to RGB by Pillow's formula; converting to
-    RGB or L drops alpha and does not blend; of 16 bits the high byte stays, for gray as for color (Pillow
-    would clip gray). Of several frames the first is read. A JPEG has no checksum: a wrong bit inside its data
-    gives other pixels in every decoder. nvJPEG's pixels are its own: its inverse transform and its way of
-    enlarging color are not libjpeg-turbo's, which is some levels (``python -m benchmarks.cuda`` prints how
-    many), and what is cut off inside of a file it may not report. Not differentiable, no decomposition, no
-    batching rule; autocast does not touch uint8.
+    libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK is converted to RGB by Pillow's formula;
+    converting to RGB or L drops alpha and does not blend; 16-bit values keep their high byte, gray as well as
+    color (Pillow would clip gray). If there are several frames, the first one is read. A JPEG has no
+    checksum: a wrong bit inside its data gives other pixels in every decoder. nvJPEG's pixels differ from
+    Pillow's by some levels (``python -m benchmarks.cuda`` prints how many), because its inverse transform and
+    its upsampling of color are not libjpeg-turbo's, and it may not report that a file is truncated. It is not
+    differentiable, and has neither a decomposition nor a batching rule; autocast does not touch uint8.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def decode_image(
 
 
 def _any_size(*, min: int = 0, max: int | None = None) -> int:
-    """For a fake that validates alone."""
+    """Return any size, for a fake that is only called to validate the arguments."""
     return min
 
 
@@ -213,7 +213,7 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
         256 levels of a JPEG first. Any device; the codec runs on the CPU.
     quality : int or Tensor
         From 1 to 100, or 0, which leaves an image as it is. A tensor of shape ``()`` or ``(...)``
-        (one a sample) can change between calls without a recompile.
+        (one per sample) can change between calls without a recompile.
 
     Returns
     -------
@@ -230,10 +230,10 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, the same pixels to the bit (color at
-    half the resolution, as Pillow has it by default). Rounding makes the true derivative 0 almost everywhere;
-    the gradient is the straight-through one: that of the identity, for ``image`` alone. No decomposition.
-    Under autocast the dtype stays.
+    Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, bit-exact (color at half the resolution,
+    which is Pillow's default). Rounding makes the true derivative 0 almost everywhere; the gradient is the
+    straight-through one: that of the identity, for ``image`` alone. It has no decomposition. Under autocast
+    the dtype stays.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
         ``(..., 3, H, W)``, uint8, or floating point in [0, 1], which is rounded to 256 levels first. Any
         device; the codec runs on the CPU.
     quality : int or Tensor
-        From 1 to 100, or 0, which leaves an image as it is. A tensor of shape ``()`` or ``(...)`` (one a
+        From 1 to 100, or 0, which leaves an image as it is. A tensor of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
 
     Returns
@@ -273,8 +273,8 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: ``PIL.Image.save`` with "WEBP" (lossy) and ``PIL.Image.open``, the same pixels to the bit. The
-    gradient is the straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. No
+    Reference: ``PIL.Image.save`` with "WEBP" (lossy) and ``PIL.Image.open``, bit-exact. The gradient is the
+    straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. It has no
     decomposition. Under autocast the dtype stays.
 
     Examples

@@ -156,7 +156,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is gray all over, 1 the image itself, 2 twice the contrast. Any real number. A tensor of
+        0 is uniform gray, 1 the image itself, 2 twice the contrast. Any real number. A tensor of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
         require a gradient.
 
@@ -257,11 +257,11 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8: HSV in real numbers, for
-    PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1 channel is returned
-    unchanged. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
-    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
-    exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
+    Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8. HSV is in real numbers,
+    because PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1 channel is
+    returned unchanged. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is
+    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
+    formula and is exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
 
     Examples
     --------
@@ -319,8 +319,8 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range. Any device.
     matrix : Tensor
-        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` has one per sample. CPU;
-        it can change between calls without a recompile, and can require a gradient.
+        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` for one per sample. CPU; it
+        can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -332,7 +332,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``matrix`` is not made of numbers.
     ValueError
-        If ``matrix`` has neither C nor C + 1 columns, or is not one or one per sample.
+        If ``matrix`` has neither C nor C + 1 columns, or is neither one matrix nor one per sample.
 
     Notes
     -----
@@ -353,7 +353,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
 
 
 def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
-    """Apply several color operators in an order that is data: what ColorJitter runs.
+    """Apply several color operators in an order given by a tensor, as ColorJitter does.
 
     Parameters
     ----------
@@ -363,10 +363,10 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
         int64, ``(K,)`` or ``(..., K)`` (one order per sample), CPU: which step comes first, second and so
         on, as an index into ``names``. -1, and any other value that is not an index, skips the step.
     amounts : Tensor
-        ``(n,)`` or ``(..., n)``, CPU: the number that each of the n steps gets. It can require a gradient.
+        ``(n,)`` or ``(..., n)``, CPU: the parameter of each of the n steps. It can require a gradient.
     names : str
-        The steps, with commas between: "brightness", "contrast", "saturation", "hue", "sharpness",
-        "posterize", "solarize", "invert", "autocontrast", "equalize". The last three use no number.
+        The steps, separated by commas: "brightness", "contrast", "saturation", "hue", "sharpness",
+        "posterize", "solarize", "invert", "autocontrast", "equalize". The last three ignore their amount.
 
     Returns
     -------
@@ -376,14 +376,15 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, ``order`` not int64, or ``amounts`` no numbers.
+        If the dtype is neither uint8 nor floating point, ``order`` is not int64, or ``amounts`` is not made
+        of numbers.
     ValueError
         If a name is unknown, a shape does not fit, an amount is not finite, or a step needs 1 or 3 channels.
 
     Notes
     -----
-    Reference: the operators with these names (:func:`adjust_brightness` and so on), one after the other, to
-    the bit on uint8. Changing the order never recompiles, and a step that is not chosen is not computed.
+    Reference: the operators with these names (:func:`adjust_brightness` and so on), one after the other,
+    bit-exact on uint8. Changing the order never recompiles, and a step that is not chosen is not computed.
     The gradient is that of the steps. Under autocast the dtype stays.
 
     Examples

@@ -31,14 +31,14 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point, with the channels of the color space that ``code`` begins
-        with. Floats: RGB, gray, XYZ and the chroma of YCrCb and YUV (around 0.5) are in [0, 1], hue is in
-        degrees from 0 to 360, saturation, value and lightness of HSV and HLS in [0, 1], L of LAB and LUV from
-        0 to 100. uint8: 0 to 255, but for hue, which is halved (0 to 179), or scaled to 255 in "hsv_full".
-        Any device.
+        with. Floats: RGB, gray, XYZ and the chroma of YCrCb and YUV (around 0.5) are in [0, 1]; hue is in
+        degrees from 0 to 360; saturation, value and lightness of HSV and HLS are in [0, 1]; L of LAB and LUV
+        is from 0 to 100. uint8: 0 to 255, except for hue, which is halved (0 to 179), or scaled to 255 in
+        "hsv_full". Any device.
     code : str
         ``"<from>2<to>"``: "rgb" or "bgr" to or from "hsv", "hsv_full", "hls", "lab", "luv", "ycrcb", "yuv"
-        and "xyz"; any two of "rgb", "bgr", "rgba", "bgra" and "gray", but for two that only differ in both
-        order and alpha.
+        and "xyz"; any two of "rgb", "bgr", "rgba", "bgra" and "gray", except two that differ in both order
+        and alpha.
 
     Returns
     -------
@@ -54,12 +54,12 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.cvtColor``, bit-exact on uint8 and float32. float64 is the formula in double precision,
-    half precision is computed in float32 and rounded once. On a device: gray, HSV, YCrCb, YUV and XYZ of
-    uint8 have OpenCV's integer arithmetic, HLS and to LAB and LUV are within 1 level, back from LAB and LUV
-    within 2 for colors that RGB has; float32 within 1e-5, but 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which
-    OpenCV interpolates from coarse tables. The gradient is derived from the formula; at a gray pixel hue has
-    none. Under autocast the dtype stays.
+    Reference: ``cv2.cvtColor``, bit-exact on uint8 and float32. float64 is computed by the formula in double
+    precision; half precision is computed in float32 and rounded once. On a device, uint8 gray, HSV, YCrCb,
+    YUV and XYZ use OpenCV's integer arithmetic; HLS, and the conversions to LAB and LUV, are within 1 level;
+    those from LAB and LUV are within 2 for colors that RGB can represent. float32 is within 1e-5 there, but
+    within 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which OpenCV interpolates from coarse tables. The
+    gradient is derived from the formula; the hue of a gray pixel has none. Under autocast the dtype stays.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Derivatives of an image, and the edges found with them."""
+"""Derivatives of an image, and edge detection."""
 
 from __future__ import annotations
 
@@ -150,14 +150,14 @@ def _orders(op: str, dx: int, dy: int) -> tuple[int, int]:
 
 
 def laplacian(image: Tensor, kernel_size: int = 1, border: str = "reflect") -> Tensor:
-    """The sum of the second derivatives of an image along x and y.
+    """Add the second derivatives of an image along x and y.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel_size : {1, 3, 5, 7}
-        1 is the cross of 3 x 3 with -4 in its middle; from 3 on the sum of two Sobel kernels.
+        1 is the cross of 3 x 3 with -4 in its middle; larger sizes are the sum of two Sobel kernels.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -195,21 +195,22 @@ def canny(
     aperture: int = 3,
     l2_gradient: bool = False,
 ) -> Tensor:
-    """Find edges.
+    """Find the edges of an image with Canny's method.
 
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, 1 or 3 channels, of which at each pixel the one that changes most counts.
-        Any device.
+        ``(..., C, H, W)``, uint8, 1 or 3 channels; at each pixel the channel with the largest gradient
+        counts. Any device.
     low, high : float or Tensor
-        The size of the gradient from which on a pixel belongs to an edge if it is connected to one above
-        ``high``; which of them is larger does not matter. Tensors of shape ``()`` or ``(...)`` (one per
-        sample) can change between calls without a recompile.
+        The thresholds of the gradient's magnitude. A pixel above ``high`` is on an edge, and so is one above
+        ``low`` that is connected to it; the larger of the two thresholds is taken as ``high``. Tensors of
+        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile.
     aperture : {3, 5, 7}
         The side of the Sobel kernel.
     l2_gradient : bool
-        The size of the gradient is the root of the sum of squares, else the sum of the absolute values.
+        Whether the magnitude of the gradient is the root of the sum of squares; otherwise it is the sum of
+        the absolute values.
 
     Returns
     -------
@@ -223,12 +224,12 @@ def canny(
     ValueError
         If the channels are not 1 or 3, a threshold is NaN, or an argument is out of its range.
     NotImplementedError
-        If a threshold requires a gradient: there is none.
+        If a threshold requires a gradient, because there is none.
 
     Notes
     -----
-    Reference: ``cv2.Canny``, bit-exact. The border is replicated. Not differentiable. On a device edges are
-    followed in a fixed number of steps, without reading anything back. Autocast does not touch uint8.
+    Reference: ``cv2.Canny``, bit-exact. The border is replicated. It is not differentiable. On a device edges
+    are followed in a fixed number of steps, without reading anything back. Autocast does not touch uint8.
 
     Examples
     --------

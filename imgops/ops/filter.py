@@ -66,7 +66,7 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
     Notes
     -----
     Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which it does not support, the
-    image is padded first. float64 is summed in double precision, where OpenCV takes a Fourier transform for
+    image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier transform for
     large kernels, which mixes all pixels; half precision is computed in float32 and rounded once. The
     gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype stays.
 
@@ -89,8 +89,9 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is smoothed, 1 the image itself, 2 sharper. Any real number. A tensor of shape ``()`` or
-        ``(...)`` (one per sample) can change between calls without a recompile, and can require a gradient.
+        0 is the smoothed image, 1 the image itself, 2 a sharper one. Any real number. A tensor of shape
+        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        gradient.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def unsharp_mask(
     percent: float | Tensor = 150.0,
     threshold: float | Tensor = 3.0,
 ) -> Tensor:
-    """Sharpen an image by what a blurred copy lacks.
+    """Sharpen an image by adding its difference from a blurred copy.
 
     Parameters
     ----------
@@ -153,11 +154,11 @@ def unsharp_mask(
     radius : float or Tensor
         The standard deviation of the blur in pixels, not negative.
     percent : float or Tensor
-        How much of the difference is added, in percent; for uint8 its whole part.
+        How much of the difference is added, in percent; truncated to an integer for uint8.
     threshold : float or Tensor
-        The difference, in levels of 255, up to which a value stays as it is; for uint8 its whole part.
-        Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile,
-        and can require a gradient.
+        The difference, in levels of 255, up to which a value stays as it is; truncated to an integer for
+        uint8. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
+        recompile, and can require a gradient.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Sizes: an image fitted into another size, as PIL does it, and one that went through a smaller one."""
+"""Fitting of an image to a size, as PIL does it, and downscaling to a smaller size and back."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     Notes
     -----
     Reference: ``cv2.resize`` twice, bit-exact on uint8, float32 and float64; half precision is computed in
-    float32 and rounded once. On a device within 2 levels. Linear in floats; the gradient for ``image`` is
-    derived from the formula, that of ``factor`` is 0: sizes are whole numbers. Under autocast the dtype
-    stays.
+    float32 and rounded once. On a device the result is within 2 levels. Linear in floats; the gradient for
+    ``image`` is derived from the formula, that for ``factor`` is 0, because sizes are integers. Under
+    autocast the dtype stays.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
 
 
 def contain(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") -> Tensor:
-    """Resize an image, with its proportions, to the largest size inside of another one.
+    """Resize an image to the largest size that fits inside another one, and keep its aspect ratio.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") 
 
 
 def cover(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") -> Tensor:
-    """Resize an image, with its proportions, to the smallest size around another one.
+    """Resize an image to the smallest size that covers another one, and keep its aspect ratio.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def fit(
     bleed: float = 0.0,
     centering: Sequence[float] = (0.5, 0.5),
 ) -> Tensor:
-    """Crop an image to the proportions of a size, and resize it to that.
+    """Crop an image to the aspect ratio of a size, and resize it to that size.
 
     Parameters
     ----------
@@ -211,7 +211,10 @@ def fit(
 
 
 def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[int, int]:
-    """The size with the image's proportions, as PIL rounds it; ``larger``: around the given one."""
+    """Return the size with the image's aspect ratio, rounded as in PIL.
+
+    It lies within the given size, or with ``larger`` covers it.
+    """
     height, width, rows, columns = _sizes(op, image, size)
     have, want = width / height, columns / rows
     if have == want:

@@ -141,8 +141,8 @@ def warp_affine(
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge:
-        no dark fringe.
+        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
+        so there is no dark fringe.
 
     Returns
     -------
@@ -158,11 +158,11 @@ def warp_affine(
 
     Notes
     -----
-    Reference: ``cv2.warpAffine``, bit-exact on uint8 and float32 (from OpenCV 5 on itself within
-    half a level of the true value). float64 is computed in double precision throughout; half precision in
-    float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to ``matrix`` and
-    ``fill``; they are those of the true positions, second order too. Under autocast half precision
-    is warped in float32 and stays float32.
+    Reference: ``cv2.warpAffine``, bit-exact on uint8 and float32 (OpenCV itself is within half a level of
+    the true value from version 5 on). float64 is computed in double precision throughout; half precision is
+    computed in float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to
+    ``matrix`` and ``fill``; they are those of the true positions, also to second order. Under autocast half
+    precision is warped in float32 and stays float32.
 
     "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
     that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
@@ -208,8 +208,8 @@ def warp_perspective(
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge:
-        no dark fringe.
+        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
+        so there is no dark fringe.
 
     Returns
     -------
@@ -225,11 +225,11 @@ def warp_perspective(
 
     Notes
     -----
-    Reference: ``cv2.warpPerspective``, bit-exact on uint8 and float32 (from OpenCV 5 on itself within
-    half a level of the true value). float64 is computed in double precision throughout; half precision in
-    float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to ``matrix`` and
-    ``fill``; they are those of the true positions, second order too. Under autocast half precision
-    is warped in float32 and stays float32.
+    Reference: ``cv2.warpPerspective``, bit-exact on uint8 and float32 (OpenCV itself is within half a level
+    of the true value from version 5 on). float64 is computed in double precision throughout; half precision
+    is computed in float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to
+    ``matrix`` and ``fill``; they are those of the true positions, also to second order. Under autocast half
+    precision is warped in float32 and stays float32.
 
     "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
     that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
@@ -286,9 +286,9 @@ def remap(
     -----
     Reference: ``cv2.remap`` with a float32 map, bit-exact on uint8 and float32; a float64 map, and a float64
     image, are computed in double precision. A position that is not finite shows the border. Gradients go to
-    ``image`` by the registered adjoint, to ``map`` and to ``fill``, second order too; at a pixel center the
-    derivative is the one to its right, or below it. Under autocast half precision is sampled in float32 and
-    stays float32.
+    ``image`` by the registered adjoint, to ``map`` and to ``fill``, also to second order; at a pixel center
+    the derivative is the one to its right, or below it. Under autocast half precision is sampled in float32
+    and stays float32.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Operators that look at the histogram of an image before they change its values."""
+"""Operators that map the values of an image by its histogram."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def _match_histograms(image: Tensor, reference: Tensor) -> Tensor: ...
 
 
 def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequence[int] = (8, 8)) -> Tensor:
-    """Equalize the histogram of each part of an image, with a limit on contrast.
+    """Equalize the histogram of each tile of an image, with limited contrast.
 
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)`` with 1 channel, or 3: RGB, whose L of LAB is equalized. uint8, or floating point in
-        [0, 1]; uint16 with 1 channel. Any device.
+        ``(..., C, H, W)`` with 1 channel, or 3 channels (RGB, whose L in LAB is equalized). uint8, or
+        floating point in [0, 1]; uint16 with 1 channel. Any device.
     clip_limit : float or Tensor
-        How often a level may occur, as a multiple of the mean; what is more is spread over all levels. 0 or
+        How often a level may occur, as a multiple of the mean; the excess is spread over all levels. 0 or
         less: no limit. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls
         without a recompile.
     tiles : int, or sequence of 2 int
-        How many parts there are along x and y, positive.
+        The number of tiles along x and y, positive.
 
     Returns
     -------
@@ -69,11 +69,11 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
 
     Notes
     -----
-    Reference: ``cv2.createCLAHE(clip_limit, tiles).apply``, bit-exact on uint8 and uint16. Floats: histograms
-    of 256 levels, whose tables are interpolated between levels as they are between tiles, and nothing is
-    rounded: within 1e-5. The gradient for ``image`` is that of the interpolated tables, which themselves have
-    none, nor has ``clip_limit``. A color image goes to LAB and back as :func:`cvt_color` has it. Under
-    autocast the dtype stays.
+    Reference: ``cv2.createCLAHE(clip_limit, tiles).apply``, bit-exact on uint8 and uint16. Floats have
+    histograms of 256 levels, whose lookup tables are interpolated between levels as they are between tiles,
+    and nothing is rounded: within 1e-5. The gradient for ``image`` is that of the interpolation; the tables
+    and ``clip_limit`` have no gradient. A color image is converted to LAB and back as by :func:`cvt_color`.
+    Under autocast the dtype stays.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
 
 
 def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
-    """Give each channel of an image the histogram of that of another image.
+    """Map each channel of an image to the histogram of the same channel of another image.
 
     Parameters
     ----------
@@ -107,16 +107,16 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or that of ``reference`` is another one.
+        If the dtype is neither uint8 nor floating point, or ``reference`` has a different one.
     ValueError
-        If the leading dimensions or channels of ``reference`` are others, or one of the images is empty.
+        If ``reference`` has other leading dimensions or channels, or one of the images is empty.
 
     Notes
     -----
     Reference: :func:`skimage.exposure.match_histograms` with ``channel_axis``, bit-exact on uint8, float32
     and float64; half precision is computed in float32 and rounded once. An image with NaN has an unspecified
-    result. The gradient, derived from the formula, goes to ``reference``; for ``image``, of which only the
-    order of values counts, it is 0. Under autocast the dtype stays.
+    result. The gradient, derived from the formula, goes to ``reference``; for ``image`` it is 0, because only
+    the order of its values counts. Under autocast the dtype stays.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def autocontrast(image: Tensor) -> Tensor:
     -----
     Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
     one level is unchanged. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
-    formula, through the darkest and the brightest value too. Under autocast the dtype stays.
+    formula, also through the darkest and the brightest value. Under autocast the dtype stays.
 
     Examples
     --------
@@ -211,8 +211,8 @@ def equalize(image: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats go through 256 levels, as
-    torchvision's do. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
+    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats are quantized to 256 levels, as in
+    torchvision. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
 
     Examples
     --------

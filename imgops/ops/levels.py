@@ -1,4 +1,4 @@
-"""Levels: operators that map each value on its own; on uint8 through a table of 256."""
+"""Levels: operators that map each value on its own; on uint8 by a lookup table of 256 entries."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
         or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
     gain : float or Tensor
-        Multiplies the result; the same forms as ``gamma``.
+        The factor of the result, in the same forms as ``gamma``.
 
     Returns
     -------
@@ -91,10 +91,9 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
 
     Notes
     -----
-    Reference: ``Image.point`` with the table that torchvision makes, ``255.999 * gain * (level / 255) **
-    gamma`` in double precision, bit-exact on uint8. Floats: ``gain * image ** gamma``, clamped to [0,
-    1], within 1e-5. The gradient, for all three, is derived from the formula. Under autocast the dtype
-    stays.
+    Reference: ``Image.point`` with torchvision's table, ``255.999 * gain * (level / 255) ** gamma`` in double
+    precision, bit-exact on uint8. Floats: ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The
+    gradient, for all three, is derived from the formula. Under autocast the dtype stays.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     bits : int or Tensor
-        The number of bits to keep, clamped to [0, 8]. A tensor of shape ``()`` or ``(...)`` (one a
+        The number of bits to keep, clamped to [0, 8]. A tensor of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
 
     Returns
@@ -147,14 +146,14 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
-    """Invert all values from a threshold on.
+    """Invert all values at or above a threshold.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     threshold : float or Tensor
-        Values equal to it or above are inverted. A tensor of shape ``()`` or ``(...)`` (one per
+        Values equal to it or above it are inverted. A tensor of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
 
     Returns
@@ -171,7 +170,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` there. The
+    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` where inverted. The
     gradient is 1 or -1 for ``image`` and 0 for ``threshold``, as it is almost everywhere. Under autocast
     the dtype stays.
 

@@ -1,4 +1,4 @@
-"""Maps for remap: where each pixel of the result comes from. Made of PyTorch's own operators."""
+"""Maps for remap: the source coordinates of each pixel. They are made of PyTorch's own operators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 def _finite_parameter(
     op: str, name: str, value: object, check: Callable[[str, str, Tensor], None] = value_checks.finite
 ) -> Tensor:
-    """Return a parameter as a tensor of real numbers; ``check`` looks at the values that can be read."""
+    """Return a parameter as a tensor of real numbers; ``check`` validates its values if they can be read."""
     numbers = _check.real(op, name, value)
     if numbers.dtype == torch.bool or numbers.dtype.is_complex:
         _check.fail(TypeError, op, f"{name} must be real numbers", numbers.dtype)
@@ -51,13 +51,13 @@ def _check_map_dtype(op: str, dtype: object) -> None:
 
 
 def flow_map(flow: Tensor) -> Tensor:
-    """The map of a displacement of each pixel.
+    """Build the map that displaces each pixel by a flow.
 
     Parameters
     ----------
     flow : Tensor
-        ``(..., 2, H, W)``, float32 or float64: how far from each pixel, along x and y, in pixels, the
-        position lies that it shows. Any device.
+        ``(..., 2, H, W)``, float32 or float64: the offset along x and y, in pixels, from each pixel of the
+        result to the position in the source that it shows. Any device.
 
     Returns
     -------
@@ -89,20 +89,20 @@ def flow_map(flow: Tensor) -> Tensor:
 def elastic_map(
     noise: Tensor, alpha: float | Tensor, sigma: float | Tensor, kernel_size: int | None = None
 ) -> Tensor:
-    """The map of an elastic distortion: random displacements, smoothed.
+    """Build the map of an elastic distortion: random displacements, smoothed.
 
     Parameters
     ----------
     noise : Tensor
         ``(..., 2, H, W)``, float32 or float64: ``torch.rand(...) * 2 - 1``, say. Any device.
     alpha : float or Tensor
-        What the smoothed noise is multiplied with, in pixels.
+        The factor of the smoothed noise, in pixels.
     sigma : float or Tensor
         The standard deviation of the Gaussian in pixels. Tensors of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile, and can require a gradient.
     kernel_size : int, optional
         The side of the Gaussian's kernel, odd. By default the next odd number from ``8 * sigma + 1`` on, as
-        in torchvision; a ``sigma`` that is a tensor needs one.
+        in torchvision; it is required if ``sigma`` is a tensor.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def elastic_map(
     Notes
     -----
     Reference: ``cv2.GaussianBlur(noise, ...) * alpha`` plus the position of each pixel, with the border
-    reflected without the border pixel, as torchvision's ElasticTransform has it. (albumentations'
+    reflected without the border pixel, as in torchvision's ElasticTransform. (albumentations'
     ElasticTransform replicates the border, and smooths both displacements as one image.) Differentiable, by
     :func:`gaussian_blur`.
 
@@ -159,13 +159,13 @@ def polar_map(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """The map to polar coordinates, or back.
+    """Build the map to polar coordinates, or back.
 
     Parameters
     ----------
     size : sequence of 2 int
-        ``(height, width)`` of the result in pixels. To polar coordinates: angles from 0 to 2 pi down, radii
-        from 0 to ``max_radius`` to the right.
+        ``(height, width)`` of the result in pixels. In polar coordinates angles go down from 0 to 2 pi, and
+        radii go right from 0 to ``max_radius``.
     center : sequence of 2 float, or Tensor
         ``(2,)``, or ``(..., 2)`` for one per sample: (x, y) in pixels. It can require a gradient.
     max_radius : float or Tensor
@@ -174,13 +174,14 @@ def polar_map(
     log : bool
         Whether radii are spaced by their logarithm.
     inverse : bool
-        From polar coordinates back; then :func:`remap` wants ``border="wrap"``, for angles go around.
+        Map from polar coordinates back. Then :func:`remap` needs ``border="wrap"``, because angles wrap
+        around.
     source_size : sequence of 2 int, optional
         ``(height, width)`` of the polar image, for ``inverse``; by default ``size``.
     dtype : {torch.float32, torch.float64}
-        Of the map.
+        The dtype of the map.
     device : device, optional
-        Of the map; by default that of ``center``.
+        The device of the map; by default that of ``center``.
 
     Returns
     -------
@@ -190,14 +191,14 @@ def polar_map(
     Raises
     ------
     TypeError
-        If a size is not made of integers, a parameter is not made of numbers, or ``dtype`` is another one.
+        If a size is not made of integers, a parameter is not made of numbers, or ``dtype`` is not supported.
     ValueError
         If ``center`` does not have 2 values, the leading dimensions do not broadcast, a parameter is not
         finite, or ``max_radius`` is too small.
 
     Notes
     -----
-    Reference: ``cv2.warpPolar``, whose map this is, within 1e-4 pixels. Differentiable in ``center`` and
+    Reference: the map that ``cv2.warpPolar`` uses, within 1e-4 pixels. Differentiable in ``center`` and
     ``max_radius``.
 
     Examples
@@ -236,7 +237,7 @@ def polar_map(
 
 
 def _above_1(op: str, name: str, value: Tensor) -> None:
-    """The logarithm of a largest radius is a distance."""
+    """Check that a largest radius is finite and more than 1, so that its logarithm is positive."""
     value_checks.finite(op, name, value)
     least = value.detach().min().item() if value.numel() else 2
     if not least > 1:
@@ -252,21 +253,21 @@ def grid_distortion_map(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """The map of a grid whose columns and rows get other widths and heights.
+    """Build the map of a grid whose columns and rows get other widths and heights.
 
     Parameters
     ----------
     steps_x, steps_y : sequence of float, or Tensor
-        ``(..., n + 1)``: for n columns (rows) and the rest behind the last one, how much of the image each
-        shows, relative to its own extent. A tensor can require a gradient.
+        ``(..., n + 1)``: for n columns (rows) and the remainder after the last one, the extent of the image
+        that each shows, relative to its own extent. A tensor can require a gradient.
     size : sequence of 2 int
         ``(height, width)`` in pixels.
     normalize : bool
         Scale the steps, so that the map ends where the image does.
     dtype : {torch.float32, torch.float64}
-        Of the map.
+        The dtype of the map.
     device : device, optional
-        Of the map; by default that of the steps.
+        The device of the map; by default that of the steps.
 
     Returns
     -------
@@ -276,15 +277,15 @@ def grid_distortion_map(
     Raises
     ------
     TypeError
-        If ``size`` is not made of integers, the steps are not made of numbers, or ``dtype`` is another one.
+        If ``size`` is not made of integers, the steps are not made of numbers, or ``dtype`` is not supported.
     ValueError
-        If there are fewer than 2 steps, or more columns (rows) than pixels; or steps are not finite, do not
-        broadcast, or add up to 0 where they are normalized.
+        If there are fewer than 2 steps, or more columns (rows) than pixels; or if steps are not finite, do
+        not broadcast, or add up to 0 and are to be normalized.
 
     Notes
     -----
     Reference: albumentations' GridDistortion (``generate_grid``, and ``normalize_grid_distortion_steps``),
-    within 1e-3 pixels: it accumulates in float32, this in float64. Differentiable in the steps.
+    within 1e-3 pixels: that accumulates in float32, this in float64. Differentiable in the steps.
 
     Examples
     --------
@@ -312,21 +313,21 @@ def grid_distortion_map(
 
 
 def _stretch_axis(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
-    """Return where the pixels of an axis come from; within a cell evenly spaced, both ends included."""
+    """Return the source coordinates along an axis; in a cell they are evenly spaced, with both ends."""
     known = type(extent) is int and type(steps) is Tensor and not torch.compiler.is_compiling()
     which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
     if normalize:
         steps = steps * weights
         steps = steps * (extent / (extent // count) / steps.sum(-1, keepdim=True))
     moved = steps * (extent // count)
-    # What lies behind the last cell and one more has no step: albumentations leaves it at 0.
+    # Pixels beyond the last cell and one more have no step: albumentations leaves them at 0.
     ends = torch.nn.functional.pad(moved, (0, 1))
     starts = torch.nn.functional.pad(moved.cumsum(-1) - moved, (0, 1))
     return starts.index_select(-1, which) + share * ends.index_select(-1, which)
 
 
 def _cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The cell of each pixel of an axis, where in it the pixel is, and how much of each cell there is."""
+    """Return the cell of each pixel of an axis, its relative position there, and each cell's actual share."""
     cell = extent // count
     rest = extent - count * cell
     at = torch.arange(extent, device=device)
@@ -341,7 +342,7 @@ def _cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor
 
 @lru_cache(maxsize=32)
 def _kept_cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
-    with torch.inference_mode(False):  # the next call may be outside
+    with torch.inference_mode(False):  # the tensors are cached, and a later call may need gradients
         return _cells(extent, count, device)
 
 
@@ -353,22 +354,22 @@ def optical_distortion_map(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """The map of a lens that distorts.
+    """Build the map of a lens distortion.
 
     Parameters
     ----------
     coefficients : float, sequence of float, or Tensor
-        "camera": ``(..., 5)`` with k1, k2, p1, p2 and k3 of Brown and Conrady; one number is k1 and k2.
-        "fisheye": one number k, ``()`` or ``(..., 1)``. A tensor can require a gradient.
+        "camera": ``(..., 5)`` with k1, k2, p1, p2 and k3 of the model of Brown and Conrady; a single number
+        is both k1 and k2. "fisheye": one number k, ``()`` or ``(..., 1)``. A tensor can require a gradient.
     size : sequence of 2 int
         ``(height, width)`` in pixels.
     model : {"camera", "fisheye"}
-        "camera": a focal length of the width and the height, as albumentations has it, and the middle of the
-        image as its center. "fisheye": ``r * (1 + k * (r / r_max)**2)``.
+        "camera": the focal lengths are the width and the height, as in albumentations, and the center is the
+        middle of the image. "fisheye": ``r * (1 + k * (r / r_max)**2)``.
     dtype : {torch.float32, torch.float64}
-        Of the map.
+        The dtype of the map.
     device : device, optional
-        Of the map; by default that of the coefficients.
+        The device of the map; by default that of the coefficients.
 
     Returns
     -------
@@ -378,10 +379,10 @@ def optical_distortion_map(
     Raises
     ------
     TypeError
-        If ``size`` is not made of integers, the coefficients are not made of numbers, or ``dtype`` is another
-        one.
+        If ``size`` is not made of integers, the coefficients are not made of numbers, or ``dtype`` is not
+        supported.
     ValueError
-        If ``model`` is unknown, or ``coefficients`` has another number of values or is not finite.
+        If ``model`` is unknown, or ``coefficients`` has the wrong number of values or is not finite.
 
     Notes
     -----
@@ -412,7 +413,7 @@ def optical_distortion_map(
     if _check.violates(count == 1) and _check.violates(count == 5):
         _check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", _check.number(count))
     k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
-    # Rows and columns for themselves as long as possible: a map has many pixels.
+    # Keep rows and columns separate for as long as possible, because a map has many pixels.
     x = (torch.arange(width, dtype=torch.float64, device=values.device) - (width - 1) / 2) / width
     y = (torch.arange(height, dtype=torch.float64, device=values.device)[:, None] - (height - 1) / 2) / height
     r = x * x + y * y
@@ -430,7 +431,7 @@ def optical_distortion_map(
 def thin_plate_spline_map(
     points: Tensor, targets: Tensor, size: Sequence[int], *, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """The map of a thin plate that is bent as little as possible so that points come to where they should.
+    """Build the map of a thin plate that moves points to targets and bends as little as possible.
 
     Parameters
     ----------
@@ -438,12 +439,12 @@ def thin_plate_spline_map(
         ``(..., n, 2)``, float32 or float64: positions (x, y) in the image, in pixels, n of at least 3. Any
         device.
     targets : Tensor
-        ``(..., n, 2)``: where these are to be in the result, different from each other and not in one line.
-        The leading dimensions broadcast.
+        ``(..., n, 2)``: the positions of these points in the result, different from each other and not in
+        one line. The leading dimensions broadcast.
     size : sequence of 2 int
         ``(height, width)`` of the result in pixels.
     dtype : {torch.float32, torch.float64}
-        Of the map.
+        The dtype of the map.
 
     Returns
     -------
@@ -453,9 +454,9 @@ def thin_plate_spline_map(
     Raises
     ------
     TypeError
-        If the points are not floating point, ``size`` is not made of integers, or ``dtype`` is another one.
+        If the points are not floating point, ``size`` is not made of integers, or ``dtype`` is not supported.
     ValueError
-        If the shapes are others or do not broadcast, there are fewer than 3 points, a point is not finite, or
+        If a shape is wrong or does not broadcast, there are fewer than 3 points, a point is not finite, or
         targets coincide or lie in one line.
 
     Notes
@@ -463,7 +464,7 @@ def thin_plate_spline_map(
     Reference: :class:`scipy.interpolate.RBFInterpolator` with ``kernel="thin_plate_spline"``, within 1e-4
     pixels: an affine transformation and a sum of ``r**2 * log(r)``, solved in float64. It goes through every
     target exactly. (albumentations' ThinPlateSpline solves for one kernel and applies another, so it does
-    not.) Differentiable in both, second order too.
+    not.) Differentiable in both, also to second order.
 
     Examples
     --------
@@ -493,7 +494,7 @@ def thin_plate_spline_map(
         _spread(op, targets.detach())
     source, target = torch.broadcast_tensors(points.double(), targets.double())
     count = target.shape[-2]
-    # In units of the image, which keeps the numbers of the system near each other.
+    # Coordinates in units of the image keep the entries of the system at similar magnitudes.
     scale = float(max(height, width))
     source, target = source / scale, target / scale
     ones = torch.ones_like(target[..., :1])
@@ -512,11 +513,11 @@ def thin_plate_spline_map(
 
 
 def _spread(op: str, targets: Tensor) -> None:
-    """Check that targets determine a plate: the system of others is singular, or nearly so."""
+    """Check that the targets determine a plate, because the system is singular or nearly so otherwise."""
     exact = targets.double()
     centered = exact - exact.mean(-2, keepdim=True)
     longest, shortest = torch.linalg.svdvals(centered).unbind(-1)
-    # The system has squares of distances: half of the digits of its float64 count, or those of the targets.
+    # The system has squared distances: half of float64's digits count, or those of the targets' dtype.
     least = longest * max(4 * torch.finfo(targets.dtype).eps, torch.finfo(torch.float64).eps ** 0.5)
     apart = (exact[..., :, None, :] - exact[..., None, :, :]).square().sum(-1)
     apart.diagonal(0, -2, -1).fill_(torch.inf)
@@ -527,7 +528,7 @@ def _spread(op: str, targets: Tensor) -> None:
 
 
 def _bending(points: Tensor, centers: Tensor) -> Tensor:
-    """``r**2 * log(r)`` of each pair; 0, with its derivatives, where they are the same."""
+    """Return ``r**2 * log(r)`` for each pair; where the points are the same, it and its derivatives are 0."""
     apart = points[..., :, None, :] - centers[..., None, :, :]
     square = (apart * apart).sum(-1)
     there = square > 0
@@ -544,7 +545,7 @@ def _check_displacement(op: str, name: str, value: Tensor) -> None:
 
 
 def _pixel_grid(height: int, width: int, like: Tensor) -> Tensor:
-    """The position of each pixel, (2, height, width)."""
+    """Return the coordinates of each pixel: ``(2, height, width)``."""
     y, x = (torch.arange(n, dtype=like.dtype, device=like.device) for n in (height, width))
     return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
 

@@ -1,4 +1,4 @@
-"""Morphology: erode, dilate, hit-or-miss, and what is made of them."""
+"""Morphology: erode, dilate, hit-or-miss, and the operations that are made of them."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "co
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel : int, sequence of 2 int, or Tensor
         The structuring element: the side of a square, or ``(height, width)`` of a rectangle, in pixels, odd;
-        or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU, whose values other than 0 belong
-        to it. Its anchor is ``(h // 2, w // 2)``. A tensor can change between calls without a recompile.
+        or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU, whose nonzero values belong to it.
+        Its anchor is ``(h // 2, w // 2)``. A tensor can change between calls without a recompile.
     border : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        The border rule, as for :func:`pad`; with "constant" what lies outside of the image does not count.
+        The border rule, as for :func:`pad`; with "constant", positions outside of the image do not count.
 
     Returns
     -------
@@ -86,8 +86,8 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "co
     -----
     Reference: ``cv2.erode``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
     the image is padded first. Half precision is exact. A window that contains a NaN has an unspecified
-    result. The gradient goes to the pixel that is the smallest, in equal parts to two that are equal.
-    ``kernel`` has none. Under autocast the dtype stays.
+    result. The gradient goes to the smallest pixel, and in equal parts to two that are equal. ``kernel`` has
+    no gradient. Under autocast the dtype stays.
 
     Examples
     --------
@@ -121,9 +121,9 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "c
 
     Notes
     -----
-    Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise as :func:`erode`. Like
-    OpenCV it does not turn the structuring element around. The gradient goes to the pixel that is the
-    largest, in equal parts to two that are equal. Under autocast the dtype stays.
+    Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise as :func:`erode`. As in
+    OpenCV the structuring element is not reflected. The gradient goes to the largest pixel, and in equal
+    parts to two that are equal. Under autocast the dtype stays.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "c
 
 
 def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
-    """A structuring element as a tensor."""
+    """Return a structuring element as a tensor."""
     if isinstance(kernel, Tensor):
         return kernel.to(torch.uint8) if kernel.dtype == torch.bool else kernel
     height, width = _check.pair(op, "kernel", kernel, ("height", "width"))
@@ -162,10 +162,10 @@ def morphology(
     image : Tensor
         As for :func:`erode`; uint8 for "hitmiss".
     op : {"erode", "dilate", "open", "close", "gradient", "tophat", "blackhat", "hitmiss"}
-        "open": eroded, then dilated. "close": dilated, then eroded. "gradient": dilated less eroded.
-        "tophat": the image less opened. "blackhat": closed less the image. "hitmiss": 255 where every pixel
-        under a positive value of ``kernel`` is 255 and every one under a negative value is 0, more generally
-        the smallest of those, and of 255 less these.
+        "open": eroded, then dilated. "close": dilated, then eroded. "gradient": the dilated minus the eroded
+        image. "tophat": the image minus the opened one. "blackhat": the closed image minus the image.
+        "hitmiss": 255 where every pixel under a positive value of ``kernel`` is 255 and every pixel under a
+        negative value is 0; for other images, the minimum of the former pixels and of 255 minus the latter.
     kernel, border
         As for :func:`erode`; for "hitmiss" a tensor of -1, 0 and 1.
 
@@ -211,9 +211,9 @@ def morphology(
 
 
 def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
-    """``a - b`` with the strides of ``like``, one of both; below 0 for floats alone, as in OpenCV.
+    """Return ``a - b`` with the strides of ``like``, one of both; clamp uint8 at 0, as OpenCV does.
 
-    It can be, where an element has an even side or leaves out its anchor.
+    The difference can be negative if an element has an even side or leaves out its anchor.
     """
     if a.dtype.is_floating_point:
         return a - b if like is a else b.neg() + a

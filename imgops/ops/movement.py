@@ -1,4 +1,4 @@
-"""crop, pad, paste and erase: moving pixels."""
+"""crop, pad, paste and erase, which move pixels."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mod
 
 
 def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
-    """Cut a box out of an image; what lies outside the image is 0.
+    """Cut a box out of an image; pixels of the box outside the image are 0.
 
     Parameters
     ----------
@@ -111,7 +111,8 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     TypeError
         If ``image`` is not a tensor or ``box`` is not made of integers.
     ValueError
-        If ``box`` has not 4 values, ``right < left``, ``bottom < top``, or 2**31 pixels or more.
+        If ``box`` does not have 4 values, has ``right < left`` or ``bottom < top``, or has 2**31 pixels or
+        more.
 
     Notes
     -----
@@ -136,7 +137,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
 def paste(
     image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None = None
 ) -> Tensor:
-    """Put one image onto another.
+    """Paste one image onto another.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def paste(
         ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
         three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
     position : sequence of 2 int, Tensor, or imgops.config.Paste
-        ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. What falls outside is
+        ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. Pixels that fall outside are
         clipped. An integer tensor of shape ``(2,)`` is read on the host.
     mask : Tensor, optional
         ``(..., 1, h, w)``: the weight of ``source``. Floating point in [0, 1], uint8 in [0, 255], or bool.
@@ -167,7 +168,7 @@ def paste(
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.paste`. Without a mask, and with a bool mask, bit-exact for every dtype.
-    With another mask uint8 is PIL's blend to the bit (a float mask is first rounded to the nearest of 256
+    With another mask, uint8 is PIL's blend, bit-exact (a float mask is first rounded to the nearest of 256
     levels and clipped), and a floating point image is ``image * (1 - mask) + source * mask``, computed in
     float32 at least. Gradients go to ``image``, ``source`` and a float ``mask``; they are made of
     :func:`paste` and :func:`crop`. Under autocast all floating point arguments take the widest dtype among
@@ -199,9 +200,9 @@ def paste_arguments(
 
 
 def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Expand the leading dimensions to common ones; the operator raises for what does not broadcast.
+    """Expand the leading dimensions to common ones, except where they do not fit: the operator raises then.
 
-    Sizes are asked by methods: dynamo cannot read the properties of a tv_tensor.
+    Sizes are read by methods, because dynamo cannot read the properties of a tv_tensor.
     """
     if image.dim() == source.dim() == 3 and (mask is None or mask.dim() == 3):
         return image, source, mask
@@ -220,7 +221,7 @@ def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tenso
 
 
 def _wider(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """The shape that two shapes broadcast to; None if they do not."""
+    """Return the shape that two shapes broadcast to, if they do; the caller checks that."""
     if len(a) < len(b):
         a, b = b, a
     kept = len(a) - len(b)
@@ -265,8 +266,8 @@ def pad(
 
     Notes
     -----
-    Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP); equal to
-    the bit for every dtype. For integer images ``fill`` is rounded half to even and clamped to the range,
+    Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP), bit-exact
+    for every dtype. For integer images ``fill`` is rounded half to even and clamped to the range,
     as OpenCV's ``saturate_cast`` does. The gradient of a constant border is :func:`crop`, of the
     others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border. Under
     autocast the dtype stays.
@@ -296,14 +297,14 @@ def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
 
 
 def fill_tensor(op: str, fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor | None:
-    """None is 0, which needs no tensor."""
+    """Return a fill as a tensor, or None for 0, which needs no tensor."""
     if isinstance(fill, int) and fill == 0:
         return None
     return values_tensor(op, "fill", fill, dtype)
 
 
 def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
-    """Pixel values for an image of a dtype: integers keep all of their bits."""
+    """Return pixel values for an image of a dtype as a tensor; integers keep all of their bits."""
     if isinstance(values, Tensor):
         return values
     must = f"{name} must be a number or one per channel"
@@ -316,7 +317,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
             _check.fail(TypeError, op, must, type(value).__name__)
     if all(isinstance(value, (int, torch.SymInt)) for value in each):
         found = _check.integers_tensor(op, name, each)
-    elif torch.compiler.is_compiling():  # the kernel asks whether they are finite
+    elif torch.compiler.is_compiling():  # the kernel checks that they are finite
         found = _check.graph_tensor(list(each))
     else:
         if not (dtype.is_floating_point or dtype.is_complex):
@@ -352,13 +353,13 @@ def erase(
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
     boxes : sequence of 4 int, or Tensor
-        ``(left, top, right, bottom)`` in pixels, ``right`` and ``bottom`` exclusive; what lies outside the
-        image is clipped, and an empty box changes nothing. An int64 tensor of shape ``(4,)`` or
+        ``(left, top, right, bottom)`` in pixels, ``right`` and ``bottom`` exclusive; a box is clipped to the
+        image, and an empty box changes nothing. An int64 tensor of shape ``(4,)`` or
         ``(..., 4)`` (one per sample) can change between calls without a recompile.
     value : number, sequence of numbers or Tensor
-        One number, one per channel, or the pixels of a whole image ``(..., C, H, W)``, of which the box is
+        One number, one per channel, or a whole image ``(..., C, H, W)``, from which the pixels in the box are
         taken. A tensor has the dtype and device of ``image``, and can require a gradient; numbers are rounded
-        and clamped to the range of an integer image, as :func:`pad` does it.
+        and clamped to the range of an integer image, as in :func:`pad`.
 
     Returns
     -------
@@ -368,15 +369,15 @@ def erase(
     Raises
     ------
     TypeError
-        If ``boxes`` is not made of integers, or ``value`` has another dtype.
+        If ``boxes`` is not made of integers, or ``value`` has a different dtype.
     ValueError
         If a shape does not fit.
 
     Notes
     -----
-    Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype.
-    The gradient goes to ``image`` outside of the box and to ``value`` inside, exact. Under autocast the
-    dtype stays.
+    Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype. The gradient
+    is exact: it goes to ``image`` outside of the box, and to ``value`` inside. Under autocast the dtype
+    stays.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""paste_, paste_out and accumulate: writing to memory of the caller."""
+"""paste_, paste_out and accumulate, which write to memory of the caller."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _accumulate(
 def paste_(
     image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None = None
 ) -> Tensor:
-    """Put one image onto another, in place.
+    """Paste one image onto another, in place.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def paste_(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.paste`, as exact as :func:`paste`. What was pasted over has no gradient
-    any more; ``source`` and a float ``mask`` have theirs. Under autocast the dtype stays.
+    Reference: :meth:`PIL.Image.Image.paste`, as exact as :func:`paste`. Pixels that were pasted over no
+    longer get a gradient; ``source`` and a float ``mask`` do. Under autocast the dtype stays.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def paste_(
 
 
 def _broadcast_to(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """``image`` keeps its shape; the operator raises for what does not fit."""
+    """Expand ``source`` and ``mask`` to ``image``, if they fit; the operator raises if they do not."""
     wider, expanded, mask_expanded = broadcast(image, source, mask)
     if wider.shape == image.shape:
         return expanded, mask_expanded
@@ -121,7 +121,7 @@ def paste_out(
     *,
     out: Tensor,
 ) -> Tensor:
-    """Put one image onto another, into existing memory: a sample of a batch, or a reused buffer.
+    """Paste one image onto another, into existing memory: a sample of a batch, or a reused buffer.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def paste_out(
 
     Notes
     -----
-    Reference: the result of :func:`paste`, to the bit. Under autocast the dtype stays. In a compiled graph
+    Reference: the result of :func:`paste`, bit-exact. Under autocast the dtype stays. In a compiled graph
     ``out`` must be contiguous, as for every out= function.
 
     Examples
@@ -173,8 +173,8 @@ def accumulate(
 ) -> None:
     """Add an image to a window of a sum, and its weight to the same window of a count.
 
-    For overlapping tiles, sliding windows and averages over augmentations: at the end ``total / count`` is
-    the weighted mean.
+    This serves overlapping tiles, sliding windows and averages over augmentations: at the end
+    ``total / count`` is the weighted mean.
 
     Parameters
     ----------
@@ -186,7 +186,8 @@ def accumulate(
         ``(..., C, h, w)`` with the dtype and device of ``total``; leading dimensions broadcast to those of
         ``total``.
     position : sequence of 2 int, Tensor, or imgops.config.Paste
-        ``(left, top)`` of ``source`` in ``total``, in pixels; may be negative. What falls outside is clipped.
+        ``(left, top)`` of ``source`` in ``total``, in pixels; may be negative. Pixels that fall outside are
+        clipped.
     weight : Tensor, optional
         ``(..., 1, h, w)`` with the dtype of ``total``; 1 everywhere by default.
 

@@ -1,4 +1,4 @@
-"""Noise: deterministic operators of an image and of numbers that PyTorch drew before."""
+"""Noise: deterministic operators on an image and on random numbers that PyTorch has drawn before."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def salt_and_pepper(
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., C, H, W)``, or 1 channel for all, floating point, evenly distributed in [0, 1):
+        ``(..., C, H, W)``, or 1 channel for all, floating point, uniformly distributed in [0, 1):
         ``torch.rand(...)``. On the device of ``image``.
     amount : float or Tensor
-        The share of values that is replaced, in [0, 1].
+        The share of values that are replaced, in [0, 1].
     salt : float or Tensor
         The share of salt among them, in [0, 1]. Tensors of shape ``()`` or ``(...)`` (one per sample) can
         change between calls without a recompile.
@@ -92,7 +92,7 @@ def salt_and_pepper(
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` does not fit, or a parameter does not or is out of range.
+        If ``noise`` or a parameter does not fit, or a parameter is out of range.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def salt_and_pepper(
 
 
 def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
-    """Add the noise of counted photons: its variance grows with brightness.
+    """Add the noise of counted photons, whose variance grows with brightness.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
         ``(..., C, H, W)``, or 1 channel for all, floating point, normally distributed: ``torch.randn(...)``.
         On the device of ``image``.
     amount : float or Tensor
-        The variance of a value of 1: one over the number of photons that white is made of. Not negative. A
+        The variance at a value of 1: the inverse of the number of photons of white. Not negative. A
         tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and
         can require a gradient.
 
@@ -162,17 +162,17 @@ def iso_noise(
     color_shift: float | Tensor = 0.05,
     intensity: float | Tensor = 0.5,
 ) -> Tensor:
-    """Add the noise of a camera at high sensitivity: to hue and to lightness.
+    """Add the noise of a camera at high sensitivity to hue and to lightness.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., 2, H, W)``, floating point: for hue (normally distributed, say) and for lightness. On the
-        device of ``image``.
+        ``(..., 2, H, W)``, floating point: one channel for hue (normally distributed, say) and one for
+        lightness. On the device of ``image``.
     color_shift : float or Tensor
-        The shift of hue that noise of 1 makes at full intensity, in turns.
+        The shift of hue for a noise of 1 at full intensity, in turns.
     intensity : float or Tensor
         The strength of both. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls
         without a recompile, and can require a gradient.
@@ -187,15 +187,15 @@ def iso_noise(
     TypeError
         If a dtype is none of those.
     ValueError
-        If the channels are not 3, ``noise`` does not fit, or a parameter does not or is not finite.
+        If the channels are not 3, ``noise`` or a parameter does not fit, or a parameter is not finite.
 
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HLS, ``h + 360 * color_shift * intensity * noise[0]`` and ``l + intensity *
     noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
     uint8, 1e-5 on floats. (albumentations' ISONoise is this with a normal and a Poisson distribution and a
-    shift 360 times smaller.) The gradient is derived from the formula; at a gray pixel hue has none. Under
-    autocast the dtype stays.
+    shift 360 times smaller.) The gradient is derived from the formula; the hue of a gray pixel has none.
+    Under autocast the dtype stays.
 
     Examples
     --------
@@ -217,8 +217,8 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., C, H, W)``, or 1 channel for all, floating point: ``torch.randn(...)``, or evenly distributed
-        in [-1, 1]. On the device of ``image``.
+        ``(..., C, H, W)``, or 1 channel for all, floating point: ``torch.randn(...)``, or uniformly
+        distributed in [-1, 1]. On the device of ``image``.
     amount : float or Tensor
         The factor is ``1 + amount * noise``. A tensor of shape ``()`` or ``(...)`` (one per sample) can
         change between calls without a recompile, and can require a gradient.

@@ -1,4 +1,4 @@
-"""Image pyramids: half and double the size, with OpenCV's kernel of 5 x 5."""
+"""Image pyramids: halve and double the size, with OpenCV's kernel of 5 x 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions of an image: how far each pixel is from the background, and which pixels are connected."""
+"""Regions of an image: the distance of each pixel from the background, and connected components."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def _component_statistics(labels: Tensor) -> Tensor: ...
 
 
 def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) -> Tensor:
-    """The distance of each pixel that is not 0 from the nearest one that is.
+    """Compute the distance of each nonzero pixel from the nearest zero pixel.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or bool; each channel on its own. Any device.
     distance : {"l2", "l1", "c"}
-        Euclidean; the sum of the distances along x and y; the larger of them.
+        "l2" is Euclidean, "l1" the sum of the distances along x and y, "c" the larger of them.
     mask_size : {5, 3, 0}
         For "l2": the distance is a sum of steps of a chess knight and a king (5), of a king (3), or exact
-        (0). The other distances are exact with each.
+        (0). The other distances are always exact.
 
     Returns
     -------
@@ -75,8 +75,8 @@ def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) 
 
     Notes
     -----
-    Reference: ``cv2.distanceTransform``, bit-exact; on a device within 1e-5 of the value. Not differentiable:
-    a mask has no derivative. Autocast does not touch uint8.
+    Reference: ``cv2.distanceTransform``, bit-exact; on a device within 1e-5 of the value. It is not
+    differentiable, because a mask has no derivative. Autocast does not touch uint8.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) 
 def connected_components(
     image: Tensor, connectivity: int = 8, statistics: bool = False
 ) -> tuple[Tensor, ...]:
-    """Number the connected regions of pixels that are not 0.
+    """Label the connected regions of nonzero pixels.
 
     Parameters
     ----------
@@ -101,20 +101,20 @@ def connected_components(
     connectivity : {8, 4}
         Whether pixels that only touch at a corner are connected.
     statistics : bool
-        Whether to measure the regions, too. The number of rows depends on the data: in a compiled graph it is
-        a new dynamic size.
+        Whether to measure the regions, too. The number n of their rows depends on the data: in a compiled
+        graph it is a new dynamic size.
 
     Returns
     -------
     labels : Tensor
         ``(..., C, H, W)`` int32 in the memory format of ``image``: 0 for the background, then 1, 2, ...
     count : Tensor
-        ``(..., C)`` int64: how many labels there are, with the background.
+        ``(..., C)`` int64: the number of labels, with the background.
     statistics : Tensor
-        If asked for: ``(..., C, n, 5)`` int32 with left, top, width, height and area in pixels of each label;
+        If requested: ``(..., C, n, 5)`` int32 with left, top, width, height and area in pixels of each label;
         n is the largest count. A label without pixels has zeros.
     centroids : Tensor
-        If asked for: ``(..., C, n, 2)`` float64 with the mean x and y of each label; NaN without pixels.
+        If requested: ``(..., C, n, 2)`` float64 with the mean x and y of each label; NaN without pixels.
 
     Raises
     ------
@@ -126,9 +126,9 @@ def connected_components(
     Notes
     -----
     Reference: ``cv2.connectedComponentsWithStats``, with the same labels in the same order, on every device.
-    (Where a label has no pixels OpenCV's statistics are those of an empty box in a corner.) On a device
-    regions are joined in a fixed number of steps, without reading anything back; statistics are made on the
-    host. Not differentiable: labels have no derivative. Autocast does not touch uint8.
+    (If a label has no pixels, OpenCV's statistics are those of an empty box in a corner.) On a device regions
+    are joined in a fixed number of steps, without reading anything back; statistics are computed on the host.
+    It is not differentiable, because labels have no derivative. Autocast does not touch uint8.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""resize: PIL's antialiased resampling and OpenCV's plain one."""
+"""resize, resized_crop and resize_out: PIL's antialiased resampling and OpenCV's plain one."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def resize(
         not.
     box : sequence of 4 float, or Tensor, optional
         ``(left, top, right, bottom)``: the region of ``image`` to resize, in pixels, within the image.
-        Only with ``antialias=True``. A float64 tensor of shape ``(4,)`` or ``(..., 4)`` (one a
+        Only with ``antialias=True``. A float64 tensor of shape ``(4,)`` or ``(..., 4)`` (one per
         sample) can change between calls without a recompile.
 
     Returns
@@ -160,13 +160,13 @@ def resize(
 
     Notes
     -----
-    References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8: bit-exact; mode F
-    for float32: within 1e-5), and ``cv2.resize`` with INTER_NEAREST, LINEAR, CUBIC, AREA or LANCZOS4 (of
-    each plane of a planar image, of the HWC array of an interleaved one: OpenCV's own results differ
-    between the two in the last bit of a float): bit-exact on uint8 and float32. float64 is
-    computed in double precision throughout; float16 and bfloat16 are the float32 result, rounded
-    once. The operator is linear; its gradient is the registered adjoint, exact for any value. Under autocast
-    half precision is resized in float32 and stays float32.
+    References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8: bit-exact; mode F for
+    float32: within 1e-5), and ``cv2.resize`` with INTER_NEAREST, LINEAR, CUBIC, AREA or LANCZOS4, bit-exact
+    on uint8 and float32. (The reference is OpenCV's result for each plane of a planar image, and for the HWC
+    array of an interleaved one; the two differ in the last bit of a float.) float64 is computed in double
+    precision throughout; float16 and bfloat16 are the float32 result, rounded once. The operator is linear;
+    its gradient is the registered adjoint, exact for any value. Under autocast half precision is resized in
+    float32 and stays float32.
 
     Examples
     --------
@@ -198,15 +198,15 @@ def resized_crop(
         ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
     boxes : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
-        (one per sample) can change between calls without a recompile. Integers (int64) are cut out
-        first: nothing around the box is seen. Real numbers (float64) are a region of the image, and the
-        filter reads the pixels around it; only with ``antialias=True``.
+        (one per sample) can change between calls without a recompile. An integer box (int64) is cut out
+        first, so that the filter sees no pixel around it. A real box (float64) is a region of the image, and
+        the filter reads the pixels around it; only with ``antialias=True``.
     size : sequence of 2 int
         ``(height, width)`` in pixels, at least 1.
     interpolation : str
         As for :func:`resize`, but not "area".
     antialias : bool
-        PIL's resampling, or OpenCV's.
+        True for PIL's resampling, False for OpenCV's.
 
     Returns
     -------
@@ -218,14 +218,14 @@ def resized_crop(
     TypeError
         If the dtype cannot be interpolated, or ``size`` or ``boxes`` is not made of numbers.
     ValueError
-        If a box has no pixel or leaves the image, or as :func:`resize`.
+        If a box has no pixel or leaves the image, and as for :func:`resize`.
 
     Notes
     -----
-    References: integers ``image.crop(box).resize(size)`` of PIL, or ``cv2.resize`` of the slice; real numbers
-    ``image.resize(size, box=box)`` of PIL; with the differences of :func:`resize`. A box of the output's size
-    is copied. Linear in ``image``; its gradient is the registered adjoint, exact for any value. Under
-    autocast half precision is resized in float32 and stays float32.
+    References: for integers PIL's ``image.crop(box).resize(size)``, or ``cv2.resize`` of the slice; for real
+    numbers PIL's ``image.resize(size, box=box)``; with the tolerances of :func:`resize`. A box of the
+    output's size is copied. Linear in ``image``; its gradient is the registered adjoint, exact for any value.
+    Under autocast half precision is resized in float32 and stays float32.
 
     Examples
     --------
@@ -268,9 +268,9 @@ def resize_out(
     image, size, interpolation, antialias, box
         As for :func:`resize`.
     out : Tensor
-        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. With
-        the memory format of ``image`` the pixels are written straight into it, and with ``antialias=False``
-        also into a window of a larger image ``(C, H, W)`` of that format; any other strides cost a copy.
+        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. If it
+        has the memory format of ``image``, the pixels are written straight into it; with ``antialias=False``
+        also if it is a window of a larger image ``(C, H, W)`` of that format. Any other strides cost a copy.
 
     Returns
     -------
@@ -287,7 +287,7 @@ def resize_out(
 
     Notes
     -----
-    Reference: the result of :func:`resize`, to the bit. Under autocast the dtype stays. In a compiled graph
+    Reference: the result of :func:`resize`, bit-exact. Under autocast the dtype stays. In a compiled graph
     ``out`` must be contiguous, as for every out= function.
 
     Examples
@@ -311,7 +311,7 @@ def resize_out(
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:
-    """A config as the parameters of the call: size, interpolation, antialias, box."""
+    """Return the fields of a config in the order of the call: size, interpolation, antialias, box."""
     return config.size, config.interpolation, config.antialias, config.box
 
 
@@ -326,9 +326,9 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             _check.fail(TypeError, op, must, type(value).__name__)
-    if torch.compiler.is_compiling():  # the kernel asks whether it lies in the image
+    if torch.compiler.is_compiling():  # the kernel checks that it lies in the image
         return _check.graph_tensor(list(box))
-    # Numbers are checked here, in eager and meta calls alike; a tensor where it is read.
+    # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
     _check.image(op, "image", image)
     _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

@@ -1,4 +1,4 @@
-"""Thresholds: one for an image, one for each sample, or one for each pixel."""
+"""Thresholds: one for an image, one per sample, or one per pixel."""
 
 from __future__ import annotations
 
@@ -55,15 +55,16 @@ def threshold(
         ``(..., C, H, W)``, uint8, or floating point of any range; uint8 for "otsu" and "triangle". Any
         device.
     value : float or Tensor
-        The threshold, in units of the image; for uint8 its whole part. Not used by "otsu" and "triangle".
+        The threshold, in units of the image; rounded down for uint8. Not used by "otsu" and "triangle".
     maximum : float or Tensor
-        What "binary", "binary_inv", "otsu" and "triangle" give; for uint8 rounded, and clamped to 0 to 255.
-        Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile,
-        and can require a gradient.
+        The nonzero result of "binary", "binary_inv", "otsu" and "triangle"; for uint8 rounded, and clamped to
+        [0, 255]. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
+        recompile, and can require a gradient.
     kind : {"binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"}
-        For a value above the threshold, and for another one: "binary" ``maximum`` and 0, "binary_inv" 0 and
-        ``maximum``, "trunc" the threshold and the value, "tozero" the value and 0, "tozero_inv" 0 and the
-        value. "otsu" and "triangle" are "binary" with the threshold that the histogram of each channel gives.
+        The results for a value above the threshold, and for any other value: "binary" ``maximum`` and 0,
+        "binary_inv" 0 and ``maximum``, "trunc" the threshold and the value, "tozero" the value and 0,
+        "tozero_inv" 0 and the value. "otsu" and "triangle" are "binary" with a threshold that is found in the
+        histogram of each channel.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def threshold(
     Notes
     -----
     Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
-    float32. The gradient, derived from the formula, goes to what each pixel shows: the image, ``value``
+    float32. The gradient, derived from the formula, goes to the source of each pixel: the image, ``value``
     ("trunc") or ``maximum``; that of the comparison is 0. Under autocast the dtype stays.
 
     Examples
@@ -110,16 +111,16 @@ def adaptive_threshold(
     image : Tensor
         ``(..., C, H, W)``, uint8. Any device.
     maximum : float or Tensor
-        What the result has where it is not 0; rounded, and clamped to 0 to 255.
+        The nonzero result; rounded, and clamped to [0, 255].
     method : {"mean", "gaussian"}
-        A mean in which all pixels of the window count the same, or weights of a Gaussian.
+        A mean with equal weights for all pixels of the window, or with the weights of a Gaussian.
     kind : {"binary", "binary_inv"}
-        ``maximum`` where a pixel is above the mean less ``c`` and 0 elsewhere, or the other way round.
+        ``maximum`` where a pixel is above the mean minus ``c`` and 0 elsewhere, or the other way round.
     block_size : int
         The width and height of the window in pixels, odd, from 3 on.
     c : float or Tensor
-        What is taken off the mean, in levels. Tensors of shape ``()`` or ``(...)`` (one per sample) can
-        change between calls without a recompile.
+        The number that is subtracted from the mean, in levels. Tensors of shape ``()`` or ``(...)`` (one per
+        sample) can change between calls without a recompile.
 
     Returns
     -------
@@ -134,7 +135,7 @@ def adaptive_threshold(
         If ``method`` or ``kind`` is unknown, ``block_size`` is even or less than 3, or a parameter is NaN or
         does not fit.
     NotImplementedError
-        If a parameter requires a gradient: there is none.
+        If a parameter requires a gradient, because there is none.
 
     Notes
     -----

@@ -1,6 +1,6 @@
-"""Every operator's spec, family by family. Adding an operator adds its spec to its family's page.
+"""Every operator's spec, one module per family. A new operator adds its spec to the module of its family.
 
-``SPECS`` has all of them by name, in the order of registration; the functions that run PyTorch's own operators come last.
+``SPECS`` has all of them by name, in the order of registration; the functions that are not operators come last.
 ``python -m tests.specs`` rewrites the table of operators in docs/tables.md from them.
 """
 
@@ -23,6 +23,6 @@ SPECS: dict[str, OpSpec] = {
         key=lambda spec: _ORDER.index(spec.name),
     )
 }
-#: Those that are operators of their own; the others are functions of PyTorch's.
+#: The specs of operators; the others are public functions made of other operators.
 OPERATORS = {name: spec for name, spec in SPECS.items() if spec.is_operator}
 SAMPLES: tuple[Sample, ...] = tuple(s for spec in OPERATORS.values() for s in spec.samples)

@@ -1,4 +1,4 @@
-"""``python -m tests.specs``: rewrite the table of operators in docs/tables.md from the specs and the registered rows."""
+"""``python -m tests.specs``: rewrite the table of operators in docs/tables.md from the specs and the registered operators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def decomposition(spec: OpSpec) -> str:
 
 
 def cuda(spec: OpSpec) -> str:
-    """What computes on CUDA: a kernel of our own (and ATen what it leaves), ATen alone, or the CPU."""
+    """Return what computes on CUDA: a Triton kernel (and ATen where it declines), ATen alone, or the host."""
     if spec.operator.cuda is not None:
         return "Triton"
     return "ATen" if devices.stays_on_device(spec.operator) else "host"

@@ -1,7 +1,7 @@
 """The calls of the benchmark for movement and resizing; torchvision and kornia are imported where they are called.
 
 A ``case`` (``benchmarks.cases.Case``) makes images of a size, dtype and memory format, and gives them as OpenCV's and
-PIL's users have them. Every call ends with its output in memory of its own.
+PIL's users have them. Every call writes its output to its own memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def functional() -> Any:
 
 
 def of_floats(x: Tensor, call: Callable[[Tensor], Tensor]) -> Call:
-    """kornia works on batches of floats: uint8 goes there and back."""
+    """Return a call on a batch of floats, as kornia needs it; for uint8 it includes the conversion there and back."""
     four = x if x.ndim == 4 else x[None]
     if x.dtype != torch.uint8:
         return lambda: call(four)
@@ -164,9 +164,9 @@ def filters(
     frames: bool = False,
     levels: bool = False,
 ) -> Callable[[Any], Calls]:
-    """imgops' call and OpenCV's of each array; ``kornia(module, image)`` gets the package, ``skimage(array)`` an array.
+    """Return imgops' call and OpenCV's of each array; ``kornia(module, image)`` gets the package, ``skimage(array)`` an array.
 
-    ``frames``: OpenCV needs whole pixels, so planes are merged, outside of the timed region. ``levels``: only uint8.
+    ``frames``: OpenCV needs all channels together, so planes are merged, outside of the timed region. ``levels``: only uint8.
     """
 
     def calls(case: Any) -> Calls:
@@ -192,7 +192,7 @@ def gray(
     raw: Callable[[Any], Any],
     skimage: Callable[[Any], Any] | None = None,
 ) -> Callable[[Any], Calls]:
-    """Calls of one channel of uint8."""
+    """Return calls on one channel of uint8."""
 
     def calls(case: Any) -> Calls:
         x = case.image()
@@ -206,12 +206,12 @@ def gray(
 
 
 def planes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of scikit-image for gray images, channel by channel."""
+    """Apply a function of scikit-image for gray images channel by channel."""
     return lambda a: [function(p) for p in (a[None] if a.ndim == 2 else a.transpose(2, 0, 1))]
 
 
 def scikit(name: str, *args: Any, **options: Any) -> Callable[[Any], Any]:
-    """A function of scikit-image, ``module.function``, of an array; imported where it is called."""
+    """Return scikit-image's ``module.function`` as a function of an array; it is imported when it is called."""
 
     def call(array: Any) -> Any:
         module, _, function = name.rpartition(".")

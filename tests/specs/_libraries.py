@@ -1,4 +1,4 @@
-"""PIL and OpenCV on the arrays ``(C, H, W)`` of one image: what the references of the specs have in common."""
+"""PIL and OpenCV on the arrays ``(C, H, W)`` of one image: the common parts of the specs' references."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_interleaved(image: Array) -> bool:
 
 
 def to_pil(image: Array) -> Image.Image:
-    """Mode L, F or RGB."""
+    """Return a PIL image of mode L, F or RGB."""
     if len(image) == 1:
         return Image.fromarray(np.ascontiguousarray(image[0]))
     return Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0)))
@@ -54,7 +54,7 @@ def by_pil_planes(image: Array, function: Callable[[Image.Image], Image.Image]) 
 
 
 def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
-    """Plane by plane; the HWC frame of an interleaved image, for which OpenCV may round otherwise."""
+    """Apply OpenCV plane by plane, or to the HWC frame of an interleaved image, which OpenCV may round differently."""
     if is_interleaved(image) and len(image) <= 4:
         frame = function(image.transpose(1, 2, 0))
         return frame.reshape(*frame.shape[:2], -1).transpose(2, 0, 1)
@@ -64,7 +64,7 @@ def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
 def with_border(
     array: Array, border: str, around: tuple[int, int, int, int], call: Callable[..., Array]
 ) -> Array:
-    """A filter of OpenCV with one of our borders; "wrap", which its filters do not know, is padded first."""
+    """Run an OpenCV filter with one of imgops' borders; "wrap", which the filters do not support, is padded first."""
     if border != "wrap":
         return call(array, borderType=BORDERS[border])
     wide = call(cv2.copyMakeBorder(array, *around, cv2.BORDER_WRAP), borderType=cv2.BORDER_REPLICATE)
@@ -75,7 +75,7 @@ def with_border(
 
 
 def photo_frame(x: Tensor) -> Array:
-    """A photograph as OpenCV users have it."""
+    """Return a photograph as OpenCV users have it."""
     return x.permute(1, 2, 0).contiguous().numpy()
 
 
@@ -84,6 +84,6 @@ def photo_pil(x: Tensor) -> Image.Image:
 
 
 def chw(image: Any) -> Tensor:
-    """A library's result, an HWC array or an image of PIL, as a tensor."""
+    """Return a library's result, an HWC array or a PIL image, as a tensor."""
     array = np.array(image)
     return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)

@@ -1,4 +1,4 @@
-"""Makers of images: the same call can be had in every dtype, memory format, batch shape and device."""
+"""Makers of images: the same call in every dtype, memory format, batch shape and device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: What pixels may be where they only move.
+#: The dtypes of operators that only move pixels.
 ANY_DTYPE = (
     torch.uint8,
     torch.int8,
@@ -33,7 +33,7 @@ DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes the images of one call."""
+    """A maker of the images of one call."""
 
     dtype: torch.dtype = torch.float32
     format: str = "planar"
@@ -62,12 +62,12 @@ class Maker:
         return image.requires_grad_(self.grad and self.dtype.is_floating_point)
 
     def mask(self, height: int, width: int, dtype: torch.dtype | None = None) -> Tensor:
-        """A mask has its own dtype; by default that of a float image, else uint8."""
+        """Return a mask of a given dtype; by default that of a float image, else uint8."""
         own = dtype or (self.dtype if self.dtype.is_floating_point else torch.uint8)
         return replace(self, dtype=own).image(1, height, width, 0, 1)
 
     def per_sample(self, *values: float) -> Tensor:
-        """A parameter for each sample: the values in turn, or one of them where there is no batch."""
+        """Return a parameter for each sample, with the values in turn; without a batch, the first value."""
         count = max(torch.Size(self.batch).numel(), 0)
         each = torch.tensor([values[i % len(values)] for i in range(count)], dtype=torch.float64)
         return each.reshape(self.batch).requires_grad_(self.grad)
@@ -85,7 +85,7 @@ class Maker:
 
 
 def formatted(dense: Tensor, format: str) -> Tensor:
-    """The same values in another memory format."""
+    """Return the same values in another memory format."""
     if format == "planar":
         return dense.contiguous()
     if format == "interleaved":
@@ -100,17 +100,17 @@ def formatted(dense: Tensor, format: str) -> Tensor:
         view = frame[..., 1 : height + 1, 1 : 2 * width + 1 : 2]
         view.copy_(dense)
         return view
-    if format == "expanded":  # every channel the same memory
+    if format == "expanded":  # all channels share memory
         return dense[..., :1, :, :].contiguous().expand(dense.shape)
     raise ValueError(format)
 
 
 def parameter(m: Maker, value: Tensor) -> Tensor:
-    """A parameter as this maker's gradient wants it."""
+    """Return a parameter that requires a gradient if this maker's tensors do."""
     return value.clone().requires_grad_(m.grad and value.is_floating_point())
 
 
 def boxes(m: Maker, *each: tuple[int, ...]) -> Tensor:
-    """A box for each sample: those given, in turn."""
+    """Return a box for each sample, with the given boxes in turn."""
     count = torch.Size(m.batch).numel()
     return torch.tensor([each[i % len(each)] for i in range(count)]).reshape(*m.batch, 4).long()

@@ -1,4 +1,4 @@
-"""Pieces of the plain PyTorch versions: slow, obvious, and sharing no code with imgops."""
+"""Parts of the versions in plain PyTorch: slow and obvious, without any code of imgops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def flat(image: Tensor) -> Tensor:
 
 
 def pulled(function: Callable[..., Tensor], at: Tensor, grad: Tensor) -> Tensor:
-    """The transpose of a linear function, or of a derivative; of batches too."""
+    """Apply the transpose of a linear function, or of a derivative; also for batches."""
     at = at.expand(*grad.shape[: grad.ndim - at.ndim], *at.shape) if at.ndim < grad.ndim else at
     return torch.func.vjp(function, at)[1](grad)[0]
 
@@ -82,7 +82,7 @@ def blend(start: Any, end: Tensor, factor: Tensor) -> Tensor:
 
 
 def hue(x: Tensor, turn: Tensor) -> Tensor:
-    """By the six parts of the circle."""
+    """Turn the hue by the six sectors of the color circle."""
     r, g, b = x.unbind(-3)
     high, low = x.max(-3).values, x.min(-3).values
     span = high - low
@@ -108,7 +108,7 @@ def hue(x: Tensor, turn: Tensor) -> Tensor:
 
 
 def hats(position: Tensor, size: int) -> Tensor:
-    """The bilinear weights of every pixel of an axis."""
+    """Return the bilinear weights of all pixels of an axis."""
     return (1 - (position[..., None] - torch.arange(size, dtype=position.dtype)).abs()).clamp(min=0)
 
 

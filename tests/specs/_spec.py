@@ -1,7 +1,7 @@
-"""What is known of an operator outside of the package: one ``OpSpec``, read by tests, pages and benchmarks.
+"""The knowledge of an operator outside of the package: one ``OpSpec``, read by tests, pages and benchmarks.
 
-A family of operators has a page of its own in this folder, and each field of a spec is written there once. A test
-that needs a field which is missing names it.
+Each family of operators has a module in this folder, and each field of a spec is written there once. A test
+that needs a missing field names it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.specs._maker import FLOATS, Maker
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far two results may be apart: integers by levels, in a share of the values; floats by rtol and atol."""
+    """The allowed difference of two results: integers by levels, in a share of the values; floats by rtol and atol."""
 
     real: float = 0.0
     levels: int = 0
@@ -51,21 +51,21 @@ class Tolerance:
 
 EXACT = Tolerance()
 
-#: dtype -> tolerance; what is not named is exact.
+#: Tolerances by dtype; dtypes that are not named are exact.
 Tolerances = Mapping[torch.dtype, Tolerance]
 ROUNDED: Tolerances = {torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)}
-#: Exact on uint8; the same in real numbers on floats.
+#: Exact on uint8; the same formula in real numbers on floats.
 REAL: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-12)}
-#: Within 1e-5 wherever there is arithmetic.
+#: Within 1e-5 wherever arithmetic is involved.
 CLOSE: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)}
 LEVEL: Tolerances = {**CLOSE, torch.uint8: Tolerance(levels=1)}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of a public function, or of an operator that has none.
+    """One call of a public function, or of an operator that has no public function.
 
-    ``arguments(maker)`` makes the arguments; a dict at their end holds keywords that are tensors.
+    ``arguments(maker)`` makes the arguments; a dict at their end holds keyword arguments that are tensors.
     """
 
     id: str
@@ -79,9 +79,9 @@ class Sample:
     edge: bool = False
     #: Whether its gradients have values to compare.
     differentiable: bool = True
-    #: Whether finite differences see its gradients: not where a mask of another dtype is rounded.
+    #: Whether finite differences can check its gradients, which they cannot where a mask of another dtype is rounded.
     gradcheck: bool = True
-    #: The tolerance of its decomposition, where it is another than its spec's.
+    #: The tolerance of its decomposition, if it differs from that of its spec.
     decomposed: Tolerances | None = None
     op: str = ""
 
@@ -107,13 +107,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class ErrorInput:
-    """A call that must fail with exactly this message, of an image of ones, (2, 3, 5, 6)."""
+    """A call that must fail with exactly this message, for an image of ones, (2, 3, 5, 6)."""
 
     error: type[Exception]
     message: str
     call: Callable[[Tensor], Any]
     dtype: torch.dtype = torch.float32
-    #: Found where a tensor's values are read, so not on the meta device.
+    #: Whether the error needs a tensor's values, which the meta device does not have.
     reads_values: bool = False
 
     def __str__(self) -> str:
@@ -121,13 +121,13 @@ class ErrorInput:
 
     @property
     def check(self) -> str:
-        """What is checked, without the name of the operator and the numbers at hand."""
+        """The condition that is checked, without the name of the operator and the actual numbers."""
         return re.sub(r"\d+", "0", self.message.partition(": ")[2].partition(", got")[0])
 
 
 @dataclass(frozen=True)
 class Plain:
-    """A call beside the same thing in plain PyTorch, both as functions of float64 tensors only."""
+    """A call and the same computation in plain PyTorch, both as functions of float64 tensors only."""
 
     ours: Callable[..., Any]
     theirs: Callable[..., Any]
@@ -138,56 +138,56 @@ class Plain:
 class Benchmark:
     """A row of the benchmark.
 
-    ``calls(case)`` gives imgops' call, the raw library's, torchvision's, kornia's and scikit-image's, as far as there are.
+    ``calls(case)`` gives imgops' call, the raw library's, torchvision's, kornia's and scikit-image's, as far as they exist.
     """
 
     name: str
-    #: What the raw call is.
+    #: A description of the raw call.
     raw: str
     calls: Callable[[Any], Sequence[Callable[[], Any] | None]]
-    #: Whether it is timed in every size and batch, or on one image of 512 x 512.
+    #: Whether it is timed in every size and batch, or only on one image of 512 x 512.
     every_size: bool = False
 
 
 @dataclass(frozen=True)
 class OpSpec:
-    """All that is known of an operator, or of a public function made of PyTorch's own."""
+    """All that is known of an operator, or of a public function that is made of PyTorch's own operators."""
 
     name: str
     samples: tuple[Sample, ...] = ()
     errors: tuple[ErrorInput, ...] = ()
 
-    #: The real library on the arrays of one image, with the arguments of the operator; or the test that compares.
+    #: The real library on the arrays of one image, with the operator's arguments; or the test that compares them.
     reference: Callable[..., Any] | str | None = None
     tolerance: Tolerances = field(default_factory=dict)
-    #: How far the decomposition may be from the kernel.
+    #: The allowed difference of the decomposition from the kernel.
     decomposed: Tolerances = field(default_factory=lambda: CLOSE)
     dtypes: tuple[torch.dtype, ...] = FLOATS
-    #: Whether its gradient is that of the identity, for its true one is 0 almost everywhere.
+    #: Whether its gradient is that of the identity, because the true one is 0 almost everywhere.
     straight_through: bool = False
-    #: The core dimensions of the tensors of a function that is no operator: the declaration of an operator says its own.
+    #: The core dimensions of the tensors of a function that is not an operator; an operator declares its own.
     cores: tuple[int, ...] = (3,)
     #: Whether it has derivatives where all channels are equal.
     smooth_on_gray: bool = True
     plain: Plain | None = None
-    #: A call with one number in the place of a tensor parameter: a new number must not recompile.
+    #: A call with one number in place of a tensor parameter: a new number must not recompile.
     of_number: Callable[[Tensor, float], Tensor] | None = None
     #: The number that leaves every uint8 image as it is.
     neutral: float | None = None
 
-    # The tables: the reference, the worst difference, the dtypes, and the worst difference of the decomposition.
+    # For the tables: the reference, the largest difference, the dtypes, and the largest difference of the decomposition.
     reference_name: str = ""
     difference: str = "0"
     dtype_names: str = "uint8, floats"
     decomposed_difference: str = ""
 
-    # The pages: the section of the API, the formula in LaTeX, the border rule, the transforms made of it, and
+    # For the pages: the section of the API, the formula in LaTeX, the border rule, the transforms that use it, and
     # imgops' call and the library's on a photograph, an interleaved (3, H, W) of uint8.
     section: str = ""
     formula: str = ""
     border: str = ""
     transforms: tuple[str, ...] = ()
-    #: Of a function that is no operator, where it is another than that of what it is made of.
+    #: The gradient of a function that is not an operator, if it differs from that of the operators it is made of.
     gradient: str = ""
     photo: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Any]] | None = None
 

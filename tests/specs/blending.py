@@ -153,7 +153,7 @@ ADD_WEIGHTED = OpSpec(
     ),
     of_number=lambda x, v: imgops.add_weighted(x, v, x, 0.2, v),
     reference=weighted_reference,
-    # Before OpenCV 5 its vectors fuse a product with the sum, and where they end depends on the shape.
+    # Before OpenCV 5, its vector code fuses a product with the sum, and where vectors end depends on the shape.
     tolerance={torch.float64: Tolerance(1e-12)},
     decomposed=LEVEL,
     plain=Plain(

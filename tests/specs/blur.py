@@ -33,7 +33,7 @@ _BORDER = "``border``: constant, edge, reflect, symmetric or wrap"
 
 
 def box_reference(image: Array, width: int, height: int, border: str) -> Array:
-    """A window of 2 pixels on uint8, which OpenCV 5 makes too light, by its float64 filter."""
+    """Run OpenCV, and for a uint8 window of 2 pixels, which OpenCV 5 makes too light, its float64 filter."""
     around = height // 2, height - 1 - height // 2, width // 2, width - 1 - width // 2
     if image.dtype == np.uint8 and width * height == 2:
         mean = box_reference(image.astype(np.float64), width, height, border)
@@ -102,13 +102,13 @@ BOX_BLUR = OpSpec(
 
 
 def bilateral_reference(image: Array, color: float, space: float, diameter: int, border: str) -> Array:
-    """float64, which OpenCV does not take, by NumPy."""
+    """Run OpenCV, and for float64, which OpenCV does not support, NumPy."""
     if image.dtype == np.float64:
         return _bilateral(image, color, space, diameter, border)
     frame = np.ascontiguousarray(image.transpose(1, 2, 0)) if len(image) == 3 else image[0]
     how = lambda a, borderType: cv2.bilateralFilter(a, diameter, color, space, borderType=borderType)
     reach = (max(diameter // 2, 1),) * 4
-    if border == "constant" and not cv2.ipp.useIPP():  # its table of weights does not know the border's 0
+    if border == "constant" and not cv2.ipp.useIPP():  # its table of weights ignores the border's 0
         frame, border = cv2.copyMakeBorder(frame, *reach, cv2.BORDER_CONSTANT), "edge"
         out = how(frame, cv2.BORDER_REPLICATE)[reach[0] : -reach[0], reach[0] : -reach[0]]
     else:
@@ -221,7 +221,7 @@ BILATERAL_FILTER = OpSpec(
 
 
 def motion_reference(image: Array, size: int, angle: float, direction: float, border: str) -> Array:
-    """The line drawn by OpenCV, turned by OpenCV, then cv2.filter2D."""
+    """Draw the line and turn it with OpenCV, then run cv2.filter2D."""
     row, direction = np.zeros((size, size)), np.clip(direction, -1, 1)
     row[size // 2] = np.linspace(0.5 + 0.5 * direction, 0.5 - 0.5 * direction, size)
     turn = cv2.getRotationMatrix2D((size // 2, size // 2), angle, 1)
@@ -264,7 +264,7 @@ MOTION_BLUR = OpSpec(
     of_number=lambda x, v: imgops.motion_blur(x, 3, 10 * v),
     reference=motion_reference,
     cores=(3, 0, 0, 0),
-    # OpenCV draws the line in float32; before OpenCV 5 at positions rounded to 1/32 pixel.
+    # OpenCV draws the line in float32, and before OpenCV 5 at positions rounded to 1/32 pixel.
     tolerance={**LEVEL, torch.float64: Tolerance(2e-5), torch.float32: Tolerance(2e-5)}
     if OPENCV_IS_EXACT
     else {d: Tolerance(0.05, levels=6) for d in (torch.uint8, *REAL)},
@@ -297,14 +297,14 @@ MOTION_BLUR = OpSpec(
 
 # -- gaussian_blur -----------------------------------------------------------------------------------
 
-#: OpenCV itself on float32; in double precision the formula.
+#: float32 is OpenCV itself; double precision is the formula.
 
 
 def blur_reference(image: Array, sigma: Array, width: int, height: int) -> Array:
     if sigma.max() < 1e-9:
         return image
     x, y = sigma.tolist()
-    # For OpenCV a 0 is the other one of both, or made of the size; a line of 1 pixel is not blurred.
+    # OpenCV replaces a sigma of 0 by the other one, or computes it from the size; a kernel of 1 pixel does not blur.
     (width, x), (height, y) = ((n, s) if s >= 1e-9 else (1, 1.0) for n, s in ((width, x), (height, y)))
     how = {"sigmaY": y, "borderType": cv2.BORDER_REFLECT_101}
     return by_opencv(image, lambda a: cv2.GaussianBlur(a, (width, height), x, **how))
@@ -396,7 +396,7 @@ GAUSSIAN_BLUR = OpSpec(
 
 
 def median_reference(image: Array, size: int) -> Array:
-    """OpenCV for its types and sizes; else NumPy's median of each window."""
+    """Run OpenCV for its dtypes and sizes; otherwise take NumPy's median of each window."""
     if image.dtype == np.uint8 or (image.dtype == np.float32 and size <= 5):
         return np.concatenate([by_opencv(plane[None], lambda a: cv2.medianBlur(a, size)) for plane in image])
     around = [(0, 0), (size // 2, size // 2), (size // 2, size // 2)]

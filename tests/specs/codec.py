@@ -165,7 +165,7 @@ DECODE_IMAGE = OpSpec(
 
 
 def file_reference(format: str, image: Array, quality: float) -> Array:
-    """Pillow's file of the image, read by Pillow."""
+    """Save the image with Pillow, and read the file with Pillow."""
     levels = image
     if image.dtype != np.uint8:
         real = image if image.dtype == np.float64 else image.astype(np.float32)

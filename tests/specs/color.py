@@ -26,7 +26,7 @@ ones = torch.ones
 
 
 def unit(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor:
-    """Values inside [0, 1], where no result is clamped by chance."""
+    """Make values inside of [0, 1], where no result is clamped by chance."""
     return m.image(channels, height, width, 0.05, 0.95)
 
 
@@ -39,7 +39,7 @@ def blended(start: Any, end: Array, factor: float) -> Array:
 
 
 def enhanced(kind: str, start: Callable[[Array], Any]) -> Callable[[Array, float], Array]:
-    """PIL's ImageEnhance on uint8; on floats the blend with what it blends with."""
+    """Return PIL's ImageEnhance on uint8; on floats, the same blend with the image that ``start`` computes."""
 
     def reference(image: Array, factor: float) -> Array:
         if image.dtype != np.uint8:
@@ -78,7 +78,7 @@ def _adjust(
     kornia: str,
     **options: Any,
 ) -> OpSpec:
-    """What brightness, contrast and saturation have in common."""
+    """Build the spec of brightness, contrast or saturation."""
     ours = getattr(imgops, f"adjust_{name}")
 
     def calls(case: Any) -> bench.Calls:
@@ -174,7 +174,7 @@ ADJUST_SATURATION = _adjust(
 
 
 def hue_reference(image: Array, turn: float) -> Array:
-    """Python's own HSV, pixel by pixel; a float image is rounded to uint8 as torchvision rounds it."""
+    """Turn the hue with Python's own HSV, pixel by pixel; convert the result to uint8 as torchvision does."""
     if len(image) == 1:
         return image
     x = image.astype(np.float64) / (255 if image.dtype == np.uint8 else 1)
@@ -277,7 +277,7 @@ _PHOTO_MIX = np.array([[0.5, 0.3, 0.2], [-0.1, 1.0, 0.1], [0.2, 0.2, 0.6]], np.f
 
 
 def color_matrix_reference(image: Array, matrix: Array) -> Array:
-    """OpenCV on uint8; on floats the product."""
+    """Run OpenCV on uint8; on floats, compute the product."""
     if image.dtype == np.uint8:
         out = cv2.transform(np.ascontiguousarray(image.transpose(1, 2, 0)), matrix)
         return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
@@ -332,7 +332,7 @@ COLOR_MATRIX = OpSpec(
 
 # -- sequences ---------------------------------------------------------------------------------------
 
-#: The references of the steps, by the names that a sequence has for them.
+#: The references of the steps, by the steps' names in a sequence.
 _STEPS = {
     spec.name.removeprefix("adjust_"): spec.reference
     for spec in (

@@ -1,4 +1,4 @@
-"""cvt_color: every conversion against OpenCV; double precision, which it does not take, against the formulas."""
+"""cvt_color: every conversion against OpenCV; double precision, which it does not support, against the formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DENSITY = _WHITE @ [1, 15, 3]
 
 
 def _each(function: Callable[..., tuple[float, ...]]) -> Callable[[Array], Array]:
-    """Pixel by pixel, for Python's own colorsys."""
+    """Apply a function of Python's own colorsys pixel by pixel."""
     return lambda x: np.array([function(*p) for p in x.reshape(-1, 3)]).reshape(x.shape)
 
 
@@ -74,7 +74,7 @@ def _luv(x: Array) -> Array:
 
 
 def _unluv(x: Array) -> Array:
-    """With OpenCV's limit of 0.25 on 1 / (4 v')."""
+    """Convert LUV with OpenCV's limit of 0.25 on 1 / (4 v')."""
     light, y = x[..., 0], _unlight(x[..., 0])
     up = 3 * (x[..., 1] + 13 * light * 4 * _WHITE[0] / _DENSITY)
     vp = np.clip(0.25 / (x[..., 2] + 13 * light * 9 / _DENSITY), -0.25, 0.25)
@@ -135,7 +135,7 @@ def cvt_reference(image: Array, code: str) -> Array:
     return out.transpose(2, 0, 1)
 
 
-#: Where the values of a space lie.
+#: The ranges of the values of each space.
 _RANGES = {"hsv": (0.0, 1.0), "lab": (5, 60), "luv": (15, 60)}
 
 
@@ -145,7 +145,7 @@ def space_image(m: Maker, source: str) -> Tensor:
 
 
 def tolerances(code: str) -> Tolerances:
-    """Of ATen's arithmetic: OpenCV interpolates LAB and LUV from coarse tables, and rounds them in its own ways."""
+    """Return the tolerances of ATen: OpenCV interpolates LAB and LUV from coarse tables, with its own rounding."""
     if code.endswith("2lab"):
         apart: float = 0.5
     elif code.endswith("2luv"):
@@ -159,12 +159,12 @@ def tolerances(code: str) -> Tolerances:
     levels = LEVEL[torch.uint8]
     if code.startswith("lab"):
         levels = Tolerance(levels=2)
-    if code.startswith("luv"):  # of colors that RGB does not have
+    if code.startswith("luv"):  # colors that RGB cannot represent
         levels = Tolerance(levels=255, share=0.4)
     return {**floats, torch.float64: Tolerance(1e-12), torch.uint8: levels}
 
 
-#: One of each kind; tests/test_color_space.py has every code.
+#: One conversion of each kind; tests/test_color_space.py has every code.
 _KINDS = (
     *(
         "rgb2gray",

@@ -64,7 +64,7 @@ def _calls(
     )
 
 
-#: What every derivative refuses.
+#: The errors that every derivative raises.
 def _errors(name: str, call: Callable[..., Tensor]) -> tuple[ErrorInput, ...]:
     return (
         ErrorInput(
@@ -245,7 +245,7 @@ def canny_reference(image: Array, low: float, high: float, aperture: int, l2: bo
 
 
 def _shapes(m: Maker, channels: int = 3) -> Tensor:
-    """Smooth enough that edges go on for some pixels."""
+    """Make shapes that are large enough for edges to continue for some pixels."""
     small = replace(m, dtype=torch.uint8).image(channels, 6, 5)
     return small.repeat_interleave(3, -2).repeat_interleave(4, -1)
 

@@ -178,7 +178,7 @@ ADJUST_SHARPNESS = OpSpec(
 
 
 def unsharp_reference(image: Array, radius: float, percent: float, threshold: float) -> Array:
-    """Floats: three box blurs of fractional width along each axis, in double precision."""
+    """Run PIL on uint8; on floats, three box blurs of fractional width along each axis, in double precision."""
     if image.dtype == np.uint8:
         mask = ImageFilter.UnsharpMask(radius, int(percent), int(threshold))
         return by_pil_planes(image, lambda p: p.filter(mask))
@@ -189,7 +189,7 @@ def unsharp_reference(image: Array, radius: float, percent: float, threshold: fl
 
 
 def _masked(x: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
-    """For a radius whose boxes reach 3 pixels to each side at most."""
+    """Compute the result for a radius whose boxes reach at most 3 pixels to each side."""
     variance = radius**2 / 3
     whole = (((12 * variance + 1).sqrt() - 1) / 2).floor()
     part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (6 * (variance - (whole + 1) ** 2))

@@ -1,4 +1,4 @@
-"""downscale, and contain, cover and fit, which are PIL's sizes for a resize."""
+"""downscale, and contain, cover and fit, which resize to sizes that PIL computes."""
 
 from __future__ import annotations
 

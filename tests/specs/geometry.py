@@ -30,12 +30,12 @@ from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter
 from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
 ones, ops = torch.ones, torch.ops.imgops
-#: From OpenCV 5 on; before, positions are rounded to 1/32 pixel.
+#: True from OpenCV 5 on; before, positions are rounded to 1/32 pixel.
 OPENCV_IS_EXACT = int(cv2.__version__.split(".")[0]) >= 5
 
 _TURN = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4]], dtype=torch.float64)
 _TILT = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4], [0.02, -0.03, 1.1]], dtype=torch.float64)
-#: OpenCV itself in its own types; in double precision its float32 result is as near as it gets.
+#: OpenCV computes its own dtypes; for double precision its float32 result is the closest reference.
 _TOLERANCE = {torch.float64: Tolerance(2e-4 if OPENCV_IS_EXACT else 0.2)}
 _BORDER = "``border``: constant with ``fill``, edge, reflect, symmetric, wrap"
 
@@ -50,7 +50,7 @@ def _nearest(name: str) -> dict[str, Any]:
 def _warp(
     id: str, matrix: Tensor, *rest: Any, shape: Any = (3, 7, 9), each: bool = False, **options: Any
 ) -> Sample:
-    """One matrix; ``each``: one per sample, each a little farther."""
+    """Make a sample with one matrix, or with ``each`` one matrix per sample, each slightly different."""
 
     def arguments(m: Maker) -> tuple[Any, ...]:
         value = matrix * m.per_sample(1, 0.9, 1.07).detach()[..., None, None] if each else matrix
@@ -62,7 +62,7 @@ def _warp(
 
 
 def _sampled(image: Array, fill: Array | None, interpolation: str, call: Callable[..., Array]) -> Array:
-    """``call(array, flags, value)`` of OpenCV, in its own types; moved pixels of other types by their numbers."""
+    """Run ``call(array, flags, value)`` of OpenCV for its dtypes; for others, move the pixels' indices with it."""
     channels = len(image)
     fills = np.zeros(channels) if fill is None else np.broadcast_to(fill, channels)
     flags = FLAGS[interpolation]
@@ -329,7 +329,7 @@ ROTATE90 = OpSpec(
 
 
 def _positions(m: Maker, height: int, width: int) -> Tensor:
-    """Positions on both sides of the border, none of them near a whole number."""
+    """Make positions on both sides of the border, none of them near an integer."""
     made = replace(m, dtype=torch.float64, format="planar", grad=False).image(2, height, width, -3, 11)
     held = made.floor() + 0.1 + 0.8 * (made - made.floor())
     return held.to(torch.float64 if m.dtype == torch.float64 else torch.float32).requires_grad_(m.grad)
@@ -428,7 +428,7 @@ REMAP = OpSpec(
 def remap_adjoint_reference(
     grad: Array, map: Array, height: int, width: int, interpolation: str, border: str
 ) -> Array:
-    """What ``cv2.remap`` makes of every unit image, transposed."""
+    """Apply the transpose of ``cv2.remap``, which is found by its result for every unit image."""
     basis = np.eye(height * width, dtype=np.float32).reshape(-1, 1, height, width)
     rows = np.stack([remap_reference(b, map, None, interpolation, border)[0].ravel() for b in basis])
     return (rows @ grad.reshape(len(grad), -1).T).T.reshape(len(grad), height, width)

@@ -24,7 +24,7 @@ from tests.specs.levels import _UNIT, benchmark_calls, spec_of_imageops
 
 
 def clahe_reference(image: Array, limit: float, across: int, down: int) -> Array:
-    """OpenCV; for floats its algorithm on 256 levels, between which tables are interpolated."""
+    """Run OpenCV; for floats, its algorithm on 256 levels, with tables interpolated between levels."""
     if image.dtype.kind in "ui":
         planes = image.view(np.uint16) if image.dtype == np.int16 else image
         apply = cv2.createCLAHE(limit, (across, down)).apply
@@ -71,12 +71,12 @@ def _neighbors(position: float, count: int) -> tuple[tuple[int, float], tuple[in
 
 
 def _unit(m: Maker, height: int, width: int) -> Tensor:
-    """Inside of levels, where a step to the next one is far away."""
+    """Make values inside of levels, far away from the step to the next one."""
     return m.image(1, height, width, 0.05, 0.95, snap=True)
 
 
 def _one_tile(x: Tensor) -> Tensor:
-    """Without a limit: the share of values up to each level, and between two levels in between."""
+    """Without a limit, return the share of values up to each level, interpolated between levels."""
     position = x.flatten(-2) * 255
     level, low = position.detach().round(), position.detach().floor()
 
@@ -175,7 +175,7 @@ CLAHE = OpSpec(
 
 
 def clahe_of_color(frame: Array, limit: float, tiles: tuple[int, int] = (8, 8)) -> Array:
-    """CLAHE of a color image as OpenCV's users write it."""
+    """Run CLAHE on a color image as OpenCV's users write it."""
     lab = cv2.cvtColor(frame, cv2.COLOR_RGB2Lab)
     light, a, b = cv2.split(lab)
     light = cv2.createCLAHE(limit, tiles).apply(light)
@@ -188,7 +188,7 @@ def match_reference(image: Array, reference: Array) -> Array:
 
 
 def _matched(reference: Tensor) -> Tensor:
-    """Of as many pixels: those of the reference, in the order of the image."""
+    """For equal numbers of pixels, return those of the reference, in the order of the image."""
     places = _SOURCE.flatten(-2).argsort(-1).argsort(-1)
     return reference.flatten(-2).sort(-1).values.gather(-1, places).reshape(_SOURCE.shape)
 
@@ -258,7 +258,7 @@ MATCH_HISTOGRAMS = OpSpec(
 
 
 def _channels(snap: bool) -> tuple[Sample, ...]:
-    """``snap``: values inside their levels, where a step to the next one is far away."""
+    """Return the samples; ``snap`` makes values inside of their levels, far away from the step to the next one."""
 
     def make(id: str, shape: tuple[int, ...], **options: Any) -> Sample:
         return Sample(id, lambda m: (m.image(*shape, 0.05, 0.95, snap=snap),), **options)
@@ -316,7 +316,7 @@ EQUALIZE = spec_of_imageops(
     samples=_channels(snap=True),
     reference=equalize_reference,
     decomposed={},
-    # Too few pixels to do more than a rounding to levels.
+    # So few pixels that the result is just a rounding to levels.
     plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
     difference="0",
     decomposed_difference="0",

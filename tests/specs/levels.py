@@ -1,4 +1,4 @@
-"""Operators that map single values: gamma, posterize, solarize, invert, lut."""
+"""Operators that map each value on its own: gamma, posterize, solarize, invert, lut."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unit_image(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> 
 
 
 def benchmark_calls(name: str, *args: Any, floats: tuple[Any, ...] | None = None, kornia: str = "") -> Any:
-    """The calls of the benchmark: ``floats`` are the arguments where the image is float."""
+    """Return the calls of the benchmark; ``floats`` are the arguments for a float image."""
 
     def calls(case: Any) -> bench.Calls:
         from kornia import enhance
@@ -54,7 +54,7 @@ def benchmark_calls(name: str, *args: Any, floats: tuple[Any, ...] | None = None
 
 
 def spec_of_imageops(name: str, **fields: Any) -> OpSpec:
-    """What the operators of ``ImageOps`` have in common."""
+    """Build the spec of an operator that is a function of ``ImageOps``."""
     shared: dict[str, Any] = {
         "tolerance": REAL,
         "reference_name": f"`PIL.ImageOps.{name}`",
@@ -123,7 +123,7 @@ ADJUST_GAMMA = OpSpec(
 
 def posterize_reference(image: Array, bits: float) -> Array:
     if image.dtype == np.uint8:
-        if bits == 0:  # Pillow begins at 1, torchvision at 0
+        if bits == 0:  # Pillow's range begins at 1, torchvision's at 0
             return np.zeros_like(image)
         return by_pil_planes(image, lambda p: ImageOps.posterize(p, int(bits)))
     steps = 2 ** int(bits)
@@ -244,7 +244,7 @@ def _levels(m: Maker, channels: int = 3) -> Tensor:
 
 def lut_reference(image: Array, table: Array) -> Array:
     rows = np.broadcast_to(table, (len(image), 256))
-    if table.dtype == np.int64:  # OpenCV has no such table
+    if table.dtype == np.int64:  # OpenCV does not support such a table
         return np.stack([row[plane] for row, plane in zip(rows, image)])
     return np.stack([cv2.LUT(np.ascontiguousarray(p), r.copy()) for p, r in zip(image, rows)])
 

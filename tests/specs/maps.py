@@ -25,7 +25,7 @@ def _by_remap(make: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 def _by_opencv(make: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """cv2.remap of the same map."""
+    """Run cv2.remap with the same map."""
 
     def call(x: Tensor) -> Tensor:
         across, down = (m.numpy() for m in make(x))
@@ -48,7 +48,7 @@ def _elastic(x: Tensor) -> Tensor:
 
 
 def _calls(make: Callable[[Tensor], Tensor], raw: Callable[[int], Any]) -> Callable[[Any], bench.Calls]:
-    """The map alone; the raw call gets the size."""
+    """Time the computation of the map alone; the raw call gets the size."""
 
     def calls(case: Any) -> bench.Calls:
         x = case.image()

@@ -25,14 +25,14 @@ _PATTERN = torch.tensor([[0, 2, 0], [-2, 2, 2], [-2, -2, 0]])
 
 
 def _each(m: Maker) -> Tensor:
-    """A structuring element for each sample."""
+    """Return a structuring element for each sample."""
     return torch.stack([_CROSS, 2 - _CROSS])[torch.arange(torch.Size(m.batch).numel()) % 2].reshape(
         *m.batch, 3, 3
     )
 
 
 def _reference(call: Callable[..., Array]) -> Callable[..., Array]:
-    """ "wrap", which OpenCV's filters do not know, is padded first."""
+    """Return a reference for OpenCV's call; "wrap", which its filters do not support, is padded first."""
 
     def reference(image: Array, kernel: Array, border: str) -> Array:
         if image.size == 0:
@@ -148,7 +148,7 @@ def _hit_or_miss_reference(image: Array, kernel: Array, border: str) -> Array:
 
 
 def _blobs(m: Maker, channels: int = 1) -> Tensor:
-    """Black and white, where patterns are found."""
+    """Make a black and white image in which the patterns occur."""
     image = replace(m, dtype=torch.uint8).image(channels, 7, 9)
     return torch.where(image > 90, 255, 0).to(torch.uint8)
 

@@ -32,7 +32,7 @@ def _crop(id: str, box: tuple[int, ...], shape: tuple[int, ...] = (3, 7, 9), **o
 
 
 def crop_reference(image: Array, left: int, top: int, right: int, bottom: int) -> Array:
-    """PIL for what PIL has, else the pixels one by one."""
+    """Run PIL for its dtypes; otherwise copy the pixels one by one."""
     if image.dtype in (np.uint8, np.float32, np.int32) and image.size and right > left and bottom > top:
         return by_pil_planes(image, lambda plane: plane.crop((left, top, right, bottom)))
     out = np.zeros((len(image), bottom - top, right - left), image.dtype)
@@ -138,7 +138,7 @@ def _paste(
 
 
 def _mask_levels(mask: Array) -> Array:
-    """As PIL has a mask: 0 to 255."""
+    """Convert a mask to PIL's levels, 0 to 255."""
     if mask.dtype == bool:
         return mask.astype(np.uint8) * 255
     if mask.dtype == np.uint8:
@@ -147,7 +147,7 @@ def _mask_levels(mask: Array) -> Array:
 
 
 def paste_reference(image: Array, source: Array, mask: Array | None, left: int, top: int) -> Array:
-    """PIL on uint8, else the pixels one by one."""
+    """Run PIL on uint8; otherwise copy the pixels one by one."""
     if image.dtype == np.uint8 and image.size and source.size:
         hard = None if mask is None else to_pil(_mask_levels(mask))
         planes = [to_pil(p[None]) for p in image]
@@ -299,7 +299,7 @@ _INSIDE[1:4, 1:5] = True
 
 
 def erase_reference(image: Array, value: Array, box: Array) -> Array:
-    """PIL's paste of the other image's box, plane by plane; other types by NumPy's slices."""
+    """Run PIL's paste of the other image's box, plane by plane; for other dtypes, NumPy's slices."""
     left, top, right, bottom = box.tolist()
     pixels = np.broadcast_to(value, image.shape)
     inside = 0 <= left <= right <= image.shape[2] and 0 <= top <= bottom <= image.shape[1]
@@ -406,7 +406,7 @@ def _pad(
 def pad_reference(
     image: Array, fill: Array | None, left: int, top: int, right: int, bottom: int, mode: str
 ) -> Array:
-    """OpenCV for what it has; other types as pixels that move, asked of ``cv2.borderInterpolate``."""
+    """Run OpenCV for its dtypes; for others, take the pixels that ``cv2.borderInterpolate`` names."""
     channels = len(image)
     values = np.zeros(channels) if fill is None else np.broadcast_to(fill, channels)
     if image.dtype in (np.uint8, np.float32) and image.size:
@@ -535,7 +535,7 @@ PAD = OpSpec(
 
 
 def pad_adjoint_reference(grad: Array, left: int, top: int, right: int, bottom: int, mode: str) -> Array:
-    """Every padded pixel is added to the pixel that ``cv2.borderInterpolate`` names; -1 is none."""
+    """Add every padded pixel to the pixel that ``cv2.borderInterpolate`` names, unless that is -1."""
     height, width = grad.shape[1] - top - bottom, grad.shape[2] - left - right
     out = np.zeros((len(grad), height, width))
     for y in range(grad.shape[1]):

@@ -1,4 +1,4 @@
-"""paste_, paste_out and accumulate: operators that write to memory of the caller."""
+"""paste_, paste_out and accumulate: operators that write to the caller's memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES = (("inside", (2, 1)), ("clipped", (-2, 5)), ("outside", (30, 0)))
 
 
 def written(function: Callable[..., Any], *mutated: int) -> Callable[..., Any]:
-    """A mutating function as one that returns what it wrote to."""
+    """Turn a mutating function into one that returns the tensors that it wrote to."""
 
     def call(*args: Any) -> Any:
         copies = [a.clone() if i in mutated else a for i, a in enumerate(args)]

@@ -39,7 +39,7 @@ _CLOSE: Tolerances = {
 
 
 def _parts(image: Array, noise: Array, *numbers: float) -> tuple[Any, ...]:
-    """In float64, or for uint8 and float32 in float32, as they are computed; and what white is."""
+    """Return the arguments in float64, or for uint8 and float32 in float32, as they are computed; and the value of white."""
     exact = np.float64 if image.dtype == np.float64 else np.float32
     top = 255 if image.dtype == np.uint8 else 1
     return image.astype(exact), noise.astype(exact), *map(exact, numbers), exact(top)
@@ -67,7 +67,7 @@ def multiplied_reference(image: Array, noise: Array, amount: float) -> Array:
 
 
 def iso_reference(image: Array, noise: Array, shift: float, intensity: float) -> Array:
-    """Hue and lightness by OpenCV, in float32."""
+    """Change hue and lightness with OpenCV, in float32."""
     x, n, _, _, top = _parts(image, noise, shift, intensity)
     hls = cv2.cvtColor(
         np.ascontiguousarray((x / top).transpose(1, 2, 0).astype(np.float32)), cv2.COLOR_RGB2HLS
@@ -83,7 +83,7 @@ def _image(m: Maker, channels: int = 3) -> Tensor:
 
 
 def _noise(m: Maker, channels: int = 3, low: float = -1, high: float = 1) -> Tensor:
-    """Of the image's dtype where that is floating."""
+    """Make noise of the image's dtype if that is floating point."""
     dtype = m.dtype if m.dtype.is_floating_point else torch.float32
     return replace(m, dtype=dtype).image(channels, 6, 7, low, high)
 
@@ -113,7 +113,7 @@ def _errors(
 def _calls(
     ours: Callable[[Tensor, Tensor], Tensor], theirs: Callable[[Array, Array], Array]
 ) -> Callable[[Any], bench.Calls]:
-    """NumPy's formula on the same numbers."""
+    """Return imgops' call, and NumPy's formula on the same numbers."""
 
     def calls(case: Any) -> bench.Calls:
         x = case.image()
@@ -201,7 +201,7 @@ SHOT_NOISE = _spec(
     ),
     of_number=lambda x, v: imgops.shot_noise(x, x, v),
     reference=shot_reference,
-    # PyTorch's root is not rounded correctly.
+    # PyTorch's square root is not correctly rounded.
     decomposed={**_CLOSE, torch.uint8: Tolerance(levels=1, share=0.02)},
     decomposed_difference="1 level; floats 1e-6",
     plain=Plain(
@@ -251,7 +251,7 @@ MULTIPLICATIVE_NOISE = _spec(
 
 
 def _iso_plain(x: Tensor, noise: Tensor, shift: Tensor) -> Tensor:
-    """By the six sectors of hue: a color is full for two of them around its own, and falls off in the next."""
+    """Compute it by the six sectors of hue: a color is full in the two around its own, and falls off in the next."""
     high, low = x.amax(-3), x.amin(-3)
     r, g, b = x.unbind(-3)
     apart, total = high - low, high + low

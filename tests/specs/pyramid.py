@@ -20,14 +20,14 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def _matrix(call: Callable[[Array], Array], size: int) -> Array:
-    """What OpenCV does along one axis: the image of each pixel of a row, the others of which are 0."""
+    """Return the matrix of OpenCV's call along one axis: its result for each unit vector."""
     tall = np.zeros((size, 2, size))
     tall[np.arange(size), :, np.arange(size)] = 1
     return np.stack([call(np.ascontiguousarray(t))[0] for t in tall], -1)
 
 
 def _adjoint(call: Callable[[Array], Array]) -> Callable[..., Array]:
-    """The transpose of OpenCV's call, in double precision."""
+    """Return the transpose of OpenCV's call, in double precision."""
 
     def reference(grad: Array, height: int | None = None, width: int | None = None) -> Array:
         height, width = height or grad.shape[-2] // 2, width or grad.shape[-1] // 2
@@ -45,7 +45,7 @@ def _smaller(x: Tensor) -> Tensor:
 
 
 def _larger(x: Tensor) -> Tensor:
-    """Zeros between the pixels, then the same kernel times 4."""
+    """Insert zeros between the pixels, then apply the same kernel times 4."""
     wide = torch.cat([x[..., 1:2], x, x[..., -1:]], -1)
     wide = torch.cat([wide[..., 1:2, :], wide, wide[..., -1:, :]], -2)
     spread = torch.stack([wide, torch.zeros_like(wide)], -1).flatten(-2)
@@ -81,7 +81,7 @@ def _public(
             ),
         ),
         reference=lambda image: by_opencv(image, raw),
-        # By ATen, on a device, in another order.
+        # On a device ATen sums in a different order.
         decomposed={
             **{d: Tolerance(1e-5) for d in _FLOATS},
             torch.float16: Tolerance(1e-3),

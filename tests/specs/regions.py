@@ -19,7 +19,7 @@ _DISTANCES = {"l1": cv2.DIST_L1, "l2": cv2.DIST_L2, "c": cv2.DIST_C}
 
 
 def _mask(m: Maker, channels: int = 1, dtype: torch.dtype = torch.uint8) -> Tensor:
-    """Mostly not 0; 0 at random, and in the first pixel."""
+    """Make a mask that is mostly nonzero, with 0 at random and in the first pixel."""
     image = replace(m, dtype=torch.uint8).image(channels, 9, 12).clone()
     image[image < 60] = 0
     image[..., 0, 0] = 0
@@ -70,7 +70,7 @@ DISTANCE_TRANSFORM = OpSpec(
         ),
     ),
     reference=distance_reference,
-    # OpenCV's own exact distances differ by a bit from call to call.
+    # OpenCV's own exact distances differ in a bit from call to call.
     tolerance={torch.float32: Tolerance(1e-6)},
     dtypes=(torch.uint8,),
     decomposed={torch.float32: Tolerance(1e-5)},

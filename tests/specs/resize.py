@@ -70,19 +70,19 @@ def resize_reference(
 
 
 def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any) -> Array:
-    """Which pixel is taken does not depend on its value: resize the pixels' numbers, then look them up."""
+    """Resize the pixels' indices, then look them up, because the choice of a pixel does not depend on its value."""
     rows, columns = image.shape[-2:]
     ramp = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
     if antialias:
         taken = np.array(Image.fromarray(ramp).resize(size[::-1], Image.Resampling.NEAREST, box=box))
     else:
         taken = cv2.resize(ramp, size[::-1], interpolation=cv2.INTER_NEAREST)
-    black = np.zeros((len(image), 1), image.dtype)  # a position outside: PIL writes 0
+    black = np.zeros((len(image), 1), image.dtype)  # PIL writes 0 for a position outside
     values = np.concatenate([black, image.reshape(len(image), rows * columns)], 1)
     return values[:, taken.astype(np.int64).reshape(-1)].reshape(len(image), *size)
 
 
-#: PIL has no double precision and OpenCV's weights are single: tests/test_values.py is exact there.
+#: PIL has no double precision, and OpenCV's weights are single: the exact test is in tests/test_values.py.
 _TOLERANCE = {
     torch.float32: Tolerance(1e-5),
     torch.float64: Tolerance(1e-5),

@@ -32,7 +32,7 @@ def threshold_reference(image: Array, value: float, maximum: float, kind: str) -
 
 
 def _value(m: Maker, value: float) -> Tensor:
-    """In units of the image: of [-2, 2], or of 256 levels."""
+    """Return a parameter in units of the image: of [-2, 2], or of 256 levels."""
     own = value if m.dtype.is_floating_point else 128 + 60 * value
     return parameter(m, torch.tensor(own, dtype=torch.float64))
 
