@@ -289,7 +289,7 @@ class RandomTransform(OperatorTransform):
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
     def draw_row(self, shape: Shape) -> Numbers | None:
-        """Sample the numbers for one image of a shape, ``count_numbers`` in all; None if it is not applied."""
+        """Sample the ``count_numbers`` numbers for one image of a shape; return None if it is not applied."""
         return self._draw([like(*shape)])
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:

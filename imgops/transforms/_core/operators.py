@@ -1,4 +1,4 @@
-"""Operators for the transforms alone, such as those that run torchvision's code, which compilers cannot trace."""
+"""Operators for the transforms alone: torchvision's own code where no compiler can trace it, and labels."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int]
 
 @imgops.operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
 def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
-    """Return an empty tensor whose shape is the sizes that parameters imply, each at least ``least``, and 0."""
+    """Return a tensor without values whose shape is the sizes that the parameters imply, and 0.
+
+    Each size is at least the one in ``least``.
+    """
 
 
 def _indices_fake(new_size: Callable[..., int], flags: Tensor) -> Tensor:
@@ -294,4 +297,4 @@ def _apply_kernel(
 def apply_transform(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    """Change the samples that were chosen by the transform of a description, with ``numbers`` as parameters."""
+    """Change the samples that were chosen by the transform of a description, with these parameters."""

@@ -110,7 +110,7 @@ ForkingPickler.register(torch.Generator, _reduce_generator)
 
 
 def _part_ways(seed: int) -> None:
-    """Reseed the generators that a DataLoader worker got with its transforms, so that it has its own draws.
+    """Reseed the generators that a DataLoader worker got with its transforms, so that its draws differ.
 
     Every worker has a copy of a generator in the same state, and so has every epoch that starts workers. The
     seed of the worker, which the DataLoader drew, is different each time.
@@ -170,7 +170,7 @@ class SamplingProgram:
         return True
 
     def narrow_gate(self, step: int, column: int, value: int) -> tuple[int, ...]:
-        """Add a condition for the next steps, the value of a column; return the gate before, to restore it."""
+        """Add a condition on a column to the gate of the next steps; return the gate before, to restore it."""
         before = self.gate
         self.gate = (*before, step, column, value)
         return before
