@@ -51,7 +51,7 @@ class _Container(RandomTransform):
     def forward(self, *inputs: Any) -> Any:
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
-                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules are slow to find no attribute
+                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # getattr is slow on modules
                     break
             else:
                 return self._run_plainly(inputs)

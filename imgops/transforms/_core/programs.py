@@ -170,7 +170,7 @@ class SamplingProgram:
         return True
 
     def narrow_gate(self, step: int, column: int, value: int) -> tuple[int, ...]:
-        """Add a condition on a column to the gate of the next steps; return the gate before, to restore it."""
+        """Add a condition on a column to the gate of the next steps; return the former gate."""
         before = self.gate
         self.gate = (*before, step, column, value)
         return before

@@ -20,7 +20,7 @@ __all__ = ["CutMix", "MixUp"]
 
 
 class _Mix(RandomTransform):
-    """The base of MixUp and CutMix, which sample for a batch, or with ``per_sample`` for each of its images."""
+    """The base of MixUp and CutMix, which sample for a batch, or with ``per_sample`` for each image."""
 
     _config = ("alpha",)
     #: Whether samples are joined: the output of one depends on others, and labels change their form.
