@@ -35,7 +35,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
 
 class FiveCrop(OperatorTransform, v2.FiveCrop):
-    """Crop the corners and the middle of the image, as torchvision's FiveCrop does, which gives five images."""
+    """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
@@ -123,7 +123,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     def neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
-        # The crop starts where the padding ends. One of another size, whose result is not used, must lie inside.
+        # The crop starts where the padding ends. One of another size must lie inside; its result is not used.
         top = torch.sym_min(top, height + top + bottom - self.size[0])
         left = torch.sym_min(left, width + left + right - self.size[1])
         return [float(top), float(left)]

@@ -66,7 +66,7 @@ class RandomResize(_RandomResize, v2.RandomResize):
 
 
 class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
-    """Resize the image so that its shortest side has a random length, as torchvision's RandomShortestSize does.
+    """Resize the image to a random length of its shortest side, as torchvision's RandomShortestSize does.
 
     The pixels are PIL's.
     """

@@ -89,7 +89,10 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     random_parameters = (Parameter("angle"),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """Return the image's size, and the canvas of boxes and keypoints, which torchvision computes apart."""
+        """Return the size of the image, and that of boxes' canvas, which torchvision computes separately.
+
+        Keypoints have the same canvas as boxes.
+        """
         canvas = v2.functional.rotate(
             tv_tensors.KeyPoints(torch.zeros(1, 2), canvas_size=(height, width)),
             numbers[0],
