@@ -51,7 +51,7 @@ class _Container(RandomTransform):
     def forward(self, *inputs: Any) -> Any:
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
-                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # getattr is slow on modules
+                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules fail slowly in getattr
                     break
             else:
                 return self._run_plainly(inputs)
@@ -255,7 +255,7 @@ def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shap
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """Return whether two shapes are known to be equal; sizes that depend on data are never known."""
+    """Return whether two shapes are known to be equal, which sizes that depend on data are not."""
     return len(one) == len(other) and all(guard_or_false(a == b) for a, b in zip(one, other, strict=True))
 
 

@@ -136,7 +136,7 @@ class _Dropout(ProbabilisticTransform):
         return mask.masked_fill(is_hole.to(mask.device, non_blocking=True), self.mask_fill)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # any format will do: nothing moves
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format
             return inpt
         return super().by_torchvision(inpt, values)
 

@@ -304,7 +304,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     sigma : float or (float, float)
         The range of the standard deviation, as a share of the largest value.
     mean : float or (float, float)
-        The range of the mean, likewise.
+        The range of the mean, as a share of the largest value.
     per_channel : bool
         Whether each channel has noise of its own.
     p : float

@@ -237,8 +237,8 @@ class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
     The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
-    own. These are the weights of the image and of each chain, for every sample of a batch, and the steps of
-    the chains, each filled up with steps that do nothing.
+    own. The parameters are the weights of the image and of each chain, for every sample of a batch, and the
+    steps of the chains, each filled up with steps that do nothing.
     """
 
     _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")
@@ -340,7 +340,7 @@ class AugMix(_Policy, v2.AugMix):
         return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64)
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
-        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision does."""
+        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision."""
 
         def of(weight: Tensor) -> Tensor:
             weight = weight.to(image.device, torch.float32, non_blocking=True)

@@ -166,7 +166,7 @@ class OperatorTransform(torchvision_private.Hooks):
         return {}
 
 
-#: The parameters of a transform that samples none.
+#: The parameters of a transform that samples nothing.
 NOTHING = Params((0, 0), [])
 
 
@@ -323,7 +323,7 @@ class RandomTransform(OperatorTransform):
                 found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
                 at += 1
                 continue
-            end = at + length if isinstance(length, int) else None  # a length from the shape is the last
+            end = at + length if isinstance(length, int) else None  # a length from the shape comes last
             assert end is not None or i == last
             found.append(numbers[..., at:end] if isinstance(numbers, Tensor) else numbers[at:end])
             at = end or at

@@ -85,7 +85,7 @@ class Table:
 def is_on_host(image: Tensor) -> bool:
     """Return whether an image is on the CPU, so that it needs no copy of the numbers.
 
-    Tests replace this function, to run the code for devices where there is none.
+    Tests replace this function, to run the code for other devices on machines without one.
     """
     return image.is_cpu
 

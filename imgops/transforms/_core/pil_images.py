@@ -1,8 +1,8 @@
 """PIL images by imgops' operators, where those give exactly PIL's pixels.
 
 In a pipeline a PIL image becomes a tensor before the first such transform, and a PIL image again after the
-last, if one of them saves enough time: a conversion costs as much as many of the transforms. Transforms whose
-pixels differ from PIL's, such as warps, stay torchvision's.
+last, if one of them saves enough time: a conversion can cost as much as a transform. Transforms whose pixels
+differ from PIL's, such as warps, stay torchvision's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MODES = {"L": 1, "RGB": 3}
 
 
 def is_known(image: Any) -> bool:
-    """Whether the operators compute an image of this mode as PIL does."""
+    """Return whether the operators compute an image of this class and mode as PIL does."""
     return type(image) is PIL.Image.Image and image.mode in _MODES and image.width > 0 and image.height > 0
 
 

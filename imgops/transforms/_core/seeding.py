@@ -122,10 +122,10 @@ _exchange = threading.RLock()
 
 @contextmanager
 def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
-    """Make PyTorch's global generator continue another one inside the context; do nothing for None.
+    """Give PyTorch's global generator the state of another one in the context; do nothing for None.
 
-    The two exchange their states in the meantime: other threads that draw from the global generator then draw
-    from the other one.
+    The two exchange their states until the context ends, so other threads that draw from the global generator
+    meanwhile draw from the other one.
     """
     if generator is None:
         yield

@@ -100,7 +100,7 @@ class _AffineCounterpart(_MatrixWarp):
 
 
 class _PerspectiveCounterpart(_MatrixWarp):
-    """Stretch a quadrangle whose corners lie near the image's over the whole image."""
+    """Stretch a quadrangle whose corners lie near those of the image over the whole image."""
 
     def matrix(self, height: int, width: int) -> np.ndarray:
         moves = torch.randn(4, 2, dtype=torch.float64).numpy() * uniform(self.scale)
@@ -127,12 +127,12 @@ def _homography(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 class _LosesPoints:
-    """A distortion that loses the keypoints that it moves out of the image."""
+    """A distortion that drops the keypoints that it moves out of the image."""
 
     def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         map = self._on_canvas(*canvas, torch.float64, params)  # type: ignore[attr-defined]
         positions = inverse_map.points(map, points)
-        # A point that the map does not reach was put at the nearest position.
+        # A point that the map does not reach was put at the nearest position, where it still misses.
         miss = imgops.remap(map, positions.mT[..., None], "bilinear", "edge")[..., 0].mT - points
         limit = torch.tensor([canvas[1], canvas[0]], dtype=points.dtype) - 0.5
         known = (miss.norm(dim=-1) < 0.75) & ((positions > -0.5) & (positions < limit)).all(1)

@@ -34,8 +34,8 @@ Range = float | Sequence[float]
 class ColorJitter(ColorSteps, v2.ColorJitter):
     """Change brightness, contrast, saturation and hue at random, as torchvision's ColorJitter does.
 
-    One operator does it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters of
-    its own.
+    One operator computes it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters
+    of its own.
     """
 
     _names = "brightness,contrast,saturation,hue"
@@ -70,8 +70,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
 
-    Two operators do it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters of
-    its own.
+    Two operators compute it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters
+    of its own.
     """
 
     _names = "brightness,contrast,saturation,hue"
@@ -124,7 +124,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
     Parameters
     ----------
     brightness : float or (float, float)
-        The range of what is added, as a share of the largest value.
+        The range of the number that is added, as a share of the largest value.
     contrast : float or (float, float)
         The range of the factor minus 1.
     p : float
@@ -172,7 +172,7 @@ class RandomRGBShift(ProbabilisticTransform):
     Parameters
     ----------
     red, green, blue : float or (float, float)
-        The ranges of what is added, in levels of 255.
+        The ranges of the numbers that are added, in levels of 255.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -222,8 +222,8 @@ class RandomHSV(ProbabilisticTransform):
     Parameters
     ----------
     hue, saturation, value : float or (float, float)
-        The ranges of what is added, hue in half degrees and the others in levels of 255; or of the factors,
-        with ``method="scale"``.
+        The ranges of the numbers that are added, hue in half degrees and the others in levels of 255; or of
+        the factors, with ``method="scale"``.
     method : {"shift", "scale"}
         Whether numbers are added or are factors.
     p : float

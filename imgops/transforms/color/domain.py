@@ -90,7 +90,7 @@ class HistogramMatching(_ReferenceTransform):
     Parameters
     ----------
     references : sequence of Tensor
-        Images ``(C, H, W)`` of one dtype, of which one is drawn; it is resized to the image's size.
+        Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     blend : float or (float, float)
         The range of the share of the result in its blend with the image, in [0, 1].
     p : float
@@ -134,7 +134,7 @@ class FDA(_ReferenceTransform):
     Parameters
     ----------
     references : sequence of Tensor
-        Images ``(C, H, W)`` of one dtype, of which one is drawn; it is resized to the image's size.
+        Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     beta : float or (float, float)
         The range of how many of the lowest frequencies are taken: half the side of their square in the
         spectrum, as a share of the image's shortest side, in [0, 0.5].

@@ -30,7 +30,7 @@ class ColorSteps(RandomTransform):
         return True
 
     def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
-        """Return the order, with -1 for steps that are left out, and the factors of torchvision's parameters."""
+        """Return the order, with -1 for steps that are left out, and the factors, from torchvision's dict."""
         factors = [values[f"{name}_factor"] for name in self._names.split(",")]
         places = [float(i) if factors[i] is not None else -1.0 for i in order]
         return [*places, *(0.0 if f is None else f for f in factors)]

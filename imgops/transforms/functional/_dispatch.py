@@ -26,7 +26,7 @@ _OF_MASKS_TOO = (
     *("resize", "crop", "center_crop", "resized_crop", "pad", "horizontal_flip", "vertical_flip"),
     *("affine", "rotate", "perspective", "elastic"),
 )
-#: torchvision returns videos unchanged from the former, and images from the latter.
+#: torchvision returns videos unchanged from the first two functionals, and images from the last one.
 _NOT_OF_VIDEOS = ("rgb_to_grayscale", "grayscale_to_rgb")
 _NOT_OF_IMAGES = ("uniform_temporal_subsample",)
 _ALIASES = {

@@ -152,7 +152,7 @@ def _center_offset(size: int, wanted: int) -> int:
     """Return the offset of torchvision's center crop, which is negative where it pads.
 
     torchvision pads a side that is too small, with the odd pixel at the end, and crops one that is too large,
-    rounding to even. There is no branch, because a compiler may not know the size.
+    rounding to even. Nothing branches on the size, because a compiler may not know it.
     """
     more: Any
     less: Any

@@ -247,7 +247,7 @@ class PadIfNeeded(_FitTransform):
     size : int or (int, int), optional
         The least height and width in pixels.
     divisor : int or (int, int), optional
-        The numbers of which height and width become multiples.
+        The numbers to whose multiples height and width are padded.
     position : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
         The position of the image; if the padding around its center is odd, the greater part is below and to
         the right.

@@ -89,9 +89,9 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     random_parameters = (Parameter("angle"),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """Return the size of the image, and that of boxes' canvas, which torchvision computes separately.
+        """Return the size of the image and that of the canvas, which torchvision computes separately.
 
-        Keypoints have the same canvas as boxes.
+        The canvas is that of boxes and keypoints.
         """
         canvas = v2.functional.rotate(
             tv_tensors.KeyPoints(torch.zeros(1, 2), canvas_size=(height, width)),

@@ -123,7 +123,7 @@ class CopyPaste(_Join):
     def _mask_of(
         self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
     ) -> Tensor:
-        """Join instance masks as the first ones are joined, or put the objects' pixels into another mask."""
+        """Join a mask of instances like the first one, or put the objects' pixels into any other mask."""
         mine = _subclass.plain(first.flat[at])
         other = _resize_labels(_subclass.plain(second.flat[at]), size)
         if first.is_per_box(at) and second.is_per_box(at):

@@ -85,7 +85,7 @@ class _Mix(RandomTransform):
 
 
 class MixUp(_Mix, v2.MixUp):
-    """Blend each image and label of a batch with those before it, as torchvision's MixUp does.
+    """Blend each image of a batch and its label with the one before, as torchvision's MixUp does.
 
     It works on uint8 too. With ``per_sample=True`` each image of a batch has parameters of its own.
     """
@@ -100,7 +100,7 @@ class MixUp(_Mix, v2.MixUp):
 
 
 class CutMix(_Mix, v2.CutMix):
-    """Put a box of the image before it into each image of a batch, as torchvision's CutMix does.
+    """Put a box of the image before into each image of a batch and mix labels, as torchvision's CutMix does.
 
     With ``per_sample=True`` each image of a batch has parameters of its own.
     """

@@ -25,7 +25,7 @@ def _shares(generator: torch.Generator, *shape: int) -> np.ndarray:
 
 
 def fog_patches(height: int, width: int, intensity: float, seed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centers ``(n, 2)`` and radii ``(n,)`` of patches, in ten rounds over ever smaller middles."""
+    """Return the centers ``(n, 2)`` and radii ``(n,)`` of patches, drawn ten times over smaller middles."""
     generator = from_seed(seed)
     side = max(1, int(width // 3 * intensity))
     wide, high, centers = width, height, []
@@ -142,9 +142,9 @@ def overlay_light(
 def screen_light(
     height: int, width: int, center: tuple[int, int], radius: int, color: Any, circles: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same for light in the blend mode "screen".
+    """Return the same as :func:`overlay_light`, for light in the blend mode "screen".
 
-    Its formula is ``255 - (255 - image) * (255 - light) / 255``.
+    The formula of the mode is ``255 - (255 - image) * (255 - light) / 255``.
     """
     layer: Any = np.zeros((height, width, 3), np.float32)
     cv2.circle(layer, center, radius, color, -1)

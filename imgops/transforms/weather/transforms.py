@@ -147,7 +147,7 @@ class RandomFog(_Weather):
     -----
     Reference: ``cv2.circle`` and ``cv2.addWeighted`` for each patch, then ``cv2.GaussianBlur``, as in
     albumentations' RandomFog: bit-exact on uint8 for the same patches, and within two levels where the
-    shortest side is below 300 pixels, for which OpenCV has other kernels. All patches are computed at once,
+    shortest side is below 300 pixels, where OpenCV uses other kernels. All patches are computed at once,
     because the result for a value depends only on how many patches cover it. Floats are computed by the same
     formula in real numbers, with its gradient.
     """
@@ -200,7 +200,7 @@ class RandomRain(_Weather):
     slant : float or (float, float)
         The range of how far a drop is blown along x while it falls its length, in pixels.
     kind : {"drizzle", "rain", "heavy", "torrential"}
-        The number of drops: a quarter, a third, one times, or twice the number of rows of the image.
+        The number of drops: a quarter of the image's rows, a third, as many, or twice as many.
     length : int, optional
         The length of a drop in pixels; by default an eighth of the height.
     width : int
