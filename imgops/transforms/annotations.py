@@ -1,4 +1,4 @@
-"""Boxes and keypoints alone."""
+"""Transforms of boxes and keypoints alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _OfAnnotations(OperatorTransform):
-    """Boxes or keypoints alone, by torchvision's code: in a graph through an operator."""
+    """A transform of boxes or keypoints alone by torchvision's code, in a graph inside an operator."""
 
     _config: tuple[str, ...] = ()
 
@@ -39,7 +39,7 @@ class _OfAnnotations(OperatorTransform):
 
 
 class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
-    """As torchvision's."""
+    """Convert bounding boxes to a format, as torchvision's ConvertBoundingBoxFormat does."""
 
     _config = ("format",)
 
@@ -50,19 +50,19 @@ class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
 
 
 class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
-    """As torchvision's."""
+    """Clamp bounding boxes to their canvas, as torchvision's ClampBoundingBoxes does."""
 
     _config = ("clamping_mode",) if hasattr(v2, "SetClampingMode") else ()
 
 
 class ClampKeyPoints(_OfAnnotations, v2.ClampKeyPoints):
-    """As torchvision's."""
+    """Clamp keypoints to their canvas, as torchvision's ClampKeyPoints does."""
 
 
 class SetClampingMode(
     OperatorTransform, v2.SetClampingMode if hasattr(v2, "SetClampingMode") else v2.Transform
 ):
-    """As torchvision's."""
+    """Set the clamping mode of bounding boxes, as torchvision's SetClampingMode does."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         out = _dispatch.wrap_like(_subclass.plain(inpt).clone(), inpt)
@@ -71,14 +71,14 @@ class SetClampingMode(
 
 
 def _fit(labels: Any, count: int) -> bool:
-    """Whether labels are none, or tensors of so many each."""
+    """Return whether labels are None, or tensors with ``count`` entries each."""
     if not isinstance(labels, (tuple, list)):
         return labels is None
     return all(isinstance(label, Tensor) and label.shape[0] == count for label in labels)
 
 
 class _Sanitize(OperatorTransform):
-    """Drops what is not valid: in a graph through an operator whose size depends on the data."""
+    """A transform that drops what is not valid, in a graph by an operator whose size depends on the data."""
 
     _of: type = Tensor
     _subject = ""
@@ -93,7 +93,7 @@ class _Sanitize(OperatorTransform):
         values = None if first is None else _subclass.plain(first)
         if values is None or not _fit(labels, values.shape[0]):
             if not _subclass.in_graph():
-                return super().forward(*inputs)  # type: ignore[misc]  # torchvision says what is wrong
+                return super().forward(*inputs)  # type: ignore[misc]  # torchvision raises its own error
             must = f"inputs must have {self._subject}, and as many labels, which are tensors or None"
             raise_error(ValueError, f"{type(self).__name__}: {must}")
         places = operators.indices_of_true(self._valid(first, values))
@@ -114,7 +114,10 @@ class _Sanitize(OperatorTransform):
 
 
 class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
-    """As torchvision's; in a graph the number of boxes that stay is a new dynamic size."""
+    """Drop bounding boxes that are not valid, as torchvision's SanitizeBoundingBoxes does.
+
+    In a graph the number of boxes that stay is a new dynamic size.
+    """
 
     _of = tv_tensors.BoundingBoxes
     _subject = "bounding boxes"
@@ -124,13 +127,16 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
         return torchvision_private.valid_boxes(values, *how)
 
     def _follows(self, inpt: Any, values: Tensor) -> bool:
-        if isinstance(inpt, tv_tensors.Mask):  # a semantic mask has none for each box
+        if isinstance(inpt, tv_tensors.Mask):  # a semantic mask does not have one for each box
             return _subclass.plain(inpt).shape[0] == values.shape[0]
         return isinstance(inpt, self._of)
 
 
 class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
-    """As torchvision's; in a graph the number of keypoints that stay is a new dynamic size."""
+    """Drop keypoints that are not valid, as torchvision's SanitizeKeyPoints does.
+
+    In a graph the number of keypoints that stay is a new dynamic size.
+    """
 
     _of = tv_tensors.KeyPoints
     _subject = "keypoints"

@@ -1,9 +1,10 @@
 """Compose, RandomApply, RandomChoice and RandomOrder.
 
-In eager mode, where one draw serves the whole call, a container calls the transforms that it has chosen. In a
-graph, and where samples have parameters of their own, all transforms run, each under a *gate*: which samples
-it is applied to. Where its gate is closed a transform runs with the parameters that change nothing. The
-result of one that joins samples (MixUp, Mosaic), or knows of no gates, is taken where its gate is open.
+In eager mode, if one draw serves the whole call, a container calls the transforms that it has chosen. In a
+graph, and if samples have parameters of their own, all transforms run, each under a *gate*, which says to
+which samples it is applied. For samples whose gate is closed, a transform runs with its neutral parameters,
+which change nothing. If a transform joins samples (MixUp, Mosaic), or does not know gates, the container
+selects its result where its gate is open.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _EMPTY: dict[str, Any] = {}
 
 
 class _Container(RandomTransform):
-    """Transforms inside of a transform: each stands at its place in the key of what it samples."""
+    """A transform that contains others; the index of each is part of the key of what it samples."""
 
     transforms: Sequence[Any]
 
     def draw(self, inputs: Any) -> Any:
-        """Sample the numbers that say which of the transforms are applied; unlike others, never None."""
+        """Sample the numbers that say which transforms are applied; unlike other transforms, never None."""
         return super().draw(inputs)
 
     @property
@@ -50,18 +51,18 @@ class _Container(RandomTransform):
     def forward(self, *inputs: Any) -> Any:
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
-                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules are slow to say no
+                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules fail slowly in getattr
                     break
             else:
                 return self._run_plainly(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        """In eager mode, where no sample has parameters of its own: call the transforms that are chosen."""
+        """Call the transforms that are chosen, in eager mode, if no sample has parameters of its own."""
         raise NotImplementedError
 
     def _call_all(self, inputs: tuple[Any, ...]) -> Any:
-        """Call one after the other; two or more at once where that is the same and faster."""
+        """Call the transforms in order; combine two or more if that gives the same result faster."""
         if len(inputs) > 1:
             for transform in self.transforms:
                 inputs = transform(*inputs)
@@ -88,7 +89,7 @@ class _Container(RandomTransform):
         return super(RandomTransform, self).extra_repr()  # type: ignore[misc]
 
     def _count_samples(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> int | None:
-        """Sets how many samples are drawn for, where it is this that draws for each; returns what it was."""
+        """Set the number of samples to draw for, if this container draws for each; return the former one."""
         before = sampler.count
         if self.per_sample and before is None:
             flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
@@ -96,7 +97,7 @@ class _Container(RandomTransform):
         return before
 
     def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        """What the transforms sample one after the other."""
+        """Add what the transforms sample in order; return the output shape, None if it is not known."""
         path, known = program.path, shape
         for i, transform in enumerate(self.transforms):
             program.path = (*path, i)
@@ -109,7 +110,7 @@ class _Container(RandomTransform):
         return known
 
     def _through(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        """One after the other."""
+        """Apply the transforms in order."""
         several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
         draws_once = sampler.draws_once()
         transforms = self.transforms
@@ -137,7 +138,7 @@ class _Container(RandomTransform):
         return out
 
     def _of_pil(self, image: Tensor, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
-        """The transforms from ``at`` on that have PIL's own bits; and the place of the first that has not."""
+        """Apply the transforms from ``at`` on that give exactly PIL's pixels; return the next index too."""
         transforms = self.transforms
         while at < len(transforms) and _is_pils(transforms[at]):
             image = transforms[at].pil_image(image, sampler)
@@ -158,7 +159,7 @@ class _Container(RandomTransform):
 def _sample_ahead(
     steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
 ) -> None:
-    """Sample at once for as many transforms as let their parameters be known before any is applied."""
+    """Sample at once for as many transforms as possible before any of them is applied."""
     flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
     flat = [x for x in flat if _dispatch.is_image(x)]
     if not flat:
@@ -182,12 +183,12 @@ def _sample_ahead(
 
 
 def _outweigh_pil(transforms: Sequence[Any]) -> bool:
-    """Whether those that have PIL's own bits, up to the first that has not, pay for a conversion."""
+    """Return whether a conversion pays off for the first transforms, which give exactly PIL's pixels."""
     return any(t.outweighs_pil() for t in takewhile(_is_pils, transforms))
 
 
 def _is_own(transform: Any) -> bool:
-    """Return whether it does what its class says: no part of it is a user's."""
+    """Return whether a transform is imgops' own, with no method overridden by a user."""
     is_ours = isinstance(transform, OperatorTransform) and transform.has_own_forward
     return is_ours and bool(transform._description)
 
@@ -197,12 +198,12 @@ def _is_pils(transform: Any) -> bool:
 
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
-    """Add what a transform samples to a program; return the shape that comes out, None where unknown."""
+    """Add what a transform samples to a program; return the output shape, None if it is not known."""
     return transform._plan(shape, program) if _is_own(transform) else None
 
 
 def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
-    """Return what ToDtype and Normalize make of the 256 levels of each channel, if they come next."""
+    """Return the lookup table of ToDtype and Normalize for the 256 levels, if they come next, else None."""
     if type(image) is not Tensor or image.dtype != torch.uint8 or [type(t) for t in pair] != _END:
         return None
     first, second = pair
@@ -221,7 +222,7 @@ def _is_hooked(module: Any) -> bool:
 
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-    """Apply one transform, where the gate is open."""
+    """Apply one transform to the samples whose gate is open."""
     if sampler.gate is not None and not sampler.selects_later:
         _require_shape(transform, inputs)
     usual = _is_own(transform) and not _is_hooked(transform)
@@ -240,7 +241,7 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
 
 
 def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
-    """Return the shapes of images before and after a transform that is known to change them; else None."""
+    """Return the shapes of images before and after a transform that is known to change them, else None."""
     images = [x for x in tree_flatten(inputs)[0] if _dispatch.is_image(x)]
     if (
         not images
@@ -254,12 +255,12 @@ def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shap
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """Return whether two shapes are known to be the same; of sizes that depend on data nothing is known."""
+    """Return whether two shapes are known to be equal, which sizes that depend on data are not."""
     return len(one) == len(other) and all(guard_or_false(a == b) for a, b in zip(one, other, strict=True))
 
 
 def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
-    """Refuse a transform that may be left out and changes the size of an image."""
+    """Raise if a transform that may be left out changes the size of an image."""
     shapes = _changed_shape(transform, inputs)
     if shapes is not None:
         before, after = (f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in shapes)
@@ -273,7 +274,7 @@ _REFUSAL_OF_CHOICE = f"RandomChoice: transforms must give results of {_FORMS} of
 
 
 def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = _REFUSAL) -> Any:
-    """Take one result where a gate is open, the other where it is closed."""
+    """Select one result where a gate is open, the other where it is closed."""
     flat_opened, structure = tree_flatten(opened)
     flat_closed, other_structure = tree_flatten(closed)
     refusal = f"{must}, got {type(transform).__name__}"
@@ -299,12 +300,12 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 
 class Compose(_Container, v2.Compose):
-    """As torchvision's; ``per_sample`` lets every transform inside sample for each image of a batch.
+    """Apply transforms one after the other, as torchvision's Compose does.
 
-    What the transforms sample is in torchvision's order, in a graph too. Samples that have parameters of
-    their own have those that a loop over the batch would give them, as far as all sizes are known beforehand:
-    a transform that is not imgops', GaussianNoise, and one whose size depends on what it samples end what can
-    be sampled at once.
+    With ``per_sample=True`` every transform inside samples for each image of a batch. The transforms sample
+    in torchvision's order, in a graph too. Samples with parameters of their own get those that a loop over
+    the batch would give them, as far as all sizes are known beforehand: a transform that is not imgops',
+    GaussianNoise, and one whose output size depends on its parameters end what can be sampled at once.
     """
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
@@ -325,7 +326,7 @@ class Compose(_Container, v2.Compose):
 
 
 class _Choosing(_Container):
-    """Parameters say which of the transforms are applied; those sample after it, and only where they are."""
+    """A container whose parameters choose the transforms, which sample after it and only where chosen."""
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         before = self._count_samples(inputs, sampler)
@@ -342,11 +343,11 @@ class _Choosing(_Container):
         return out
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
-        """In eager mode only what was chosen is applied."""
+        """Apply only the transforms that were chosen, in eager mode."""
         raise NotImplementedError
 
     def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """All are applied, each with parameters that change nothing where it was not chosen."""
+        """Apply all transforms, each with its neutral parameters where it was not chosen."""
         raise NotImplementedError
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -359,7 +360,7 @@ class _Choosing(_Container):
         return after
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
-        """Add what the transforms inside sample; return the shape that comes out, None where unknown."""
+        """Add what the transforms inside sample; return the output shape, None if it is not known."""
         raise NotImplementedError
 
     def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> Shape | None:
@@ -373,7 +374,7 @@ class _Choosing(_Container):
         return found[0]
 
     def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """All of the transforms, each only where it was chosen."""
+        """Apply all transforms in order, each only to the samples for which it was chosen."""
         if self.joins_samples or any(_changed_shape(t, inputs) is not None for t in self.transforms):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
@@ -385,7 +386,7 @@ class _Choosing(_Container):
         return out
 
     def _one_of_results(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """Each transform of the same inputs: what joins samples must see those that nothing has changed."""
+        """Apply each transform to the same inputs: one that joins samples must see unchanged samples."""
         out: Any = None
         later, sampler.selects_later = sampler.selects_later, True
         for i, transform in enumerate(self.transforms):
@@ -398,7 +399,7 @@ class _Choosing(_Container):
 
 
 class _Chance:
-    """What RandomApply samples."""
+    """The sampling of RandomApply: 1 if its transforms are applied, else 0."""
 
     p: float
 
@@ -422,7 +423,7 @@ class _Chance:
 
 
 class _Choice(_Chance):
-    """What RandomChoice samples."""
+    """The sampling of RandomChoice: the index of a transform."""
 
     p: Any
 
@@ -434,7 +435,7 @@ class _Choice(_Chance):
 
 
 class _Order(_Chance):
-    """What RandomOrder samples, for as many transforms as the shape has channels."""
+    """The sampling of RandomOrder: a permutation of as many transforms as the shape has channels."""
 
     def draw_row(self, shape: Shape) -> list[float]:
         return torch.randperm(shape[1]).double().tolist()
@@ -447,7 +448,10 @@ class _Order(_Chance):
 
 
 class RandomApply(_Chance, _Choosing, v2.RandomApply):
-    """As torchvision's, and per sample."""
+    """Apply a list of transforms with a probability, as torchvision's RandomApply does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("p",)
     _description_name = "_Chance"
@@ -480,7 +484,10 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
 
 
 class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
-    """As torchvision's, and per sample."""
+    """Apply one transform of a list, chosen at random, as torchvision's RandomChoice does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("p",)
     _description_name = "_Choice"
@@ -499,7 +506,10 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
 
 
 class RandomOrder(_Order, _Choosing, v2.RandomOrder):
-    """As torchvision's, and per sample."""
+    """Apply a list of transforms in a random order, as torchvision's RandomOrder does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _description_name = "_Order"
 

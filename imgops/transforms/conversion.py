@@ -1,4 +1,4 @@
-"""Dtypes, classes and numbers: what converts an image without changing what it shows."""
+"""Conversions of dtypes, classes and numbers, which do not change what an image shows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ __all__ = [
 
 
 class ToDtype(OperatorTransform, v2.ToDtype):
-    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+    """Convert the input to a dtype and optionally scale its values, as torchvision's ToDtype does.
+
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if isinstance(self.dtype, torch.dtype):
@@ -41,14 +44,20 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 
 
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
-    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+    """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
+
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=True)
 
 
 class Normalize(OperatorTransform, v2.Normalize):
-    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+    """Normalize each channel by a mean and a standard deviation, as torchvision's Normalize does.
+
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _dispatch.KERNELS["normalize"](image, self.mean, self.std, self.inplace)
@@ -56,13 +65,13 @@ class Normalize(OperatorTransform, v2.Normalize):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in ("mean", "std"):
-            # A graph takes the table of levels as a tensor: other numbers are no other graph.
+            # A graph takes the lookup table as a tensor, so that other numbers do not need another graph.
             self._levels = _levels_of(self.__dict__.get("mean"), self.__dict__.get("std"), "cpu")
 
     def levels(self, channels: int, device: torch.device) -> Tensor | None:
-        """Return what torchvision's arithmetic makes of the 256 levels of each channel, ``(C, 256)``.
+        """Return the lookup table ``(C, 256)`` of torchvision's arithmetic for the levels of each channel.
 
-        None where there is no such table, and torchvision says what is wrong.
+        Return None if there is no such table, so that torchvision raises its own error.
         """
         if _subclass.in_graph():
             table = self._levels
@@ -80,20 +89,23 @@ def _levels_of(mean: Any, std: Any, device: str) -> Tensor | None:
         return None
     try:
         return _compute_levels(tuple(mean), tuple(std), device)
-    except TypeError:  # not numbers
+    except TypeError:  # they are not numbers
         return None
 
 
 @lru_cache(maxsize=64)
 def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
-    with torch.inference_mode(False):  # the next call may be outside
+    with torch.inference_mode(False):  # the next call may be outside of inference mode
         levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
         real = v2.functional.to_dtype(levels, torch.float32, scale=True)
         return v2.functional.normalize(real, list(mean), list(std))[:, 0].to(device)
 
 
 class ToImage(OperatorTransform, v2.ToImage):
-    """As torchvision's; in a graph with tensors too."""
+    """Convert a tensor, an array or a PIL image to an Image, as torchvision's ToImage does.
+
+    In a graph it works with tensors too.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
         return image.as_subclass(tv_tensors.Image) if _subclass.in_graph() else tv_tensors.Image(image)
@@ -105,7 +117,7 @@ class ToImage(OperatorTransform, v2.ToImage):
 
 
 class ToPureTensor(OperatorTransform, v2.ToPureTensor):
-    """As torchvision's."""
+    """Convert tv_tensors to plain tensors, as torchvision's ToPureTensor does."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return image
@@ -115,11 +127,17 @@ class ToPureTensor(OperatorTransform, v2.ToPureTensor):
 
 
 class PILToTensor(OperatorTransform, v2.PILToTensor):
-    """As torchvision's. A graph has no PIL images: what is one is converted before it is compiled."""
+    """Convert a PIL image to a tensor without scaling its values, as torchvision's PILToTensor does.
+
+    A graph has no PIL images: convert them before they reach a compiled function.
+    """
 
 
 class ToPILImage(OperatorTransform, v2.ToPILImage):
-    """As torchvision's. Not for a graph, whose outputs are tensors."""
+    """Convert a tensor or an array to a PIL image, as torchvision's ToPILImage does.
+
+    It raises in a graph, whose outputs are tensors.
+    """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if _subclass.in_graph():
@@ -129,11 +147,14 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
 
 
 class ToTensor(OperatorTransform, v2.ToTensor):
-    """As torchvision's, deprecated like it: ToImage and ToDtype do the same."""
+    """Convert a PIL image or an array to a tensor and scale its values, as torchvision's ToTensor does.
+
+    It is deprecated, as in torchvision: ToImage and ToDtype do the same.
+    """
 
 
 class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2.Transform):
-    """As torchvision's: nothing is changed."""
+    """Return the input unchanged, as torchvision's Identity does."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return image
@@ -143,14 +164,20 @@ class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2
 
 
 class Lambda(OperatorTransform, v2.Lambda):
-    """As torchvision's: a function of the user's, which a compiler follows as far as it can."""
+    """Apply a user's function, as torchvision's Lambda does.
+
+    A compiler traces the function as far as it can.
+    """
 
     def _plan(self, shape: Any, program: Any) -> None:
         return None
 
 
 class LinearTransformation(OperatorTransform, v2.LinearTransformation):
-    """torchvision's own arithmetic; in a graph with tv_tensors too."""
+    """Transform the pixels by a matrix and a mean vector, as torchvision's LinearTransformation does.
+
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):

@@ -1,4 +1,4 @@
-"""Parts of an image that are left out, and what becomes of the boxes and keypoints behind them."""
+"""Dropouts, which leave out parts of an image, and their effect on the boxes and keypoints there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ Range = float | Sequence[float]
 
 
 class RandomErasing(RandomTransform, v2.RandomErasing):
-    """As torchvision's, and per sample."""
+    """Erase a random box of the image with a probability, as torchvision's RandomErasing does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("p", "scale", "ratio", "value")
 
@@ -65,7 +68,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         if numbers is None or self.value is not None:
             return numbers
         left, top, right, bottom = (int(n) for n in numbers[:4])
-        canvas = torch.zeros(tuple(shape[1:]), dtype=torch.float64)  # rows of a batch have one length
+        canvas = torch.zeros(tuple(shape[1:]), dtype=torch.float64)  # rows of a batch need equal lengths
         canvas[:, top:bottom, left:right] = numbers[4:].reshape(shape[1], bottom - top, right - left)
         return torch.cat([numbers[:4], canvas.flatten()])
 
@@ -107,18 +110,18 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         return imgops.erase(image, numbers[..., :4].long(), value)
 
     def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
-        """Return whether random pixels are those of the box alone, which eager mode draws."""
+        """Return whether the random pixels are those of the box alone, as eager mode draws them."""
         if self.value is not None or numbers.ndim > 1 or _subclass.in_graph():
             return False
         return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
 
 
-#: Each of them is four numbers of every sample.
+#: The largest number of holes; each is four numbers of every sample.
 _MOST_HOLES = 10000
 
 
 class _Dropout(ProbabilisticTransform):
-    """What has a map of the pixels that are left out: ``hole_mask``, (H, W)."""
+    """A transform that leaves out the pixels of a mask ``(H, W)``, which ``hole_mask`` returns."""
 
     _moves = True
 
@@ -133,7 +136,7 @@ class _Dropout(ProbabilisticTransform):
         return mask.masked_fill(is_hole.to(mask.device, non_blocking=True), self.mask_fill)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # of any format: nothing moves
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format
             return inpt
         return super().by_torchvision(inpt, values)
 
@@ -156,7 +159,7 @@ class _Dropout(ProbabilisticTransform):
 
 
 def _fills(owner: Any, fill: Any, mask_fill: Any, min_visible: Any) -> dict[str, Any]:
-    """What the dropouts share of their arguments."""
+    """Check the arguments that all dropouts share, and return them by name."""
     return {
         "fill": fill,
         "mask_fill": None if mask_fill is None else one_number(owner, "mask_fill", mask_fill),
@@ -171,7 +174,7 @@ def _noise_or_values(owner: Any, fill: Any) -> Any:
 
 
 class PixelDropout(_Dropout):
-    """Give random pixels one value, with a probability.
+    """Set random pixels to one value, with a probability.
 
     Parameters
     ----------
@@ -182,9 +185,9 @@ class PixelDropout(_Dropout):
     fill : float
         The value.
     mask_fill : float, optional
-        The value of the same pixels of masks; by default masks stay. Not with ``per_channel``.
+        The value of the same pixels of masks; by default masks stay as they are. Not with ``per_channel``.
     min_visible : float
-        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
@@ -235,7 +238,7 @@ class PixelDropout(_Dropout):
 
 
 class _Holes(_Dropout):
-    """What leaves out boxes: ``boxes_of``, (n, 4), are left, top, right and bottom in pixels."""
+    """A dropout of boxes ``(n, 4)``, left, top, right and bottom in pixels, which ``boxes_of`` returns."""
 
     def hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
         is_hole = np.zeros((height, width), dtype=bool)
@@ -268,15 +271,15 @@ class CoarseDropout(_Holes):
     Parameters
     ----------
     holes : int or (int, int)
-        The range of their number.
+        The range of the number of boxes.
     height, width : number or (number, number)
-        The ranges of their sides: floats up to 1 are shares of the image's, integers are pixels.
+        The ranges of their sides: floats up to 1 are shares of the image's sides, integers are pixels.
     fill : float, sequence of float, or "random"
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
-        The value of the same pixels of masks; by default masks stay.
+        The value of the same pixels of masks; by default masks stay as they are.
     min_visible : float
-        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
@@ -347,16 +350,16 @@ class GridDropout(_Holes):
     ratio : float
         The side of a box as a share of its cell's, in (0, 1).
     cells : (int, int), optional
-        How many cells there are along y and x; by default each is a tenth of the image, and at least 2
+        The numbers of cells along y and x; by default each cell is a tenth of the image, and at least 2
         pixels.
     random_offset : bool
         Whether each box lies anywhere in its cell, or at its upper left corner.
     fill : float, sequence of float, or "random"
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
-        The value of the same pixels of masks; by default masks stay.
+        The value of the same pixels of masks; by default masks stay as they are.
     min_visible : float
-        A box of which a smaller share stays visible becomes empty, (0, 0, 0, 0), so that
+        A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
@@ -410,7 +413,7 @@ def _both(owner: Any, cells: Any) -> tuple[int, int]:
 def _grid(
     seed: float, height: int, width: int, cells: tuple[int, int] | None, ratio: float, random: bool
 ) -> np.ndarray:
-    """A hole in each cell: (n, 4)."""
+    """Return a hole in each cell, ``(n, 4)``."""
     sides = []
     for extent, count in ((height, cells[0] if cells else 0), (width, cells[1] if cells else 0)):
         size = extent // count if count else max(2, extent // 10)

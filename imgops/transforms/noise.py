@@ -40,7 +40,10 @@ Range = float | Sequence[float]
 
 
 class GaussianNoise(RandomTransform, v2.GaussianNoise):
-    """As torchvision's, and per sample."""
+    """Add Gaussian noise to the image, as torchvision's GaussianNoise does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("mean", "sigma", "clip")
     _dtypes = frozenset()  # noise is drawn where the transform is applied
@@ -70,7 +73,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         return is_plain and (image.dtype == torch.uint8 or image.dtype.is_floating_point)
 
     def _plan(self, shape: Any, program: Any) -> None:
-        return None  # noise is drawn in its turn, beside the image
+        return None  # noise is drawn when the transform is applied
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
@@ -80,14 +83,14 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             return super()._change(inpt, params, sampler)
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
-            return self.by_torchvision(image, {})  # torchvision says what is wrong
+            return self.by_torchvision(image, {})  # torchvision raises its own error
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
         return _dispatch.wrap_like(self._noisy(image, noise, params), inpt)
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
-        """torchvision's arithmetic, in the samples that were chosen."""
+        """Add noise to the samples that were chosen, by torchvision's arithmetic."""
         if image.dtype == torch.uint8:
             noisy = image + (self.mean * 255 + noise * (self.sigma * 255)).to(torch.int16)
             out = (torch.clamp(noisy, 0, 255) if self.clip else noisy).to(torch.uint8)
@@ -100,14 +103,14 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
 
 class RandomMultiplicativeNoise(ProbabilisticTransform):
-    """Multiply all values, or each channel's, with a random number, with a probability.
+    """Multiply all values, or each channel's, by a random number, with a probability.
 
     Parameters
     ----------
     factor : float or (float, float)
         The range of the factor.
     per_channel : bool
-        Whether each channel has one of its own.
+        Whether each channel has a factor of its own.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -115,9 +118,9 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' MultiplicativeNoise, whose products are cut off to whole levels, bit-exact on
-    uint8: :func:`imgops.lut`. Floats are multiplied and clamped to [0, 1], with that gradient. (For a factor
-    of each pixel there is :func:`imgops.multiplicative_noise`.)
+    Reference: albumentations' MultiplicativeNoise, whose products are truncated to whole levels, bit-exact on
+    uint8: :func:`imgops.lut`. Floats are multiplied and clamped to [0, 1], with the gradient of that.
+    (:func:`imgops.multiplicative_noise` has a factor for each pixel.)
     """
 
     _levels = True
@@ -156,7 +159,7 @@ class RandomSaltAndPepper(ProbabilisticTransform):
     amount : float or (float, float)
         The range of the share of pixels, in [0, 1].
     salt : float or (float, float)
-        The range of the share of white ones among them, in [0, 1].
+        The range of the share of white pixels among them, in [0, 1].
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -204,8 +207,8 @@ class RandomShotNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: NumPy's formula of :func:`imgops.shot_noise`: Poisson's distribution as a normal one, which has
-    a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
+    Reference: the NumPy formula of :func:`imgops.shot_noise`, which takes a normal distribution for Poisson's
+    and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
     """
 
     random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("seed"))
@@ -246,8 +249,8 @@ class RandomISONoise(ProbabilisticTransform):
     -----
     Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
     and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
-    channels. (Its color shift is in degrees, 360 times this one, and seldom seen.) The noise is a constant in
-    the gradient.
+    channels. (albumentations' color shift is in degrees, 360 times this one, and seldom visible.) The
+    gradient treats the noise as a constant.
     """
 
     random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
@@ -278,7 +281,7 @@ class RandomISONoise(ProbabilisticTransform):
 
 
 def _lightness_spread(image: Tensor) -> Tensor:
-    """The standard deviation of HLS' lightness, ``(..., 1, 1, 1)``."""
+    """Return the standard deviation of the lightness of HLS, ``(..., 1, 1, 1)``."""
     pixels = image.detach()
     real = pixels.to(torch.float32) / 255 if image.dtype == torch.uint8 else pixels.to(torch.float32)
     low, high = real.aminmax(dim=-3, keepdim=True)
@@ -286,7 +289,7 @@ def _lightness_spread(image: Tensor) -> Tensor:
 
 
 def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
-    """Counts of Poisson's distribution, one for each pixel."""
+    """Draw a count from Poisson's distribution for each pixel."""
     rates = rate.cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
     counts = torch.poisson(rates, generator=from_seed(seed + 1))
     dtype = real_of(image)
@@ -301,7 +304,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     sigma : float or (float, float)
         The range of the standard deviation, as a share of the largest value.
     mean : float or (float, float)
-        The range of the mean, likewise.
+        The range of the mean, as a share of the largest value.
     per_channel : bool
         Whether each channel has noise of its own.
     p : float
@@ -311,8 +314,8 @@ class RandomGaussianNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: the sum with the same noise, which is cut off to whole levels, as in albumentations'
-    GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not.
+    Reference: the sum with the same noise, which is truncated to whole levels, as in albumentations'
+    GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not clamped.
     (torchvision's GaussianNoise has one strength, and no probability.)
     """
 
@@ -346,7 +349,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
 
 
 def _noise(draw: Any, image: Tensor, channels: int, seed: float) -> Tensor:
-    """Numbers beside an image. They are drawn on the CPU, so that each device has the same."""
+    """Draw random numbers for an image, on the CPU, so that they are the same on every device."""
     shape = (*image.shape[:-3], channels, *image.shape[-2:])
     dtype = real_of(image)
     noise = draw(shape, generator=from_seed(seed), dtype=dtype, device="cpu")

@@ -24,37 +24,40 @@ __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
 Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
 
-#: The numbers of a step: a forward matrix, the place of a kind in ``_COLORS`` or -1, its amounts on uint8 and
-#: on floats; and for PIL images torchvision's step: the place of its name in ``_KINDS``, and its magnitude.
+#: The numbers of a step: a forward matrix, the index of a kind in ``_COLORS`` or -1, its amounts on uint8 and
+#: on floats; and for PIL images torchvision's step: the index of its name in ``_KINDS``, and its magnitude.
 _WIDTH = 11
 _NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0]
 
 
 class _Policy(torchvision_private.PolicyHooks, RandomTransform):
-    """Parameters are the numbers of each step: a warp, perhaps the identity, and a color, perhaps none."""
+    """An automatic policy, whose parameters are the numbers of each step.
+
+    A step is a warp, perhaps the identity, and a change of color, perhaps none.
+    """
 
     _dtypes = _dispatch.COMPUTED
     _channels = (1, 3)
     _needs_pixels = True
     random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
-    #: What torchvision's forward takes, where it is run to be written down.
+    #: The steps that torchvision's ``forward`` takes, while it is run to record them.
     _recorded_steps: list[Step] | None = None
 
     def _steps(self) -> int:
-        """Return how many there can be."""
+        """Return the largest number of steps."""
         raise NotImplementedError
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
         return _NO_STEP * self._steps()
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
-        """Run torchvision's own forward, and write its steps down instead of taking them."""
+        """Run torchvision's own ``forward``, and record its steps instead of applying them."""
         recorder = self._recorder(_recorded_steps=[])
         recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
         return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
-        """The same transform with a state of its own, for threads share what a description made."""
+        """Copy the transform with a state of its own, because threads share what a description made."""
         recorder = object.__new__(type(self))
         recorder.__dict__ = {**self.__dict__, **state}
         return recorder
@@ -100,7 +103,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return self._walk(image, params, range(self._steps()), torchvision_private.fill_of(self, kind))
 
     def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
-        """Take some of the steps; of those that are known, in eager mode, the half that does something."""
+        """Apply some of the steps; of a known one, in eager mode, only the half that does something."""
         numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
@@ -115,7 +118,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
                 continue
             image = _geometry.warp(image, step[..., :6].unflatten(-1, (2, 3)), interpolation, fill)
             amount = step[..., place : place + 1]
-            amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only that of one kind is read
+            amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only the amount of one kind is read
             image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
         return image
 
@@ -127,7 +130,7 @@ def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor
 
 @lru_cache(maxsize=1024)
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
-    """The numbers of a step. Magnitudes are few: they are those of the policy's bins."""
+    """Return the numbers of a step, cached because the bins of a policy have few magnitudes."""
     name = [float(_KINDS.index(kind)), magnitude]
     if kind in _MOVES:
         matrix = _geometry_of(kind, magnitude, height, width)
@@ -139,7 +142,7 @@ def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[fl
 
 
 def _amount(kind: str, magnitude: float, most: float) -> float:
-    """The number that the operator of a color kind takes; ``most`` is white."""
+    """Return the number that the operator of a color kind takes; ``most`` is white."""
     if kind == "Posterize":
         return float(int(magnitude))
     return most * magnitude if kind == "Solarize" else 1 + magnitude
@@ -166,7 +169,7 @@ _COLORS: dict[str, str] = {
     )
 }
 _STEPS = ",".join(_COLORS.values())
-#: What each of them does to a whole image, by its amount.
+#: The functions of the color steps, which take a whole image and an amount.
 _FUNCTIONS: tuple[Any, ...] = (
     imgops.adjust_brightness,
     imgops.adjust_saturation,
@@ -183,7 +186,11 @@ _KINDS = ("Identity", *_MOVES, *_COLORS)
 
 
 class AutoAugment(_Policy, v2.AutoAugment):
-    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+    """Apply a random pair of steps of a learned policy, as torchvision's AutoAugment does.
+
+    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
+    own.
+    """
 
     _config = ("policy",)
 
@@ -196,7 +203,11 @@ class AutoAugment(_Policy, v2.AutoAugment):
 
 
 class RandAugment(_Policy, v2.RandAugment):
-    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+    """Apply random steps of one magnitude, as torchvision's RandAugment does.
+
+    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
+    own.
+    """
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
 
@@ -205,7 +216,11 @@ class RandAugment(_Policy, v2.RandAugment):
 
 
 class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
-    """As torchvision's, with PIL's and OpenCV's pixels, and per sample."""
+    """Apply one random step of a random magnitude, as torchvision's TrivialAugmentWide does.
+
+    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
+    own.
+    """
 
     _config = ("num_magnitude_bins",)
 
@@ -219,10 +234,11 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 
 
 class AugMix(_Policy, v2.AugMix):
-    """As torchvision's, with PIL's and OpenCV's pixels, and per sample.
+    """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    Parameters are the weights of the image and of each chain, for every sample of a batch, and the steps of
-    the chains, each filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
+    own. The parameters are the weights of the image and of each chain, for every sample of a batch, and the
+    steps of the chains, each filled up with steps that do nothing.
     """
 
     _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")
@@ -248,7 +264,7 @@ class AugMix(_Policy, v2.AugMix):
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         samples, *_ = self.shape_of(flat_inputs)
         recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
-        # Without channels: what is mixed has no values, and its sizes are those of the image.
+        # The stand-in has the sizes of the image, but no channels, and so no values to mix.
         _, _, height, width = self.shape_of(flat_inputs)
         recorder.torchvision_forward(_stand_in(samples, height, width))
         first, second = recorder._weights
@@ -260,7 +276,7 @@ class AugMix(_Policy, v2.AugMix):
     def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
         if self._recorded_steps is None:
             return self.torchvision_step(image, kind, magnitude, interpolation, fill)
-        # A chain begins with the image itself; each step gives a tensor of its own to tell them apart.
+        # A chain begins with the image itself; each step returns a new tensor, so that chains differ.
         if self._chain is not image:
             self._recorded_steps.append(("|", 0.0))
         self._recorded_steps.append((kind, float(magnitude)))
@@ -275,7 +291,7 @@ class AugMix(_Policy, v2.AugMix):
         return torch.empty_like(concentration)
 
     def _chains(self) -> list[Step]:
-        """The steps, each chain filled up to the same length."""
+        """Return the recorded steps, with each chain filled up to the same length."""
         assert self._recorded_steps is not None
         starts = [i for i, (kind, _) in enumerate(self._recorded_steps) if kind == "|"]
         out: list[Step] = []
@@ -314,7 +330,7 @@ class AugMix(_Policy, v2.AugMix):
             return self._walk(image, params, range(start, start + depth), fill)
 
         weights = self._weights_of(params.beside(image))
-        if weights.ndim == 1:  # of each sample of a batch
+        if weights.ndim == 1:  # the weights of all samples of a batch
             return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
         return self._mix(image, weights.movedim(-1, 0), walk)
 
@@ -324,7 +340,7 @@ class AugMix(_Policy, v2.AugMix):
         return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64)
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
-        """``weights``: ``(1 + width, samples)``; in float32, as torchvision mixes."""
+        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision."""
 
         def of(weight: Tensor) -> Tensor:
             weight = weight.to(image.device, torch.float32, non_blocking=True)

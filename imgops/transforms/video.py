@@ -1,4 +1,4 @@
-"""Frames of videos."""
+"""Transforms of the frames of videos."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["UniformTemporalSubsample"]
 
 
 class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
-    """As torchvision's."""
+    """Keep evenly spaced frames of a video, as torchvision's UniformTemporalSubsample does."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _dispatch.KERNELS["uniform_temporal_subsample"](image, self.num_samples)

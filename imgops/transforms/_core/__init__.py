@@ -1,1 +1,1 @@
-"""What the transforms share; nothing here is public."""
+"""Internals that the transforms share; nothing here is public."""

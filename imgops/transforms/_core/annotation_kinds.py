@@ -1,4 +1,4 @@
-"""Boxes and keypoints as plain tensors and text, which operators take, and back."""
+"""Conversion of boxes and keypoints to plain tensors and text, which operators take, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torchvision import tv_tensors
 
 
 def kind_of(inpt: Any) -> str:
-    """What :func:`by_torchvision` has to know of a tv_tensor to make it again."""
+    """Return as text what :func:`by_torchvision` needs to make a tv_tensor again."""
     if isinstance(inpt, tv_tensors.BoundingBoxes):
         return f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
     return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"
@@ -22,6 +22,6 @@ def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
         return tv_tensors.KeyPoints(plain, canvas_size=canvas)
     format, clamping = kind.split(",")
     boxes: dict[str, Any] = {"format": format, "canvas_size": canvas}
-    if clamping != "soft":  # older versions of torchvision know no other
+    if clamping != "soft":  # older versions of torchvision have no other mode
         boxes["clamping_mode"] = None if clamping == "None" else clamping
     return tv_tensors.BoundingBoxes(plain, **boxes)

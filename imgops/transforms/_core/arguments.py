@@ -1,4 +1,4 @@
-"""Checks of what the transforms that torchvision does not have are made with, and called with."""
+"""Checks of the arguments and inputs of the transforms that torchvision does not have."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torchvision.transforms import InterpolationMode
 from imgops._torch_private import raise_error
 from imgops.transforms._core import torchvision_private
 
-#: The largest side of a window that the operators take.
+#: The largest side of a window that the operators accept.
 WIDEST = (1 << 15) - 1
-#: Of integers without a limit of their own: what OpenCV and PIL count pixels with.
+#: The limit of integers without another one, because OpenCV and PIL count pixels with int32.
 _MOST = 2**31 - 1
 
 
@@ -24,7 +24,7 @@ def _is_number(value: Any, whole: bool) -> bool:
 
 
 def _describe_bounds(low: float, high: float, whole: bool, odd: bool, finite: bool) -> str:
-    """What a message says of a number."""
+    """Describe for an error message the number that an argument must be."""
     real = "a number" if finite else "a finite number"
     kind = "an odd integer" if odd else "an integer" if whole else real
     bounds = f" from {low:.15g}" if low > float("-inf") else ""
@@ -44,7 +44,7 @@ def in_range(
     whole: bool = False,
     odd: bool = False,
 ) -> tuple[Any, Any]:
-    """An argument that is a number or a range ``(lowest, highest)``, as a range."""
+    """Check an argument that is a number or a range ``(lowest, highest)``, and return it as a range."""
     whole = whole or odd
     high = min(high, _MOST) if whole else high
     pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
@@ -62,17 +62,20 @@ def in_range(
     raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
-#: Of real numbers: what float32 holds, in which images are computed.
+#: The limit of real numbers, which float32 can hold, because images are computed in it.
 _LARGEST = 3e38
 
 
 def _real_number(value: Any) -> Any:
-    """An integer that 64 bits do not hold as a float, which libraries take."""
+    """Convert an integer that does not fit into 64 bits to a float, which libraries accept."""
     return value if abs(value) < 2**63 else float(value)
 
 
 def _show_value(value: Any) -> str:
-    """An argument in a message: short, and Python writes no integer of more than 4300 digits."""
+    """Write an argument for an error message, in at most 120 characters.
+
+    Python does not write integers of more than 4300 digits.
+    """
     try:
         text = str(value)
     except ValueError:
@@ -89,7 +92,7 @@ def one_number(
     *,
     whole: bool = False,
 ) -> Any:
-    """An argument that is one number, and no range."""
+    """Check an argument that must be one number, not a range, and return it."""
     high = min(high, _MOST) if whole else high
     known = _is_number(value, whole)
     if known and max(low, -_LARGEST) <= value <= min(high, _LARGEST):
@@ -109,7 +112,7 @@ def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
 
 
 def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
-    """torchvision's interpolation of a mode, a name or PIL's number."""
+    """Return torchvision's interpolation for a mode, a name or PIL's number."""
     try:
         return torchvision_private.interpolation_mode(value)
     except (KeyError, TypeError, ValueError):
@@ -120,7 +123,7 @@ def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
 
 
 def size_of(owner: Any, name: str, value: Any, most: int = _MOST) -> tuple[int, int]:
-    """A height and a width from 1 on; one number is both."""
+    """Check a height and a width, which are at least 1, and return them; one number is both."""
     pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     numbers = all(_is_number(v, True) for v in pair)
     if len(pair) == 2 and numbers and min(pair) > 0 and max(pair) <= most and pair[0] * pair[1] <= _MOST:
@@ -131,7 +134,7 @@ def size_of(owner: Any, name: str, value: Any, most: int = _MOST) -> tuple[int, 
 
 
 def fill_values(owner: Any, name: str, value: Any) -> Any:
-    """An argument that is a number, or a sequence with one for each channel."""
+    """Check an argument that is a number, or a sequence with one for each channel, and return it."""
     plain = value.tolist() if isinstance(value, (Tensor, np.ndarray)) else value
     numbers = list(plain) if isinstance(plain, (tuple, list)) else [plain]
     known = all(isinstance(v, (int, float)) for v in numbers)
@@ -142,7 +145,7 @@ def fill_values(owner: Any, name: str, value: Any) -> Any:
 
 
 def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
-    """A value for all channels of an image, or one for each: ``(1 or C, 1, 1)``."""
+    """Return a value for all channels of an image, or one for each, as a tensor ``(1 or C, 1, 1)``."""
     values = torch.as_tensor(value, dtype=torch.float64, device="cpu").reshape(-1)
     if len(values) not in (1, image.shape[-3]):
         must = f"{type(owner).__name__}: {name} must have 1 value or {image.shape[-3]}, one for each channel"
@@ -152,7 +155,7 @@ def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
 
 
 def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
-    """Raise if a dtype has no such values: converted, they would be others."""
+    """Raise if a dtype cannot hold the values, which a conversion would change."""
     if dtype == torch.bool or dtype.is_complex:
         return
     limits: Any = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
@@ -164,7 +167,7 @@ def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
 
 
 def require_planes(owner: Any, inpt: Any) -> None:
-    """Raise if a tensor is no image: torchvision's classes give themselves the dimensions that they need."""
+    """Raise if a plain tensor has fewer than 3 dimensions; tv_tensors add those that they need."""
     if type(inpt) is Tensor and inpt.ndim < 3:
         must = f"{type(owner).__name__}: image must have at least 3 dimensions (..., C, H, W)"
         raise_error(ValueError, f"{must}, got shape {tuple(inpt.shape)}")

@@ -1,19 +1,19 @@
-"""What the transforms share: torchvision's classes, imgops' operators, one path for eager mode and graphs.
+"""The base classes of the transforms, which join torchvision's classes and imgops' operators.
 
-A transform is a record of how it samples its parameters and what it does with them. Beside torchvision's
-class it states
+A transform declares how it samples its parameters and what it does with them. In addition to torchvision's
+class it has
 
 ======================  =========================================================================
-``random_parameters``   its parameters: names, lengths, and the values that change nothing
-``_config``             the arguments that its parameters depend on
-``_image``, ``_mask``   what it does to an image and to a mask, by public operators
-``_out_size``           the height and width that come out; None where the parameters decide
+``random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
+``_config``             the arguments that the parameters depend on
+``_image``, ``_mask``   the change of an image and of a mask, by public operators
+``_out_size``           the output height and width; None if they depend on the parameters
 ======================  =========================================================================
 
-and the base does the rest: boxes and keypoints follow by torchvision's own code. ``pack`` and ``unpack``
-are overridden where torchvision's parameters are not simply numbers.
+The base classes do the rest, for eager mode and for graphs: torchvision's own code transforms boxes and
+keypoints. A transform overrides ``pack`` and ``unpack`` if torchvision's parameters are not plain numbers.
 
-A call takes one of two ways. In eager mode, a plain tensor that the operators compute goes from ``forward``
+A call takes one of two paths. In eager mode, a plain tensor that the operators support goes from ``forward``
 through ``draw`` to ``_image``. Everything else (structures, tv_tensors, PIL images, graphs, samples with
 parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
 """
@@ -41,28 +41,28 @@ from imgops.transforms.functional import _dispatch
 _sites = itertools.count()
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 
-#: What torchvision's ``forward`` calls.
+#: The methods that torchvision's ``forward`` calls.
 _STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
 
 
 class OperatorTransform(torchvision_private.Hooks):
-    """Mixed into one of torchvision's classes: its kernels for images, videos and masks are imgops'."""
+    """A mixin for one of torchvision's classes, whose kernels for images, videos and masks become imgops'."""
 
     _config: tuple[str, ...] = ()
     _description_name = ""
     _description = ""
-    #: Whether pixels go elsewhere, so that masks, boxes and keypoints must follow.
+    #: Whether it moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
-    #: The dtypes and numbers of channels of images that the operators compute; torchvision has the others.
+    #: The image dtypes and numbers of channels that the operators support; torchvision computes the others.
     _dtypes: frozenset[torch.dtype] | None = None
     _channels: tuple[int, ...] | None = None
-    #: Whether torchvision has images without pixels.
+    #: Whether images without pixels are left to torchvision.
     _needs_pixels = False
-    #: Whether an image alone is refused.
+    #: Whether it refuses an image without annotations.
     _needs_annotations = False
-    #: Whether ``forward`` is not a user's, so that a pipeline may ask for the parts of what it does.
+    #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     has_own_forward = True
-    #: Whether it has an ``_image``, and no method that torchvision's ``forward`` would call is a user's.
+    #: Whether it has an ``_image``, and no user overrides a method that torchvision's ``forward`` calls.
     _is_pure = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -79,7 +79,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in _STEPS:  # a user's, on this object alone
+        if name in _STEPS:  # a user overrides it on this object alone
             self._is_pure = False
             if name != "check_inputs":
                 self._description = ""
@@ -92,7 +92,7 @@ class OperatorTransform(torchvision_private.Hooks):
         return super().forward(*inputs)  # type: ignore[misc]
 
     def _computes(self, image: Tensor) -> bool:
-        """Return whether imgops' operators compute an image of this kind."""
+        """Return whether imgops' operators support the shape, dtype and channels of an image."""
         return (
             image.ndim > 2
             and (self._dtypes is None or image.dtype in self._dtypes)
@@ -109,31 +109,31 @@ class OperatorTransform(torchvision_private.Hooks):
         return self.torchvision_kernel(functional, inpt, *args, **keywords)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        """Run torchvision's own code: for an input that is no image, and for images no operator computes."""
+        """Run torchvision's own code, for inputs that are not images or that no operator supports."""
         return super().transform(inpt, values)  # type: ignore[misc]
 
     def is_pils(self) -> bool:
-        """Whether ``_image`` has PIL's own bits, on uint8 of one channel or three."""
+        """Return whether ``_image`` gives exactly PIL's pixels, on uint8 with one or three channels."""
         return False
 
     def outweighs_pil(self) -> bool:
-        """Whether it is so much faster than PIL that it pays for a conversion to a tensor and back."""
+        """Return whether it is so much faster than PIL that a conversion to a tensor and back pays off."""
         return False
 
     def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
-        """Do to the pixels of a PIL image what is done to the image."""
+        """Transform the pixels of a PIL image, which are given as a tensor."""
         return self._image(image, NOTHING, PIL.Image.Image)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        """Transform an image ``(..., C, H, W)``; ``kind`` is its class, for its fill."""
+        """Transform an image ``(..., C, H, W)``; ``kind`` is its class, which decides the fill."""
         raise NotImplementedError
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        """One step of a pipeline; this one samples nothing."""
+        """Run the transform as a step of a pipeline; this base class samples nothing."""
         return self(*inputs)  # type: ignore[operator]
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        """Add what is sampled to a program; returns the shape that comes out, None where it is not known."""
+        """Add the parameters to a program; return the output shape, None if it is not known."""
         return self._out_shape(shape)
 
     def _out_shape(self, shape: Shape) -> Shape | None:
@@ -145,13 +145,16 @@ class OperatorTransform(torchvision_private.Hooks):
         return height, width
 
     def _canvas(self, params: Params) -> tuple[int, int]:
-        """Return the size that comes out, of these parameters."""
+        """Return the output height and width for these parameters."""
         size = self._out_size(*params.canvas)
         assert size is not None
         return size
 
     def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
-        """Boxes and keypoints in a graph, or of one of many samples: torchvision's code in an operator."""
+        """Transform boxes or keypoints by torchvision's code in an operator.
+
+        This is for graphs, and for samples with parameters of their own.
+        """
         if params is None:
             params = Params(inpt.canvas_size, torch.zeros(0, dtype=torch.float64, device="cpu"))
         values, kind = _subclass.plain(inpt), annotation_kinds.kind_of(inpt)
@@ -159,11 +162,11 @@ class OperatorTransform(torchvision_private.Hooks):
         return _dispatch.wrap_like(out, inpt, self._canvas(params))
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        """Return numbers as torchvision's parameters; None where nothing is to be done."""
+        """Return numbers as torchvision's parameters; None if the transform is not applied."""
         return {}
 
 
-#: The parameters of a transform that samples none.
+#: The parameters of a transform that samples nothing.
 NOTHING = Params((0, 0), [])
 
 
@@ -171,7 +174,7 @@ class RandomTransform(OperatorTransform):
     """An :class:`OperatorTransform` that samples parameters."""
 
     added_arguments = ("per_sample", "generator")
-    #: In the order of their numbers.
+    #: The parameters, in the order of their numbers.
     random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False
     _site = -1
@@ -193,7 +196,7 @@ class RandomTransform(OperatorTransform):
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
-        """Return whether a call is one draw in eager mode, for a plain tensor that the operators compute."""
+        """Return whether a call is one draw in eager mode, for a plain tensor that the operators support."""
         return (
             len(inputs) == 1
             and type(inputs[0]) is Tensor
@@ -214,7 +217,7 @@ class RandomTransform(OperatorTransform):
         self._start(self.per_sample, self.generator)
 
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
-        """What every transform that samples has beside torchvision's attributes."""
+        """Set the attributes that every transform that samples has in addition to torchvision's."""
         self._site = next(_sites)
         if per_sample:
             self.per_sample = per_sample
@@ -230,19 +233,19 @@ class RandomTransform(OperatorTransform):
         ----------
         inputs
             What the transform takes: a tensor, or any structure of tensors and tv_tensors. Several
-            arguments are one tuple.
+            arguments are passed as one tuple.
 
         Returns
         -------
         dict
-            Parameters for :meth:`apply`. Equal seeds give those that calling the transform would have used.
+            Parameters for :meth:`apply`. With equal seeds, they are those that a call of the transform uses.
         """
         record: dict[Any, Any] = {}
         self._record(_arguments(inputs), ParameterSampler(record))
         return record
 
     def apply(self, inputs: Any, params: Any = None) -> Any:
-        """Apply parameters that :meth:`sample` gave, as often as wanted, to inputs of the same structure.
+        """Apply parameters from :meth:`sample`, any number of times, to inputs of the same structure.
 
         With one argument this is :meth:`torch.nn.Module.apply`.
         """
@@ -262,7 +265,7 @@ class RandomTransform(OperatorTransform):
         self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """Transform one input by parameters of ``make_params``."""
+        """Transform one input with parameters from ``make_params``."""
         _, _, height, width = self.shape_of([inpt])
         numbers = self.pack(params, height, width)
         return self._change(inpt, Params((height, width), numbers, self), ParameterSampler())
@@ -270,7 +273,7 @@ class RandomTransform(OperatorTransform):
     # -- parameters ------------------------------------------------------------------------------
 
     def draw(self, inputs: Any) -> Numbers | None:
-        """Sample the numbers for flat inputs, by torchvision's code; None where nothing is applied."""
+        """Sample the numbers for flat inputs by torchvision's code; return None if it is not applied."""
         if self.generator is None:
             return self._draw(inputs)
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
@@ -281,12 +284,12 @@ class RandomTransform(OperatorTransform):
             return None
         if inputs and type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
-        else:  # nothing to transform has no size: torchvision's code refuses that where it needs one
+        else:  # without inputs there is no size; torchvision's code raises if it needs one
             _, _, height, width = self.shape_of(inputs)
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
     def draw_row(self, shape: Shape) -> Numbers | None:
-        """Sample the numbers for one image of a shape, as many as ``count_numbers`` says."""
+        """Sample the ``count_numbers`` numbers for one image of a shape; return None if it is not applied."""
         return self._draw([like(*shape)])
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
@@ -312,7 +315,7 @@ class RandomTransform(OperatorTransform):
         return values
 
     def split(self, numbers: Numbers) -> list[Any]:
-        """Return the numbers of each parameter: of a list numbers and lists, of a tensor its parts."""
+        """Split the numbers by parameter: a list into numbers and lists, a tensor along its last dim."""
         found, at = [], 0
         last = len(self.random_parameters) - 1
         for i, (_, length, _, _) in enumerate(self.random_parameters):
@@ -320,26 +323,26 @@ class RandomTransform(OperatorTransform):
                 found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
                 at += 1
                 continue
-            end = at + length if isinstance(length, int) else None  # one that the shape decides is the last
+            end = at + length if isinstance(length, int) else None  # a length from the shape comes last
             assert end is not None or i == last
             found.append(numbers[..., at:end] if isinstance(numbers, Tensor) else numbers[at:end])
             at = end or at
         return found
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
-        """Return the numbers that change nothing."""
+        """Return the numbers with which the transform changes nothing."""
         return [float(n) for p in self.random_parameters for n in p.neutral_numbers(self, shape)]
 
     def count_numbers(self, shape: Shape) -> int:
-        """Return how many numbers the parameters are."""
+        """Return the total length of the parameters in numbers."""
         return sum(p.count(self, shape) for p in self.random_parameters)
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        """Return what operators take of the numbers, for images of a size."""
+        """Convert the numbers to what the operators take, for images of a height and width."""
         return numbers
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
-        """The parameters for flat inputs; sets how many samples have some of their own."""
+        """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
         if self.per_sample and sampler.count is None:
             sampler.count = batch_of(inputs)
         return sampler.params(self, inputs)
@@ -348,7 +351,7 @@ class RandomTransform(OperatorTransform):
         return self._out_shape(shape) if program.add(self, shape) else None
 
     def shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
-        """Return samples that share a draw, channels, height and width of what the transform works on."""
+        """Return the number of samples that share a draw, and the inputs' channels, height and width."""
         if inputs and type(inputs[0]) is Tensor:
             size = inputs[0].shape
             if len(size) > 2:
@@ -410,7 +413,7 @@ class RandomTransform(OperatorTransform):
         return out
 
     def _boxes(self, inpt: Any, params: Params, sample: int, among: int) -> Any:
-        """The boxes of one of the samples, or nested boxes of all of them."""
+        """Transform the boxes of one of the samples, or nested boxes of all of them."""
         numbers = params.numbers
         if inpt.is_nested and among == 1:
             each = _subclass.plain(inpt).unbind()
@@ -419,7 +422,7 @@ class RandomTransform(OperatorTransform):
                 for x, row in zip(each, numbers, strict=True)
             ]
             nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
-            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # its constructor takes no nested ones
+            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested one
             out.__dict__.update(moved[0].__dict__)
             return out
         if among != numbers.shape[0]:
@@ -428,7 +431,7 @@ class RandomTransform(OperatorTransform):
         return self._annotations(inpt, Params(params.canvas, numbers[sample]))
 
     def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
-        """Transform one input: by the operators what they compute, all else by torchvision's code."""
+        """Transform one input, by the operators if they support it, else by torchvision's code."""
         if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
             if _dispatch.is_image(inpt):
                 image = _subclass.plain(inpt)
@@ -460,19 +463,19 @@ def _arguments(inputs: Any) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=256)
 def in_float32(p: float) -> float:
-    """Return a probability as torchvision compares it: with a tensor of float32."""
+    """Round a probability to float32, because torchvision compares it with a tensor of float32."""
     return float(np.float32(p))
 
 
 @lru_cache(maxsize=256)
 def like(samples: int, channels: int, height: int, width: int) -> Tensor:
-    """Return what a transform asks for its size."""
+    """Return a tensor on the meta device, from which a transform reads the size of its input."""
     shape = (channels, height, width) if samples == 1 else (samples, channels, height, width)
     return torch.empty(shape, device="meta")
 
 
 def batch_of(inputs: list[Any]) -> int | None:
-    """Return how many samples the first image has; None for one without a batch."""
+    """Return the number of samples of the first image; None if it has no batch dimension."""
     for inpt in inputs:
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)

@@ -1,4 +1,4 @@
-"""Operators of the transforms alone: torchvision's own code where no compiler can follow it, and labels."""
+"""Operators for the transforms alone: torchvision's own code where no compiler can trace it, and labels."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int]
 
 @imgops.operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
 def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
-    """No pixels: the shape has the sizes that parameters decide, each at least as said, and 0."""
+    """Return a tensor without values whose shape is the sizes that the parameters imply, and 0.
+
+    Each size is at least the one in ``least``.
+    """
 
 
 def _indices_fake(new_size: Callable[..., int], flags: Tensor) -> Tensor:
@@ -88,7 +91,7 @@ def indices_of_true(flags: Tensor) -> Tensor:
 
 
 def where(chosen: Tensor, result: Tensor, image: Tensor) -> Tensor:
-    """``change_image`` in the samples that were chosen."""
+    """Select ``result`` for the samples that were chosen, else ``image``."""
     chosen = chosen.to(image.device, non_blocking=True)
     return torch.where(chosen[..., None, None, None], result, image)
 
@@ -96,7 +99,7 @@ def where(chosen: Tensor, result: Tensor, image: Tensor) -> Tensor:
 def _change_chosen(
     out: Tensor, image: Tensor, chosen: Tensor, change: Callable[[Tensor, Tensor], None]
 ) -> None:
-    """``change(out, image)`` of what was chosen, all or sample by sample; the others are copied."""
+    """Call ``change(out, image)`` for what was chosen, all or sample by sample; copy the other samples."""
     if chosen.numel() == 1:
         if chosen.item():
             change(out, image)
@@ -132,13 +135,13 @@ def _flip_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
 
 
 def flip(image: Tensor, dim: int) -> Tensor:
-    """Mirror an image, and all samples of a batch."""
+    """Mirror an image, or all samples of a batch."""
     if image.numel() < SMALL or dim != -1:
         return image.flip(dim) if _layout.is_dense(image) else image.contiguous().flip(dim)
     return flip_chosen(image, _ALL, dim)
 
 
-#: Values up to which PyTorch's own flip and copy take less time than a call of the native ones.
+#: The number of values below which PyTorch's own flip and copy are faster than a call of the native ones.
 SMALL = 1 << 12
 _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
@@ -153,7 +156,7 @@ _ALL = torch.ones((), dtype=torch.bool, device="cpu")
     decomposition=_flip_formula,
 )
 def flip_chosen(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
-    """The samples that were chosen, mirrored: a compiler would mirror all of them and then choose."""
+    """Mirror only the samples that were chosen; a compiler would mirror all of them and then choose."""
 
 
 # -- gray ----------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
     decomposition=_gray_formula,
 )
 def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
-    """The samples that were chosen, in PIL's gray and as many channels as before."""
+    """Convert the samples that were chosen to PIL's gray, with as many channels as before."""
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ def _planar_kernel(out: Tensor, image: Tensor) -> None:
     decomposition=_planar_formula,
 )
 def planar(image: Tensor) -> Tensor:
-    """An interleaved image as a planar one."""
+    """Copy an interleaved image into the planar memory format."""
 
 
 # -- labels --------------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ def _nearest_fake(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool)
 
 
 def _positions(start: Tensor, stop: Tensor, size: int, exact: bool) -> Tensor:
-    """The pixel that each of ``size`` takes from ``[start, stop)``: PyTorch's arithmetic, in float32."""
+    """Return the index in ``[start, stop)`` of each of ``size`` pixels, in PyTorch's float32 arithmetic."""
     length = (stop - start)[..., None]
     scale = length.to(torch.float32) / size
     places = torch.arange(size, dtype=torch.float32, device=start.device)
@@ -255,7 +258,10 @@ def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int
     decomposition=_nearest_formula,
 )
 def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
-    """Labels ``(..., C, H, W)`` in boxes ``(..., 4)``, at PyTorch's nearest pixel: those of torchvision."""
+    """Crop labels ``(..., C, H, W)`` to boxes ``(..., 4)`` and resize them by PyTorch's nearest pixel.
+
+    These are torchvision's labels.
+    """
 
 
 # -- the transforms that torchvision does not have ---------------------------------------------------
@@ -268,7 +274,7 @@ def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, descriptio
 def _apply_formula(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    # A derived gradient has its parameters beside the image; which samples are meant is decided on the host.
+    # A derived gradient has its parameters on the image's device; the host decides which samples are changed.
     return programs.from_description(description).each(image, numbers.cpu(), extra, kind, None)
 
 
@@ -291,4 +297,4 @@ def _apply_kernel(
 def apply_transform(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    """The samples that were chosen, changed by the transform of a description, whose parameters these are."""
+    """Change the samples that were chosen by the transform of a description, with these parameters."""

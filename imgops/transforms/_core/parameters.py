@@ -1,9 +1,9 @@
 """The parameters of a transform: how they are declared, and how they are held for one call.
 
-A transform declares its parameters once (:class:`Parameter`). What it samples is one packed form of them,
-*numbers*: a list where one draw in eager mode serves the whole call, and a float64 tensor on the CPU,
-``(n,)`` or ``(N, n)``, in a graph and where each sample has parameters of its own. torchvision's dicts exist
-only where its own code samples (``pack``) and where it is applied (``unpack``).
+A transform declares its parameters once (:class:`Parameter`), and samples them in one packed form, *numbers*:
+a list if one draw in eager mode serves the whole call; a float64 tensor on the CPU, ``(n,)`` or ``(N, n)``,
+in a graph and if each sample has parameters of its own. torchvision's dicts exist only where its own code
+samples (``pack`` converts from them) and where it is applied (``unpack`` converts to them).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from torch import Tensor
 from imgops.kernels import transfer
 
 Key = tuple[int, ...]
-Shape = Sequence[int]  # samples that share a draw, channels, height, width
+Shape = Sequence[int]  # number of samples that share a draw, channels, height, width
 Numbers = Any  # list[float] | Tensor
 
 
 class Parameter(NamedTuple):
-    """One parameter: its name (torchvision's, where it has one), its length, and what changes nothing.
+    """One parameter: its name (torchvision's, if it has one), its length, and its neutral value.
 
-    ``length`` is 0 for a number, n for a list of n, or a function of the transform and the shape. ``neutral``
-    is the value with which the transform changes nothing: for every number of the parameter, or a function of
-    the shape that returns all of them. ``kind`` is what torchvision's code takes.
+    ``length`` is 0 for a number, n for a list of n, or a function of the transform and the shape. With
+    ``neutral`` the transform changes nothing: it is one value for every number of the parameter, or a
+    function of the shape that returns all of them. ``kind`` is the type that torchvision's code takes.
     """
 
     name: str
@@ -35,34 +35,34 @@ class Parameter(NamedTuple):
     kind: type = float
 
     def count(self, transform: Any, shape: Shape) -> int:
-        """Return how many numbers it is."""
+        """Return the length of the parameter in numbers."""
         return self.length(transform, shape) if callable(self.length) else max(self.length, 1)
 
     def neutral_numbers(self, transform: Any, shape: Shape) -> Sequence[float]:
-        """Return the numbers that change nothing."""
+        """Return the numbers with which the transform changes nothing."""
         if callable(self.neutral):
             return self.neutral(shape)
         return [self.neutral] * self.count(transform, shape)
 
 
-#: The first parameter of a transform that is applied with a probability: 1 where it is, 0 where not.
+#: The first parameter of a transform that is applied with a probability: 1 if it is applied, else 0.
 IS_APPLIED = Parameter("is_applied")
 
 
 def each_number(values: Any) -> Sequence[Any]:
-    """Return the numbers of a parameter one by one: of a list, or of the last dimension of a tensor."""
+    """Return the numbers of a parameter one by one: a list as it is, a tensor unbound along its last dim."""
     return values.unbind(-1) if isinstance(values, Tensor) else values
 
 
 def as_integers(numbers: Numbers) -> Any:
-    """Return numbers that are known to be whole as integers."""
+    """Convert numbers that are known to be whole to integers."""
     return numbers.long() if isinstance(numbers, Tensor) else list(map(int, numbers))
 
 
 class Table:
-    """The numbers of all transforms of a sampling program, one row a sample, copied to a device at once.
+    """The numbers of all transforms of a sampling program, one row per sample, copied to a device at once.
 
-    The arithmetic between (angles become matrices) is done on the CPU, where small operations cost less.
+    The arithmetic in between (angles become matrices) runs on the CPU, where small operations cost less.
     """
 
     def __init__(self, steps: Sequence[tuple[Key, Any, int, int]], each: Sequence[Tensor]) -> None:
@@ -83,12 +83,15 @@ class Table:
 
 
 def is_on_host(image: Tensor) -> bool:
-    """Return whether numbers need no copy to reach an image; tests say no, where there is no other device."""
+    """Return whether an image is on the CPU, so that it needs no copy of the numbers.
+
+    Tests replace this function, to run the code for other devices on machines without one.
+    """
     return image.is_cpu
 
 
 def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
-    """Copy tensors to a device without waiting; from pinned memory where this is no graph."""
+    """Copy tensors to a device without waiting, outside of a graph from pinned memory."""
     if torch.compiler.is_compiling() or device.type != "cuda":
         return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
     return transfer.move_together(device, tensors)
@@ -97,7 +100,7 @@ def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
 class Params:
     """The parameters of one transform in one call.
 
-    ``numbers`` are packed; ``canvas`` is the size of the image that they are for.
+    ``numbers`` are packed; ``canvas`` is the height and width of the image that they are for.
     """
 
     __slots__ = ("canvas", "key", "noise", "numbers", "sizes", "table", "transform")
@@ -117,7 +120,7 @@ class Params:
 
     @property
     def is_known(self) -> bool:
-        """Whether they are Python's numbers, of one draw in eager mode: then the transform is applied."""
+        """Whether they are Python numbers, from one draw in eager mode; then the transform is applied."""
         return not isinstance(self.numbers, Tensor)
 
     @property
@@ -132,9 +135,9 @@ class Params:
         return torch.tensor(self.numbers, dtype=torch.float64, device="cpu")
 
     def beside(self, image: Tensor) -> Numbers:
-        """Return what operators take for an image: a tensor has dimensions for those before its channels.
+        """Return what operators take for an image; tensors get its dimensions before the channels.
 
-        Tensors are on the CPU, but beside a batch on a device whose images have parameters of their own.
+        Tensors are on the CPU, except for a batch on a device whose images have parameters of their own.
         """
         height, width = image.shape[-2:]
         if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:

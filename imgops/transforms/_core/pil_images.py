@@ -1,8 +1,8 @@
-"""PIL images by imgops' operators, where those have PIL's own bits.
+"""PIL images by imgops' operators, where those give exactly PIL's pixels.
 
 In a pipeline a PIL image becomes a tensor before the first such transform, and a PIL image again after the
-last, if one of them pays for that: a conversion costs as much as many a transform. What has other bits than
-PIL, such as a warp, stays torchvision's.
+last, if one of them saves enough time: a conversion can cost as much as a transform. Transforms whose pixels
+differ from PIL's, such as warps, stay torchvision's.
 """
 
 from __future__ import annotations
@@ -15,29 +15,32 @@ import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
-#: Modes whose pixels are what a tensor has.
+#: The modes whose pixels a tensor holds, and their numbers of channels.
 _MODES = {"L": 1, "RGB": 3}
 
 
 def is_known(image: Any) -> bool:
-    """Whether the operators compute an image of this mode as PIL does."""
+    """Return whether the operators compute an image of this class and mode as PIL does."""
     return type(image) is PIL.Image.Image and image.mode in _MODES and image.width > 0 and image.height > 0
 
 
 def to_tensor(image: PIL.Image.Image) -> Tensor:
-    """The pixels, interleaved."""
+    """Return the pixels as an interleaved tensor ``(C, H, W)``."""
     pixels = np.array(image)
     return torch.from_numpy(pixels)[None] if pixels.ndim == 2 else torch.from_numpy(pixels).permute(2, 0, 1)
 
 
 def to_pil(image: Tensor) -> PIL.Image.Image:
-    """One channel is gray, three are RGB."""
+    """Convert a tensor to a PIL image: one channel to gray, three to RGB."""
     pixels = image[0] if len(image) == 1 else image.permute(1, 2, 0)
     return PIL.Image.fromarray(np.ascontiguousarray(pixels.numpy()))
 
 
 def interpolation_of(kind: type, interpolation: Any, antialias: Any) -> tuple[Any, Any]:
-    """PIL antialiases always, and its nearest pixel is torchvision's "nearest-exact"."""
+    """Return the interpolation and the antialiasing for a class of images.
+
+    PIL always antialiases, and its nearest pixel is torchvision's "nearest-exact".
+    """
     if kind is not PIL.Image.Image:
         return interpolation, antialias
     nearest = interpolation in (InterpolationMode.NEAREST, "nearest", 0)

@@ -1,22 +1,21 @@
-"""What the transforms share that torchvision does not have.
+"""The base class of the transforms that torchvision does not have.
 
-Each is a class whose ``__init__`` names its arguments and hands them on to
-:class:`ProbabilisticTransform`, and whose body is its record:
+The ``__init__`` of each class names its arguments and passes them to :class:`ProbabilisticTransform`. The
+class body declares
 
 ====================  ===========================================================================
-``random_parameters`` its parameters, the first of which says whether it is applied
-``_known``            those that ``change_image`` takes as Python's numbers: they decide sizes, or are seeds;
-                      samples that share them are changed at once, but where ``seed`` is one of them
-``make_params``       samples them
-``change_image``      an image, by public operators
-``change_mask``       a mask, where pixels move (``_moves``)
-``move_boxes``,       corners and keypoints, likewise
+``random_parameters`` the parameters; the first says whether the transform is applied
+``_known``            those that ``change_image`` takes as Python numbers: they decide sizes, or are seeds;
+                      samples with equal ones are changed at once, unless ``seed`` is one of them
+``make_params``       how the parameters are sampled
+``change_image``      the change of an image, by public operators
+``change_mask``       the change of a mask, if pixels move (``_moves``)
+``move_boxes``,       the same for the corners of boxes and for keypoints
 ``move_points``
 ====================  ===========================================================================
 
-An image is changed by ``change_image`` in eager mode, and by ``imgops_transforms::apply_transform``,
-an operator that calls it for the samples that were chosen, in a graph and where samples have parameters of
-their own.
+In eager mode ``change_image`` is called for an image. In a graph, and if samples have parameters of their
+own, the operator ``imgops_transforms::apply_transform`` calls it for the samples that were chosen.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ ADDED: dict[str, type[ProbabilisticTransform]] = {}
 
 
 class ProbabilisticTransform(RandomTransform, v2.Transform):
-    """A transform with a probability, whose parameters have names."""
+    """A transform that is applied with a probability, and whose parameters have names."""
 
     random_parameters: tuple[Parameter, ...] = (IS_APPLIED,)
     _known: tuple[str, ...] = ()
-    #: Whether it computes with pixels by other means than an operator that refuses their dtype.
+    #: Whether it checks the dtype of images itself, because it calls no operator that refuses other dtypes.
     _levels = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -85,7 +84,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         return self._numbers_by_name(numbers) if numbers[0] else None
 
     def _numbers_by_name(self, numbers: Sequence[Any]) -> dict[str, Any]:
-        """Each parameter of one row of numbers: a number or a list."""
+        """Return the parameters after the first by name, each a number or a list."""
         names = [parameter.name for parameter in self.random_parameters]
         return dict(list(zip(names, self.split(numbers), strict=True))[1:])
 
@@ -97,11 +96,11 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     # -- an image ----------------------------------------------------------------------------------
 
     def change_image(self, image: Tensor, **params: Any) -> Tensor:
-        """An image ``(..., C, H, W)`` of the same shape and dtype.
+        """Change an image ``(..., C, H, W)``, and return one of the same shape and dtype.
 
-        Parameters are tensors: ``()`` or ``(n,)``, and for several samples, which are the first dimension of
-        the image, with the dimensions of the image before its channels in front. Those of ``_known`` are
-        Python's.
+        Parameters are tensors ``()`` or ``(n,)``. For several samples, which are the first dimension of the
+        image, they start with the dimensions of the image before its channels. Those in ``_known`` are Python
+        numbers.
         """
         raise NotImplementedError
 
@@ -109,15 +108,15 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         return mask
 
     def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        """Keypoints ``(n, 2)``, float64: x and y as positions of pixels."""
+        """Move keypoints ``(n, 2)``, float64: x and y as positions of pixels."""
         return points
 
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        """Boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
+        """Move boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
         return boxes
 
     def _extra(self, image: Tensor) -> Tensor | None:
-        """What it works with besides the image, ``(n,)``, on its device."""
+        """Return further data that ``change_image`` takes, ``(n,)``, on the device of the image, or None."""
         return None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -131,21 +130,21 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if not params.is_known:
             return operators.apply_transform(image, params.numbers, extra, self._description, kind)
         values = self._numbers_by_name(params.numbers)
-        if torch.is_autocast_enabled(image.device.type):  # the operator above keeps the dtype as well
+        if torch.is_autocast_enabled(image.device.type):  # keep the dtype, as the operator above does
             with torch.autocast(image.device.type, enabled=False):
                 return self._compute(image, values, extra, kind)
         return self._compute(image, values, extra, kind)
 
     def _compute(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
-        """One image, or several that share parameters."""
+        """Change one image, or several that share parameters."""
         self._check(image, kind)
         more = {} if extra is None else {"extra": extra}
         work = self.change_image if kind == "image" else self.change_mask
         return work(image, **self._change_arguments(values), **more)
 
     def _check(self, image: Tensor, kind: str) -> None:
-        """Refuse what cannot be computed."""
-        if 0 in image.shape[-3 if kind == "image" else -2 :]:  # masks may be those of no objects
+        """Raise if an image or a mask cannot be computed."""
+        if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask of no objects has no channels
             must, got = f"{kind} must have at least one pixel", f"shape {tuple(image.shape)}"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         known = image.dtype == torch.uint8 or image.dtype.is_floating_point
@@ -160,10 +159,10 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def each(
         self, image: Tensor, numbers: Tensor, extra: Tensor | None, kind: str, out: Tensor | None
     ) -> Tensor:
-        """The samples that were chosen, changed; those whose ``_known`` parameters are equal at once.
+        """Change the samples that were chosen; those whose ``_known`` parameters are equal at once.
 
-        Samples with a seed are changed one by one: noise that is drawn for several at once is not that of
-        each of them alone. ``out``, where there is one, is written to: it has the shape of the image.
+        Samples with a seed are changed one by one, because noise drawn for several at once differs from noise
+        drawn for each alone. The result is written to ``out`` if it is given; it has the shape of the image.
         """
         if numbers.ndim == 1:
             values = self.unpack(numbers.tolist(), 0, 0)
@@ -216,7 +215,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         return batch.index_copy_(0, place, result) if writes else batch.index_copy(0, place, result)
 
     def _batch_arguments(self, numbers: Tensor, between: int) -> dict[str, Any]:
-        """The parameters of samples that share those of ``_known``."""
+        """Return the parameters of samples that share those in ``_known``."""
         samples, first = len(numbers), self._numbers_by_name(numbers[0].tolist())
         ends = self._numbers_by_name(range(numbers.shape[1]))
         found = {}
@@ -233,7 +232,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     # -- other inputs ------------------------------------------------------------------------------
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        """Boxes, keypoints and PIL images."""
+        """Transform boxes, keypoints and PIL images."""
         if isinstance(inpt, PIL.Image.Image):
             return self._of_pil(inpt, values)
         if not self._moves or not isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
@@ -260,7 +259,7 @@ def _real(value: Any) -> Tensor:
 
 
 def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> Any:
-    """Boxes of any format that is not turned, moved as left, top, right and bottom."""
+    """Move boxes of any format without an angle, as left, top, right and bottom edges."""
     format = inpt.format
     if format.value not in ("XYXY", "XYWH", "CXCYWH"):
         must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"
@@ -281,7 +280,7 @@ def uniform(bounds: tuple[float, float]) -> float:
 
 
 def integer(bounds: tuple[int, int]) -> int:
-    """Both ends are included."""
+    """Draw an integer from a range, which includes both ends."""
     return int(torch.randint(bounds[0], bounds[1] + 1, ()))
 
 
@@ -290,7 +289,7 @@ def odd(bounds: tuple[int, int]) -> int:
 
 
 def seed() -> int:
-    """A parameter of which noise of the image's size is made, where it is applied."""
+    """Draw a seed, from which noise of the image's size is made when the transform is applied."""
     return int(torch.randint(2**53, ()))
 
 
@@ -299,10 +298,10 @@ def from_seed(value: float) -> torch.Generator:
 
 
 def real_of(image: Tensor) -> torch.dtype:
-    """What the arithmetic of an image is done in."""
+    """Return the dtype for the arithmetic on an image."""
     return torch.float64 if image.dtype == torch.float64 else torch.float32
 
 
 def on_pixels(value: Tensor, image: Tensor) -> Tensor:
-    """A parameter of real numbers beside an image ``(..., C, H, W)``."""
+    """Return a parameter on the device of an image ``(..., C, H, W)``, in a shape that broadcasts to it."""
     return value.to(image.device, real_of(image), non_blocking=True)[..., None, None, None]

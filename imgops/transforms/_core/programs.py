@@ -1,9 +1,9 @@
-"""Programs of what a pipeline samples, and the operators that run them in a graph.
+"""Programs that list what a pipeline samples, and the operators that run them in a graph.
 
-Parameters are sampled by torchvision's own ``make_params``, so that equal seeds give equal parameters.
-A :class:`SamplingProgram` lists what a pipeline will sample, as far as that is known before any transform is
-applied; :func:`run_program` samples it. In eager mode that is a Python call. A compiler can neither follow
-the code nor keep its order: there it runs inside one operator, ``imgops_transforms::sample``.
+torchvision's own ``make_params`` samples the parameters, so that equal seeds give equal parameters.
+A :class:`SamplingProgram` lists what a pipeline will sample, as far as it is known before any transform is
+applied; :func:`run_program` samples it. In eager mode this is a Python call. A compiler can neither trace the
+code nor keep its order, so in a graph it runs inside one operator, ``imgops_transforms::sample``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import imgops
 from imgops.transforms._core import annotation_kinds, seeding
 from imgops.transforms._core.parameters import Key, Shape
 
-#: name -> class, for everything that samples.
+#: name -> class, for every transform that a description may name.
 CLASSES: dict[str, type] = {}
 
 
@@ -35,7 +35,7 @@ CLASSES: dict[str, type] = {}
 
 
 def description_of(transform: Any) -> str:
-    """The class and the arguments that make a transform again, as far as its parameters depend on them."""
+    """Return as JSON the class of a transform and the arguments that its parameters depend on."""
     config = {name: _plain(getattr(transform, name)) for name in transform._config}
     return json.dumps([type(transform)._description_name, config])
 
@@ -61,13 +61,13 @@ def from_description(text: str) -> Any:
 
 _handles = itertools.count(1)
 _generators: dict[int, torch.Generator] = {}
-#: The handles of generators that are not yet those of a worker: their transforms were made before it started.
+#: The handles of generators that a worker has yet to reseed, because they were made before it started.
 _brought: set[int] = set()
 _parting_lock = threading.Lock()
 
 
 def handle_of(owner: Any, generator: torch.Generator | None) -> int:
-    """A number by which the operators find a transform's generator; 0 for the global one."""
+    """Return the number by which the operators find a transform's generator; 0 for the global one."""
     if generator is None:
         return 0
     if not isinstance(generator, torch.Generator) or generator.device.type != "cpu":
@@ -93,9 +93,9 @@ def generator_of(handle: int) -> torch.Generator | None:
 
 
 def _reduce_generator(generator: torch.Generator) -> tuple[Any, ...]:
-    """A generator as it goes to a process that is spawned: with its state as bytes.
+    """Pickle a generator for a spawned process, with its state as bytes.
 
-    PyTorch's own way is a tensor in shared memory, which is gone before the process has started.
+    PyTorch itself would use a tensor in shared memory, which is gone before the process has started.
     """
     return _restore_generator, (str(generator.device), generator.get_state().numpy().tobytes())
 
@@ -110,10 +110,10 @@ ForkingPickler.register(torch.Generator, _reduce_generator)
 
 
 def _part_ways(seed: int) -> None:
-    """In a worker of a DataLoader, give each generator that came with its transform draws of its own.
+    """Reseed the generators that a DataLoader worker got with its transforms, so that its draws differ.
 
-    Every worker has a copy of it in the same state, and so has every epoch that starts workers. The seed of
-    the worker, which the DataLoader drew, is another one each time.
+    Every worker has a copy of a generator in the same state, and so has every epoch that starts workers. The
+    seed of the worker, which the DataLoader drew, is different each time.
     """
     with _parting_lock:
         found = [_generators.get(handle) for handle in tuple(_brought)]
@@ -127,23 +127,22 @@ def _part_ways(seed: int) -> None:
 
 
 class SamplingProgram:
-    """What several transforms will sample, listed before any of them is applied.
+    """A list of what several transforms will sample, made before any of them is applied.
 
     ``add`` is called in the order in which the transforms will ask for their parameters, each under its key:
-    the places, from the outermost container inwards, at which the transform stands. ``gate`` holds the
-    conditions under which a step is sampled at all: columns of earlier steps, ``(step, column, value)``, with
-    -1 for any value above 0. A program is of one kind: each sample has parameters of its own, or all share
-    them.
+    the indices of the transform in its containers, from the outermost one inwards. ``gate`` holds the
+    conditions under which a step is sampled: columns of earlier steps, ``(step, column, value)``, with -1 for
+    any value above 0. In one program either each sample has parameters of its own, or all share them.
     """
 
     def __init__(self, batch: int | None, inside: bool) -> None:
         self.batch = batch
-        self.inside = inside  # a container whose samples have parameters of their own
+        self.inside = inside  # inside of a container whose samples have parameters of their own
         self.each: bool | None = None
         self.path: Key = ()
-        self.site = -1  # of the first transform: equal calls of two pipelines are not to be merged
+        self.site = -1  # of the first transform, so that equal calls of two pipelines are not merged
         self.gate: tuple[int, ...] = ()
-        self.steps: list[tuple[Key, Any, int, int]] = []  # with the sizes of their images
+        self.steps: list[tuple[Key, Any, int, int]] = []  # with the height and width of their images
         self.descriptions: list[str] = []
         self.sizes: list[int] = []
         self.shapes: list[int] = []
@@ -155,7 +154,7 @@ class SamplingProgram:
         return [step[0] for step in self.steps]
 
     def add(self, transform: Any, shape: Shape) -> bool:
-        """Add a transform; return whether it can have its parameters from this program."""
+        """Add a transform; return False if this program cannot sample its parameters."""
         each = self.batch is not None and (self.inside or transform.per_sample)
         if not transform._description or (self.each is not None and self.each != each):
             return False
@@ -171,7 +170,7 @@ class SamplingProgram:
         return True
 
     def narrow_gate(self, step: int, column: int, value: int) -> tuple[int, ...]:
-        """Go on only where a number is as said; returns the gate to go back to."""
+        """Add a condition on a column to the gate of the next steps; return the former gate."""
         before = self.gate
         self.gate = (*before, step, column, value)
         return before
@@ -180,14 +179,14 @@ class SamplingProgram:
         return len(self.steps), len(self.conditions)
 
     def forget(self, state: tuple[int, int]) -> None:
-        """Go back to an earlier state."""
+        """Remove what was added after an earlier ``state()``."""
         steps, conditions = state
         del self.steps[steps:], self.descriptions[steps:], self.sizes[steps:], self.generators[steps:]
         del self.shapes[4 * steps :], self.conditions[conditions:]
 
 
 class _Step:
-    """A transform of a program that runs: what draws its numbers, and where they lie in a row."""
+    """A transform of a running program: the method that draws its numbers, and where they start in a row."""
 
     def __init__(
         self,
@@ -203,7 +202,7 @@ class _Step:
         self.generator = generator
 
     def is_open(self, row: list[float]) -> bool:
-        """Return whether earlier steps of a sample let this one draw."""
+        """Return whether the numbers of earlier steps of a sample meet the conditions of this one."""
         for column, value in self.conditions:
             if not (row[column] > 0 if value < 0 else row[column] == value):
                 return False
@@ -237,7 +236,7 @@ def run_program(
     conditions: Sequence[int],
     program: str,
 ) -> None:
-    """Sample by sample, as a loop over a batch would, and step by step."""
+    """Sample all parameters sample by sample, as a loop over a batch would, and step by step."""
     steps = _steps(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
     key_generators = seeding.sample_generators(len(out))
     rows: list[Any] = []
@@ -259,7 +258,7 @@ def run_program(
 def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
     """Sample the numbers of one sample."""
     row: list[float] = []
-    long: list[tuple[int, Tensor]] = []  # fields of the image's size stay tensors
+    long: list[tuple[int, Tensor]] = []  # parameters of the image's size stay tensors
     for step in steps:
         numbers: Any = None
         if is_open and (not step.conditions or step.is_open(row)):
@@ -312,7 +311,7 @@ def _sample_kernel(
 
 
 def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tensor, *rest: Any) -> Any:
-    """Each sample of vmap has parameters of its own: a row, as with ``per_sample``."""
+    """Sample parameters for each sample of vmap, as with ``per_sample``."""
     count, *options = rest
     if count != 1:
         must = "per_sample must be False under vmap, whose samples have parameters of their own"

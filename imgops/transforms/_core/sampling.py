@@ -1,7 +1,7 @@
-"""Sampling parameters: once for eager mode, for compiled graphs and for samples that have their own.
+"""Sampling of parameters, in eager mode, in compiled graphs and for samples with parameters of their own.
 
-What is sampled is torchvision's (:mod:`imgops.transforms._core.programs`). Eager mode and a graph part in one
-place, :meth:`ParameterSampler.draws_in_python`.
+torchvision's code draws the parameters (:mod:`imgops.transforms._core.programs`). Eager mode and graphs
+differ in one place, :meth:`ParameterSampler.draws_in_python`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from imgops.transforms._core.programs import SamplingProgram
 class ParameterSampler:
     """The parameters of one call of a pipeline.
 
-    Each operator call that samples knows the one before it, so that none can be moved or merged with another.
-    ``path`` is the key of the transform that is applied; ``gate`` says which samples are open at all: a
-    transform inside of RandomApply samples only where it was chosen. ``count`` is the number of samples that
-    have parameters of their own, None where all share them. ``ready`` holds the parameters that were sampled
-    ahead, by key; ``record``, where a caller wants them, those that were used.
+    Each operator call that samples takes the result of the one before it, so that a compiler can neither
+    reorder nor merge them. ``path`` is the key of the transform that is applied; ``gate`` says for which
+    samples parameters are drawn: a transform inside of RandomApply samples only where it was chosen.
+    ``count`` is the number of samples that have parameters of their own, None if all share them. ``ready``
+    holds the parameters that were sampled ahead, by key; ``record``, if a caller asks for it, those that were
+    used.
     """
 
     __slots__ = (
@@ -43,7 +44,7 @@ class ParameterSampler:
     )
 
     def __init__(self, record: dict[Key, Any] | None = None, replay: dict[Key, Any] | None = None) -> None:
-        #: Under vmap, true for each of its samples: what is sampled beside it is sampled for each.
+        #: Under vmap, a batched True, so that parameters are drawn for each of the samples of vmap.
         self.open: Tensor | None = None
         self.gate: Tensor | None = None
         self.count: int | None = None
@@ -53,14 +54,14 @@ class ParameterSampler:
         self.table: Table | None = None
         self.planned: set[Key] = set()
         self.covered = False
-        #: Whether a container chooses between whole results: a gate then only says what is sampled.
+        #: Whether a container selects between whole results, so that a gate only decides what is sampled.
         self.selects_later = False
         self.record = record
         self.replays = replay
 
     @classmethod
     def of(cls, inputs: tuple[Any, ...]) -> ParameterSampler:
-        """For a call with these inputs."""
+        """Make the sampler of a call with these inputs."""
         sampler = cls()
         if in_vmap():
             images = [x for x in tree_leaves(inputs) if isinstance(x, Tensor) and is_vmapped(x)]
@@ -68,16 +69,16 @@ class ParameterSampler:
         return sampler
 
     def draws_in_python(self) -> bool:
-        """The one place where eager mode and a graph part: whether PyTorch's generator can be used here."""
+        """Return whether PyTorch's generator can be used here; only this separates eager mode from graphs."""
         return self.open is None and not torch.compiler.is_compiling()
 
     def _open_samples(self) -> Tensor:
-        """Where parameters are sampled at all."""
+        """Return the boolean mask of the samples for which parameters are drawn."""
         whole = torch.ones((), dtype=torch.bool, device="cpu") if self.open is None else self.open
         return whole if self.gate is None else whole & self.gate
 
     def params(self, transform: Any, inputs: list[Any]) -> Params | None:
-        """What the transform is to do; None where that is nothing, which only eager mode can know."""
+        """Return a transform's parameters; None if it is not applied, which only eager mode can know."""
         if self.replays is not None:
             return self._again(transform, inputs)
         numbers = self.ready.get(self.path) if self.ready else None
@@ -96,18 +97,18 @@ class ParameterSampler:
         return found
 
     def draws_once(self) -> bool:
-        """Whether this is a plain call in eager mode: each transform samples once, when it is applied."""
+        """Return whether this is a plain call in eager mode: each transform samples when it is applied."""
         unusual = self.count is not None or self.gate is not None or self.ready
         return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python()
 
     def plans(self, transform: Any) -> bool:
-        """Whether to sample ahead: in a graph in one operator, of a batch sample by sample."""
+        """Return whether to sample ahead: in a graph in one operator, for a batch sample by sample."""
         if self.replays is not None or not hasattr(transform, "per_sample"):
             return False
         return self.count is not None or transform.per_sample or not self.draws_in_python()
 
     def choice(self, container: Any) -> list[float] | Tensor:
-        """What a container samples: in eager mode a list, else numbers, ``(n,)`` or ``(N, n)``."""
+        """Return what a container samples: in eager mode a list, else a tensor ``(n,)`` or ``(N, n)``."""
         if self.replays is not None:
             return self.replays[self.path]
         numbers: Any = self.ready.get(self.path) if self.ready else None
@@ -120,7 +121,7 @@ class ParameterSampler:
         return numbers
 
     def noise(self, transform: Any, image: Tensor) -> Tensor:
-        """Standard normal noise of the shape of an image, drawn in its turn."""
+        """Draw standard normal noise of the shape of an image, in order with the other draws."""
         gate = self._open_samples()
         if self.count is not None:
             gate = gate.expand(self.count)
@@ -134,21 +135,21 @@ class ParameterSampler:
         return noise
 
     def beside_boxes(self, transform: Any, boxes: Tensor, kind: str, canvas: tuple[int, int]) -> Tensor:
-        """What a transform samples that has to see the boxes."""
+        """Sample the parameters of a transform that depend on the boxes."""
         gate = self._open_samples()
         options = (transform._generator_handle, transform._site, transform._description, kind)
         self.last = programs.sample_beside_boxes(boxes, gate, self._previous(), *canvas, *options)
         return self.last.to("cpu")
 
     def run(self, program: SamplingProgram) -> None:
-        """Sample a program; the numbers are ready under its keys."""
+        """Sample a program, and store the numbers in ``ready`` under its keys."""
         numbers = self._program(program, program.batch if program.each else None)
         each = numbers.split(list(program.sizes), -1)
         self.ready.update(zip(program.keys, each, strict=True))
         self.table = Table(program.steps, each) if program.each else None
 
     def narrow_gate(self, gate: Tensor) -> Tensor | None:
-        """Open ``gate`` only where this sampler is open; returns the gate to go back to."""
+        """Restrict the current gate by ``gate``; return the gate before, to restore it."""
         before = self.gate
         self.gate = gate if before is None else before & gate
         return before

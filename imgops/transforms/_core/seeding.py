@@ -1,4 +1,4 @@
-"""Draws that depend on a sample's key alone, not on the worker, the batch or the machine that it comes to."""
+"""Draws that depend on a sample's key alone, not on the worker, the batch or the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = int | str | bytes | tuple[Any, ...]
 
 
 class Seeded:
-    """What :func:`seeded` returns; it can be pickled."""
+    """The callable that :func:`seeded` returns; it can be pickled."""
 
     def __init__(self, transform: Callable[..., Any], seeds: int | list[int]) -> None:
         self.transform, self.seeds = transform, seeds
@@ -32,10 +32,10 @@ class Seeded:
 
 
 def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
-    """The transform with draws that depend on a key alone.
+    """Return the transform with draws that depend on a key alone.
 
-    The same sample gets the same draw whatever the number of workers, the batch that it is in, and the
-    machine. PyTorch's generator is left where it was.
+    The same sample gets the same draw whatever the number of workers, its batch and the machine. The state of
+    PyTorch's generator is restored afterwards.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
         A transform or a pipeline, compiled or not; or another function that draws from PyTorch's generator on
         the CPU.
     key : int, str, bytes, a tuple of keys, or a list
-        What names a sample: ``(epoch, path)``, for example. A list has one for each image of a batch
+        The name of a sample: ``(epoch, path)``, for example. A list has one key for each image of a batch
         ``(N, ..., C, H, W)``, and needs ``per_sample=True``.
 
     Returns
@@ -54,15 +54,16 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
     Raises
     ------
     TypeError
-        If ``transform`` cannot be called, or a key is something else.
+        If ``transform`` is not callable, or a key has another type.
     ValueError
-        If a transform inside has a ``generator`` of its own. When called with a list: if its length is not
-        that of the batch, or something is sampled for the whole batch.
+        If a transform inside has a ``generator`` of its own. With a list, when the result is called: if the
+        length of the list is not that of the batch, or something is sampled for the whole batch.
 
     Notes
     -----
-    Its seed is the 64-bit BLAKE2b hash of the key, the same everywhere and in every version. Do not compile
-    what is returned: compile ``transform``. Threads that draw at once wait for each other; processes do not.
+    The seed is the 64-bit BLAKE2b hash of the key, the same everywhere and in every version. Do not compile
+    the result: compile ``transform``. Threads that draw at the same time wait for each other; processes do
+    not.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
 
 
 def _inside(transform: Any) -> Iterator[Any]:
-    """A transform and those inside: containers have them in a list, which PyTorch does not look into."""
+    """Yield a transform and those inside; containers keep them in a list, which PyTorch does not search."""
     yield transform
     listed = getattr(transform, "transforms", ())
     if isinstance(transform, nn.Module):
@@ -93,13 +94,13 @@ def _inside(transform: Any) -> Iterator[Any]:
 
 
 def seed_of(key: Key) -> int:
-    """A seed in [0, 2**63)."""
+    """Return the seed of a key, in [0, 2**63)."""
     digest = hashlib.blake2b(_encode(key), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def _encode(key: Any) -> bytes:
-    """Bytes that no other key has."""
+    """Encode a key as bytes that no other key has."""
     if isinstance(key, tuple):
         parts = [_encode(part) for part in key]
         return b"t" + b"".join(len(part).to_bytes(8, "little") + part for part in parts)
@@ -121,9 +122,10 @@ _exchange = threading.RLock()
 
 @contextmanager
 def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
-    """Let what draws from PyTorch's global generator draw from another one; from itself where that is None.
+    """Give PyTorch's global generator the state of another one in the context; do nothing for None.
 
-    The two exchange their states for as long: what other threads draw meanwhile is theirs no more.
+    The two exchange their states until the context ends, so other threads that draw from the global generator
+    meanwhile draw from the other one.
     """
     if generator is None:
         yield
@@ -148,7 +150,7 @@ _draws = _Draws()
 
 @contextmanager
 def _use_keys(rows: list[torch.Generator] | None) -> Iterator[None]:
-    """What is drawn has a key: for each image of a batch or for all, and no longer that of a call around."""
+    """Mark draws as keyed, for each image of a batch or for all, in place of the keys of an outer call."""
     outer = _draws.has_key, _draws.rows
     _draws.has_key, _draws.rows = True, rows
     try:
@@ -172,7 +174,7 @@ def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tupl
 
 
 def sample_generators(count: int) -> list[torch.Generator] | None:
-    """Return a generator for each of ``count`` samples that are drawn for one by one, if there are keys."""
+    """Return a generator for each of ``count`` samples if each has a key, else None."""
     generators = _draws.rows
     if generators is not None and len(generators) != count:
         must = f"key must be a list of {count}, one for each image sampled alone (per_sample=True)"
@@ -181,7 +183,7 @@ def sample_generators(count: int) -> list[torch.Generator] | None:
 
 
 def noise(out: torch.Tensor) -> None:
-    """Fill an image with standard normal noise; with a key, on a device, from a seed."""
+    """Fill an image with standard normal noise; on a device, keyed noise comes from a drawn seed."""
     if out.is_cpu or not _draws.has_key:
         out.normal_()
         return

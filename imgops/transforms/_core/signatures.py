@@ -1,4 +1,4 @@
-"""The arguments of torchvision's classes, and what is added to them."""
+"""The constructor arguments of torchvision's classes, and those that imgops adds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from imgops.transforms._core.programs import description_of
 
 
 def is_own(cls: type, method: str) -> bool:
-    """Whether a method of a class is torchvision's or imgops', not a user's."""
+    """Return whether a method of a class is torchvision's or imgops', not a user's."""
     owner = next((c for c in cls.__mro__ if method in vars(c)), None)
     return owner is None or owner.__module__.startswith(("imgops.", "torchvision."))
 
 
 def take_init(cls: Any, mixin: type) -> None:
-    """Give a class torchvision's signature, with what is added where it samples, and its description."""
+    """Give a class an ``__init__`` with torchvision's arguments, and those added if it samples.
+
+    The ``__init__`` also sets the description of the transform.
+    """
     theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c))
     if issubclass(theirs, mixin) or not issubclass(theirs, torch.nn.Module):
-        return  # the __init__ that it inherits is complete
+        return  # the inherited __init__ is complete
     random = hasattr(cls, "_start")  # it samples
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:
@@ -37,7 +40,7 @@ def take_init(cls: Any, mixin: type) -> None:
 
 
 def take_signature(cls: Any, theirs: type) -> None:
-    """Show torchvision's arguments, with what is added after them where a transform samples."""
+    """Set the signature to torchvision's arguments, followed by those added if the transform samples."""
     signature = inspect.signature(theirs.__init__)
     if hasattr(cls, "_start"):
         kind = inspect.Parameter.KEYWORD_ONLY

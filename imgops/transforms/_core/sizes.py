@@ -1,4 +1,4 @@
-"""The transforms whose output size is an argument, and those whose samples come out in sizes of their own."""
+"""Base classes of transforms whose output size is an argument, or differs between samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from imgops.transforms.functional import _dispatch
 
 
 class FixedTransform(OperatorTransform):
-    """A transform whose arguments are all that it depends on, with PIL's bits."""
+    """A transform that depends on its arguments alone, and gives exactly PIL's pixels."""
 
     _moves = True
 
@@ -23,15 +23,15 @@ class FixedTransform(OperatorTransform):
 
 
 class RandomSizeTransform(RandomTransform):
-    """A :class:`RandomTransform` whose samples come out in sizes of their own, which make no batch."""
+    """A :class:`RandomTransform` whose samples come out in different sizes, and so cannot form a batch."""
 
     _moves = True
 
-    #: The least of each of the sizes that the parameters decide.
+    #: The lower bound of each size that depends on the parameters.
     _least: tuple[int, ...] = (1, 1)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """The sizes that parameters ask for: a height and a width."""
+        """Return the sizes that the parameters imply: a height and a width."""
         raise NotImplementedError
 
     def _out_size(self, height: int, width: int) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
-"""Every name of torchvision that is not public, in one module; checked on 0.26 and 0.29.
+"""All uses of torchvision's private names, in one module; checked with torchvision 0.26 and 0.29.
 
-``tests/test_torchvision_private.py`` fails where one of them moves or changes its meaning, and where another
-module of ``imgops.transforms`` reaches below torchvision's public names.
+``tests/test_torchvision_private.py`` fails if one of them moves or changes its meaning, or if another module
+of ``imgops.transforms`` uses a private name of torchvision.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from imgops import _subclass
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
 
-#: The classes that a transform without a declaration of its own works on.
+#: The classes of inputs that a transform works on unless it declares others.
 DEFAULT_TYPES = transform_base.Transform._transformed_types
 
 
 def interpolation_mode(interpolation: Any) -> InterpolationMode:
-    if isinstance(interpolation, str):  # torchvision takes names from 0.29 on
+    if isinstance(interpolation, str):  # torchvision accepts names from 0.29 on
         return InterpolationMode(interpolation)
     return v2_geometry._check_interpolation(interpolation)
 
@@ -41,7 +41,7 @@ def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) 
 
 
 def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | None) -> list[int]:
-    """The same without a branch: a compiler may not know which side is the shorter one."""
+    """Compute the size after a resize without a branch: a compiler may not know which side is shorter."""
     height, width = canvas
     short, long = torch.sym_min(height, width), torch.sym_max(height, width)
     if size is None:
@@ -57,7 +57,7 @@ def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | No
 
 
 def size_after_rotation(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:
-    """Height and width of an image that is rotated and shown whole."""
+    """Return the height and width of an image that is rotated and expanded to show all of it."""
     if center is None and angle % 90 == 0:
         return (height, width) if angle % 180 == 0 else (width, height)
     offset = [0.0, 0.0]
@@ -69,7 +69,7 @@ def size_after_rotation(angle: float, center: Any, height: int, width: int) -> t
 
 
 def affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> tuple[Any, ...]:
-    """torchvision's checks of the arguments of ``affine``: angle, translation, shears and center."""
+    """Check the arguments of ``affine`` as torchvision does; return angle, translation, shears and center."""
     return v2_geometry._affine_parse_args(angle, translate, scale, shear, InterpolationMode.NEAREST, center)
 
 
@@ -80,7 +80,7 @@ def two_shears(shear: Any) -> Sequence[Any]:
 
 
 def pad_sides(padding: Any) -> list[int]:
-    """left, right, top, bottom."""
+    """Return the padding as left, right, top and bottom."""
     return v2_geometry._parse_pad_padding(padding)
 
 
@@ -89,7 +89,7 @@ def crop_size(size: Any) -> list[int]:
 
 
 def set_fill(transform: Any, fill: Any) -> None:
-    """Let :func:`fill_of` find a fill, or one for each class of inputs."""
+    """Set a fill, or one for each class of inputs, which :func:`fill_of` returns."""
     transform._fill = v2_utils._setup_fill_arg(fill)
 
 
@@ -98,7 +98,7 @@ def fill_of(transform: Any, kind: type) -> Any:
 
 
 def fills(transform: Any) -> Any:
-    """The fill of each class of inputs, as the policies take it."""
+    """Return the fill of each class of inputs, in the form that the policies take."""
     return transform._fill
 
 
@@ -111,13 +111,13 @@ def labels_of(transform: Any, inputs: Any) -> Any:
 
 
 def one_image(transform: Any, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, int]:
-    """The inputs of an automatic policy, flat, their structure, and the place of the only image."""
+    """Return the flat inputs of an automatic policy, their structure, and the index of the only image."""
     (flat, structure, place), _ = transform._flatten_and_extract_image_or_video(inputs)
     return flat, structure, place
 
 
 def beta(transform: Any) -> Any:
-    """The distribution that MixUp and CutMix draw from."""
+    """Return the distribution that MixUp and CutMix draw from."""
     return transform._dist
 
 
@@ -134,12 +134,12 @@ def valid_keypoints(points: Any, canvas: tuple[int, int]) -> Any:
 
 
 def kernel_of(functional: Callable[..., Any], kind: type, passthrough: bool = True) -> Callable[..., Any]:
-    """torchvision's own kernel for a class of inputs; what has none passes through, or is refused."""
+    """Return torchvision's kernel for a class of inputs; without one, the identity, or raise."""
     return dispatch._get_kernel(functional, kind, allow_passthrough=passthrough)
 
 
 def is_users_kernel(functional: Callable[..., Any], kind: type) -> bool:
-    """Whether ``kind`` has a kernel that was registered outside of torchvision."""
+    """Return whether ``kind`` has a kernel that was registered outside of torchvision."""
     for cls in kind.__mro__:
         if cls in dispatch._BUILTIN_DATAPOINT_TYPES:
             return False
@@ -149,23 +149,23 @@ def is_users_kernel(functional: Callable[..., Any], kind: type) -> bool:
 
 
 def script_as(function: Any, theirs: Callable[..., Any]) -> Any:
-    """Let ``torch.jit.script(function)`` take torchvision's function: TorchScript cannot call Python."""
+    """Let ``torch.jit.script(function)`` script torchvision's function: TorchScript cannot call Python."""
     function.__script_if_tracing_wrapper = True
     function.__original_fn = theirs
     return function
 
 
 class Hooks:
-    """What torchvision's classes call by private names, under names of our own.
+    """The methods that torchvision's classes call by private names, under imgops' own names.
 
-    Stands before torchvision's class in the order of bases, so that ``super()`` is torchvision's method.
+    It comes before torchvision's class in the bases, so that ``super()`` finds torchvision's method.
     """
 
     #: Arguments that torchvision's class does not have.
     added_arguments: tuple[str, ...] = ()
 
     def call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
-        """The kernel of a functional, for an input that a transform works on."""
+        """Call the kernel of a functional for an input that the transform works on."""
         return self.torchvision_kernel(functional, inpt, *args, **keywords)
 
     def torchvision_kernel(
@@ -182,7 +182,7 @@ class Hooks:
 
 
 class PolicyHooks(Hooks):
-    """The same for the automatic policies, whose forward samples a step and applies it."""
+    """The same methods for the automatic policies, whose ``forward`` samples a step and applies it."""
 
     def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
         return self.torchvision_step(image, kind, magnitude, interpolation, fill)

@@ -1,3 +1,3 @@
-"""What a pipeline of albumentations becomes."""
+"""Conversion of albumentations' pipelines."""
 
 from imgops.transforms.albumentations.convert import from_albumentations as from_albumentations

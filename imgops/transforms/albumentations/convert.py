@@ -1,4 +1,4 @@
-"""Pipelines of albumentations as pipelines of these transforms. albumentations itself is not needed."""
+"""Conversion of albumentations' pipelines to imgops' transforms; albumentations itself is not needed."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ _TINY = 1e-7
 
 
 class _Filter(RandomTransform, v2.Transform):
-    """Marks boxes and keypoints that a pipeline drops: their number stays, as a batch and a graph need it.
+    """A step that marks boxes and keypoints that a pipeline drops.
 
-    A marked box is empty, a marked keypoint far outside, and no transform makes them anything else:
-    :class:`_Removal` removes them in the end. Boxes are cut to the image.
+    Their number stays, as batches and graphs need. A marked box is empty, a marked keypoint far outside, and
+    no later transform changes that; :class:`_Removal` removes them in the end. Boxes are clipped to the
+    image.
     """
 
     _moves = True
@@ -63,14 +64,14 @@ class _Filter(RandomTransform, v2.Transform):
         return self._out_shape(shape)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        """Nothing is sampled; where the step before was left out, there is nothing more to mark."""
+        """Mark without sampling; if the step before was left out, there is nothing more to mark."""
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         return tree_unflatten([self.transform(x, {}) for x in flat], structure)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
             out = self._annotations(inpt) if _subclass.in_graph() else self.by_torchvision(inpt, params)
-            out.clamping_mode = None  # how much of a box is visible is asked before it is cut
+            out.clamping_mode = None  # the visible share of a box is found before it is clipped
             return out
         if isinstance(inpt, tv_tensors.KeyPoints) and self.points:
             plain = _subclass.plain(inpt)
@@ -82,7 +83,7 @@ class _Filter(RandomTransform, v2.Transform):
         return _with_corners("from_albumentations", inpt, lambda b: self._visible(b, inpt.canvas_size))
 
     def _visible(self, boxes: Tensor, canvas: tuple[int, int]) -> Tensor:
-        """The visible parts of boxes ``(n, 4)``; what is dropped is 0."""
+        """Return the visible parts of boxes ``(n, 4)``; those that are dropped become 0."""
         limit = torch.tensor([canvas[1], canvas[0]] * 2, dtype=boxes.dtype)
         clipped = torch.minimum(boxes.clamp(min=0), limit)
         wide, high = (clipped[:, 2:] - clipped[:, :2]).unbind(-1)
@@ -101,11 +102,11 @@ def _inside(points: Tensor, canvas: tuple[int, int]) -> Tensor:
 
 
 class _Removal(OperatorTransform, v2.Transform):
-    """Removes the boxes and keypoints that a :class:`_Filter` marked, with their labels."""
+    """A step that removes the boxes and keypoints that a :class:`_Filter` marked, with their labels."""
 
     def __init__(self, boxes: Sequence[str] | None, points: Sequence[str] | None) -> None:
         v2.Transform.__init__(self)
-        #: The names of the labels of each; None where nothing is removed.
+        #: The names of the label fields of each; None if nothing is removed.
         self.boxes, self.points = boxes, points
 
     def _plan(self, shape: Any, program: Any) -> None:
@@ -137,7 +138,7 @@ class _Removal(OperatorTransform, v2.Transform):
         out = tree_unflatten(valid, structure)
         counts = [_subclass.plain(x).shape[0] for x in flat if isinstance(x, kind)]
         for name in fields:
-            several = len(places) > 1  # a batch has a list of boxes, and of labels
+            several = len(places) > 1  # a batch has a list of boxes and a list of labels
             labels = inputs[name] if several else [inputs[name]]
             if len(labels) != len(places):
                 must = f"{name} must be a list of labels for each of {len(places)} samples"
@@ -178,7 +179,7 @@ def _labels(name: str, labels: Any, places: Tensor, count: int) -> Any:
 
 
 class _Pipeline(containers.Compose):
-    """A converted pipeline, which refuses what albumentations takes and these transforms would pass on."""
+    """A converted pipeline, which refuses inputs that albumentations takes and these transforms ignore."""
 
     def _get_name(self) -> str:
         return "Compose"
@@ -196,7 +197,7 @@ class _Pipeline(containers.Compose):
 
 
 class _Reader:
-    """A pipeline that is being read: what was not mapped, and what comes only near."""
+    """A reader of a pipeline, which notes what has no counterpart and what only comes near."""
 
     def __init__(self, outermost: Any) -> None:
         self.unmapped: list[str] = []
@@ -215,12 +216,12 @@ class _Reader:
             self.unmapped.append(f"KeypointParams(format={points.format})")
 
     def read(self, transform: Any, p: float | None = None) -> Any:
-        """The counterpart of a transform; ``p`` stands for its own probability."""
+        """Return the counterpart of a transform; ``p`` replaces its own probability."""
         name, p = type(transform).__name__, transform.p if p is None else p
         if name in ("Compose", "ReplayCompose", "Sequential"):
             steps = [s for t in transform.transforms for s in self.add_filter(_steps_of(self.read(t)))]
             return chance(containers.Compose(steps or [conversion.Identity()]), p)
-        if name in ("OneOf", "OneOrOther"):  # what is chosen is applied
+        if name in ("OneOf", "OneOrOther"):  # the chosen transform is always applied
             made = [self.read(t, 1.0) for t in transform.transforms]
             if name == "OneOrOther":
                 return containers.RandomChoice(made, [p, 1 - p])
@@ -243,7 +244,7 @@ class _Reader:
         return made
 
     def filter(self, boxes: bool = True, points: bool = True) -> list[Any]:
-        """What drops boxes and keypoints; nothing where there are none of them."""
+        """Return the step that drops boxes and keypoints, in a list, which is empty without any to drop."""
         params, how = self.boxes, {}
         if boxes and params is not None:
             sides = {"width": params.min_width, "height": params.min_height, "ratio": params.max_accept_ratio}
@@ -252,14 +253,14 @@ class _Reader:
         return [_Filter(boxes=bool(how), points=points, **how)] if how or points else []
 
     def add_filter(self, steps: list[Any]) -> list[Any]:
-        """The steps of a transform, and what albumentations drops after it."""
+        """Add to the steps of a transform the one for what albumentations drops after it."""
         if not any(_moves(step) for step in steps) or isinstance(steps[-1], _Filter):
             return steps
         each = [p is not None and p.check_each_transform for p in (self.boxes, self.points)]
         return steps + self.filter(*each)
 
     def read_outermost(self, transform: Any) -> Any:
-        """The counterpart of the outermost transform."""
+        """Return the counterpart of the outermost transform."""
         made = self.read(transform)
         if self.boxes is None and not self.rule.drops_points:
             return _Pipeline(_steps_of(made) or [conversion.Identity()])
@@ -284,14 +285,14 @@ def _moves(step: Any) -> bool:
 
 
 def _steps_of(made: Any) -> list[Any]:
-    """The steps of a pipeline inside of another; nothing for what does nothing."""
+    """Return the steps of a pipeline inside of another; no steps for an Identity."""
     if type(made) is conversion.Identity:
         return []
     return list(made.transforms) if type(made) is containers.Compose else [made]
 
 
 def from_albumentations(compose: Any) -> Any:
-    """A pipeline of albumentations, as a pipeline of these transforms.
+    """Convert a pipeline of albumentations to a pipeline of these transforms.
 
     Parameters
     ----------
@@ -302,32 +303,33 @@ def from_albumentations(compose: Any) -> Any:
     -------
     Compose
         It takes and returns what these transforms do: a tensor ``(C, H, W)``, or a dict of ``tv_tensors``
-        instead of arrays by keyword; it refuses NumPy arrays and keywords with a TypeError.
-        ``ToTensorV2`` becomes nothing, for it is a tensor already. Draws come from PyTorch's generator.
+        instead of arrays by keyword; it raises a TypeError for NumPy arrays and keywords. ``ToTensorV2`` does
+        nothing, because the image is a tensor already. Draws come from PyTorch's generator.
 
         With ``bbox_params`` and ``keypoint_params``, boxes and keypoints are dropped where albumentations
         drops them, after each step or in the end. Each label field must then be in the dict under its name:
-        a tensor, or outside of a graph a list. A batch has a list of boxes, and of labels.
+        a tensor, or, outside of a graph, a list. A batch has a list of boxes and a list of labels.
 
     Raises
     ------
     TypeError
-        If ``compose`` is no transform of albumentations.
+        If ``compose`` is not a transform of albumentations.
     ValueError
-        If it has transforms, or arguments, without a counterpart: all of them are named, and
+        If it has transforms or arguments without a counterpart: the message names all of them, and
         :doc:`the migration page </migrating>` says why.
 
     Warns
     -----
     UserWarning
-        If counterparts come near, but differ in pixels or in distribution: it says how.
+        If counterparts only come near, and differ in pixels or in distribution; the warning says how.
 
     Notes
     -----
     Reference: albumentations 2.0.8. A counterpart has the same pixels, masks, boxes and keypoints for the
-    same parameters, to the bit for integer arithmetic and otherwise within one level, and samples these with
-    the same distribution, unless the warning names it. Boxes that are not valid are cut to the image, where
-    albumentations raises; they are computed in their own dtype, not as shares of the image in float32.
+    same parameters, bit-exact for integer arithmetic and otherwise within one level, and samples parameters
+    from the same distribution, unless the warning names it. Boxes that are not valid are clipped to the
+    image, where albumentations raises; boxes are computed in their own dtype, not as shares of the image in
+    float32.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from imgops.transforms.geometry import crop, fit, flip, resize
 
 
 def _how(a: Arguments) -> dict[str, Any]:
-    """What all warps by a matrix have."""
+    """Return the arguments that all warps by a matrix have."""
     only(a, fit_output=False, mask_interpolation=0, rotate_method="largest_box")
     return {
         "p": a["p"],
@@ -58,7 +58,7 @@ def _affine(a: Arguments) -> Any:
     return _near_if_mirrored(a, transform)
 
 
-#: What Affine does not do.
+#: The neutral values of what Affine can do but ShiftScaleRotate and Rotate cannot.
 _NOT: dict[str, Any] = {"shear": ((0, 0), (0, 0)), "pixels": None, "keep_ratio": False, "balanced": False}
 
 
@@ -126,7 +126,7 @@ def _pad_if_needed(a: Arguments) -> Any:
     return _near_if_mirrored(a, chance(transform, a["p"]))
 
 
-#: What a border may be, beside an image.
+#: The border modes of padding.
 _PADDING = {k: v for k, v in BORDERS.items() if v != "wrap"}
 
 
@@ -138,7 +138,7 @@ def _pad(a: Arguments) -> Any:
 
 
 def _crop_after_padding(a: Arguments, crop: Any) -> Any:
-    """A crop, after the borders that it may need."""
+    """Return a crop, preceded by the padding that it may need."""
     if not a["pad_if_needed"]:
         return chance(crop, a["p"])
     mode = of(_PADDING, a, "border_mode")
@@ -194,7 +194,7 @@ def _spline(a: Arguments) -> Any:
     )
 
 
-#: Those with the same pixels for the same parameters, and the same distribution of these.
+#: The counterparts with the same pixels for the same parameters, and the same distribution of parameters.
 SAME: dict[str, Maker] = {
     "Affine": _affine,
     "CenterCrop": _center_crop,

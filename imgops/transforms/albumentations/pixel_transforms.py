@@ -1,4 +1,4 @@
-"""Where albumentations has its own arithmetic of values: holes, histograms, photons, files."""
+"""Counterparts that need albumentations' own arithmetic of values: holes, histograms, photons, files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from imgops.transforms.filters import compression, morphology
 class _HolesCounterpart:
     """A dropout whose holes change boxes and keypoints as albumentations' do.
 
-    ``rule`` has the least area of a box that must be left and its least share, or None where there are no
-    boxes, and whether keypoints in holes are lost.
+    ``rule`` holds the least area and the least share of a box that must stay visible, or None if there are no
+    boxes, and whether keypoints in holes are dropped.
     """
 
     def __init__(self, *, rule: Any, **arguments: Any) -> None:
@@ -41,7 +41,7 @@ class _HolesCounterpart:
         return torch.tensor(left, dtype=boxes.dtype).reshape(boxes.shape)
 
     def _visible_part(self, box: list[int], hole_mask: np.ndarray) -> list[int]:
-        """The smallest box around what is visible of a box; an empty one where that is too little."""
+        """Return the smallest box around the visible part of a box, or an empty one if that is too small."""
         least_area, least_share = self.rule[0]  # type: ignore[attr-defined]
         left, top, right, bottom = box
         visible = ~hole_mask[top:bottom, left:right]
@@ -65,7 +65,7 @@ class _CoarseDropoutCounterpart(_HolesCounterpart, dropout.CoarseDropout):
 
 
 class _ErasingCounterpart(_HolesCounterpart, dropout.CoarseDropout):
-    """One hole, by its area and the ratio of its sides."""
+    """A dropout of one hole, sampled by its area and the ratio of its sides."""
 
     def __init__(self, *, scale: Any, ratio: Any, **arguments: Any) -> None:
         super().__init__(**{**arguments, "holes": 1})
@@ -94,7 +94,7 @@ class _ErasingCounterpart(_HolesCounterpart, dropout.CoarseDropout):
 
 
 class _GridDropoutCounterpart(_HolesCounterpart, dropout.GridDropout):
-    """Holes in cells of nearly one size, whose order is drawn."""
+    """A dropout of holes in cells of nearly equal sizes, in random order."""
 
     def __init__(self, *, unit: Any, shift: Any, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -126,7 +126,7 @@ class _GridDropoutCounterpart(_HolesCounterpart, dropout.GridDropout):
 
 
 class _PixelDropoutCounterpart(_HolesCounterpart, dropout.PixelDropout):
-    """Single pixels, which lose boxes but leave keypoints alone."""
+    """A dropout of single pixels, which may drop boxes but leaves keypoints alone."""
 
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if self.rule[0] is None or self.per_channel or not boxes.numel():
@@ -148,7 +148,7 @@ class _PixelDropoutCounterpart(_HolesCounterpart, dropout.PixelDropout):
 
 
 class _HistogramCounterpart(ProbabilisticTransform):
-    """A table for each channel, made of how many pixels it has of each level."""
+    """A lookup table for each channel, made from its histogram."""
 
     def __init__(self, p: float, mode: str) -> None:
         super().__init__(p, False, None, mode=mode)
@@ -168,7 +168,7 @@ class _HistogramCounterpart(ProbabilisticTransform):
 
 
 def _equalize(counts: np.ndarray) -> np.ndarray:
-    """As ``cv2.equalizeHist``."""
+    """Return the lookup table of ``cv2.equalizeHist``."""
     first = counts.nonzero()[0][0]
     rest = counts.sum() - counts[first]
     if not rest:
@@ -178,13 +178,13 @@ def _equalize(counts: np.ndarray) -> np.ndarray:
 
 
 def _equalize_by_steps(counts: np.ndarray) -> np.ndarray:
-    """Nearly as PIL, which has each level's pixels half above it and half below."""
+    """Return nearly PIL's lookup table, which counts half of each level's pixels above it and half below."""
     step = counts[: counts.nonzero()[0][-1]].sum() // 255
     return np.minimum((counts.cumsum() + step // 2) // step, 255) if step else np.arange(256)
 
 
 def _ends(counts: np.ndarray) -> tuple[int, int]:
-    """The lowest and the highest level that occurs; the range of albumentations ends before 255."""
+    """Return the lowest and the highest level that occur; albumentations' range ends before 255."""
     levels = counts[:255].nonzero()[0]
     return (levels[0], levels[-1]) if len(levels) else (0, 0)
 
@@ -218,7 +218,7 @@ _TABLES = {
 
 
 class _ShotNoiseCounterpart(ProbabilisticTransform):
-    """Photons, counted for intensities to the power of 2.2."""
+    """Shot noise, whose photons are counted for intensities to the power of 2.2."""
 
     random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
     _known = ("scale", "seed")
@@ -238,14 +238,14 @@ class _ShotNoiseCounterpart(ProbabilisticTransform):
 
 
 class _CompressionCounterpart(compression.RandomCompression):
-    """Files whose red is stored as blue, as OpenCV writes what it takes for BGR."""
+    """A compression that stores red as blue, as OpenCV does, which expects BGR."""
 
     def change_image(self, image: Tensor, quality: Tensor) -> Tensor:
         return super().change_image(image.flip(-3), quality).flip(-3)
 
 
 class _MorphologyCounterpart(morphology.RandomMorphology):
-    """By one element of a width and a height."""
+    """A morphology by one structuring element of a fixed width and height."""
 
     def __init__(self, *, element: Any, **arguments: Any) -> None:
         super().__init__(**arguments)

@@ -1,4 +1,4 @@
-"""What the counterparts of albumentations' transforms share: their arguments, read as ours."""
+"""Helpers of the counterparts of albumentations' transforms, which read their arguments as imgops'."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from torchvision.transforms import InterpolationMode
 
 from imgops.transforms import containers
 
-#: Those of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
+#: The arguments of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
 Arguments = Mapping[str, Any]
 Maker = Callable[[Arguments], Any]
 
-#: Where a keypoint is moved that is not visible any more: no transform brings it back into an image.
+#: The coordinate of a keypoint that is no longer visible: no transform brings it back into an image.
 OUTSIDE = -(2.0**20)
 
 
 class Unmapped(Exception):
-    """Why a transform, or an argument of it, has no counterpart."""
+    """The reason why a transform, or one of its arguments, has no counterpart."""
 
 
 class Near(NamedTuple):
-    """A counterpart that differs for these arguments, and in what."""
+    """A counterpart that differs for these arguments, and a text that says how."""
 
     transform: Any
     differs: str
 
 
 class Rule(NamedTuple):
-    """What a pipeline asks of its boxes and keypoints."""
+    """The conditions under which a pipeline keeps its boxes and keypoints."""
 
     boxes: tuple[float, float] | None = None  # the least visible area, and the least visible share
     drops_points: bool = False
@@ -42,7 +42,7 @@ class Rule(NamedTuple):
         return self.boxes is not None or self.has_points
 
 
-#: OpenCV's numbers.
+#: By OpenCV's numbers: torchvision's interpolations, and the names of interpolations and borders.
 MODES = {
     0: InterpolationMode.NEAREST,
     1: InterpolationMode.BILINEAR,
@@ -60,7 +60,7 @@ def of(table: Mapping[Any, Any], a: Arguments, name: str) -> Any:
 
 
 def only(a: Arguments, **wanted: Any) -> None:
-    """Refuse what has no counterpart but at its usual value."""
+    """Raise if an argument that has a counterpart only at its usual value has another value."""
     for name, value in wanted.items():
         if name in a and a[name] != value:
             raise Unmapped(f"{name}={a[name]}")
@@ -82,7 +82,7 @@ def fill_of(a: Arguments) -> Any:
 
 
 def fills_of(a: Arguments) -> dict[Any, Any]:
-    """The values of borders: one for masks, one for all others."""
+    """Return the values of borders: one for masks, one for all others."""
     return {tv_tensors.Mask: a["fill_mask"], "others": fill_of(a)}
 
 
@@ -91,7 +91,7 @@ def near_if(condition: bool, transform: Any, differs: str) -> Any:
 
 
 def add_arguments(transform: Any, **more: Any) -> None:
-    """Give a transform that is being made further arguments, with which a graph makes it again."""
+    """Add arguments to a transform under construction, with which a graph makes it again."""
     for name, value in more.items():
         setattr(transform, name, value)
     transform._config = (*transform._config, *more)

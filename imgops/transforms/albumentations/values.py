@@ -51,7 +51,7 @@ def _holes(a: Arguments) -> dict[str, Any]:
 
 def _coarse(a: Arguments) -> Any:
     sides = {"height": a["hole_height_range"], "width": a["hole_width_range"]}
-    # The greatest height decides whether both are pixels: from 1 on they are, whatever their type.
+    # Both sides are pixels if the greatest height is at least 1, whatever their type.
     if sides["height"][1] >= 1:
         sides = {name: tuple(int(v) for v in bounds) for name, bounds in sides.items()}
     elif sides["width"][1] > 1:
@@ -206,7 +206,7 @@ def _jitter(a: Arguments) -> Any:
     return chance(transform, a["p"])
 
 
-#: Those with the same pixels for the same parameters, and the same distribution of these.
+#: The counterparts with the same pixels for the same parameters, and the same distribution of parameters.
 SAME: dict[str, Maker] = {
     "AutoContrast": _autocontrast,
     "Blur": lambda a: blur.RandomBoxBlur(a["blur_limit"], a["p"]),
@@ -257,7 +257,7 @@ SAME: dict[str, Maker] = {
     "ToTensorV2": lambda a: conversion.Identity(),
 }
 
-#: Those that come near, and what differs.
+#: The counterparts that only come near, and what differs.
 NEAR: dict[str, tuple[Maker, str]] = {
     "ColorJitter": (_jitter, "PIL's and torchvision's arithmetic"),
     "Downscale": (_downscale, "OpenCV is given sizes instead of a factor"),

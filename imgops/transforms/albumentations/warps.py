@@ -1,4 +1,4 @@
-"""Where albumentations has its own arithmetic of positions: warps, distortions, borders, a crop."""
+"""Counterparts that need albumentations' own arithmetic of positions: warps, distortions, borders, a crop."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from imgops.transforms.geometry import distortion, fit, inverse_map
 
 
 class _MatrixWarp(ProbabilisticTransform):
-    """A warp by a forward matrix between positions of pixels: ``matrix``, ``(3, 3)``."""
+    """A warp by a forward matrix ``(3, 3)`` between positions of pixels, which ``matrix`` returns."""
 
     _moves = True
     random_parameters = (IS_APPLIED, Parameter("matrix", 9))
-    #: How far the edges of boxes are from the positions that the matrix is for.
+    #: The offset from the coordinates of the matrix to those of the edges of boxes.
     _offset = 0.0
 
     def __init__(
@@ -65,7 +65,7 @@ class _MatrixWarp(ProbabilisticTransform):
 
 
 class _AffineCounterpart(_MatrixWarp):
-    """Scale, turn, shear and shift an image around its center."""
+    """Scale, rotate, shear and shift an image around its center."""
 
     _offset = 0.5
 
@@ -100,14 +100,14 @@ class _AffineCounterpart(_MatrixWarp):
 
 
 class _PerspectiveCounterpart(_MatrixWarp):
-    """Stretch a quadrangle whose corners lie near the image's over the whole image."""
+    """Stretch a quadrangle whose corners lie near those of the image over the whole image."""
 
     def matrix(self, height: int, width: int) -> np.ndarray:
         moves = torch.randn(4, 2, dtype=torch.float64).numpy() * uniform(self.scale)
         inwards = np.mod(np.abs(moves), 0.32)
         ends = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # clockwise from the upper left
         corners = np.abs(ends - inwards) * (width, height)
-        # albumentations stretches to the quadrangle's longest sides, cut to whole pixels, and resizes then.
+        # albumentations stretches to the quadrangle's longest sides, in whole pixels, and then resizes.
         across, down = corners[[1, 2]] - corners[[0, 3]], corners[[2, 3]] - corners[[1, 0]]
         longest = [max(int(np.linalg.norm(sides, axis=1).max()), 2) for sides in (across, down)]
         targets = ends * (width, height) * (width, height) / longest
@@ -115,7 +115,7 @@ class _PerspectiveCounterpart(_MatrixWarp):
 
 
 def _homography(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The matrix that moves four points to four others."""
+    """Return the matrix that moves four points to four others."""
     rows, values = [], []
     for (x, y), (u, v) in zip(sources, targets, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
@@ -127,12 +127,12 @@ def _homography(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 class _LosesPoints:
-    """A distortion that loses the keypoints that it moves out of the image."""
+    """A distortion that drops the keypoints that it moves out of the image."""
 
     def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         map = self._on_canvas(*canvas, torch.float64, params)  # type: ignore[attr-defined]
         positions = inverse_map.points(map, points)
-        # Where the map does not lead to a point, it is put at the nearest position.
+        # A point that the map does not reach was put at the nearest position, where it still misses.
         miss = imgops.remap(map, positions.mT[..., None], "bilinear", "edge")[..., 0].mT - points
         limit = torch.tensor([canvas[1], canvas[0]], dtype=points.dtype) - 0.5
         known = (miss.norm(dim=-1) < 0.75) & ((positions > -0.5) & (positions < limit)).all(1)
@@ -140,7 +140,7 @@ class _LosesPoints:
 
 
 class _ElasticCounterpart(_LosesPoints, distortion.RandomElastic):
-    """Noise of albumentations' distribution, smoothed in both directions as one image, as it does."""
+    """An elastic distortion by albumentations' noise, whose two directions are smoothed as one image."""
 
     def __init__(self, *, noise: str, same: bool, kernel: int, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -173,14 +173,14 @@ class _LensCounterpart(_LosesPoints, distortion.RandomOpticalDistortion):
 
 
 class _SplineCounterpart(_LosesPoints, distortion.RandomThinPlateSpline):
-    """albumentations' own spline: it fits one kernel and evaluates another, so that it misses its points."""
+    """albumentations' own spline, which fits one kernel and evaluates another, and so misses its points."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.random_parameters = (IS_APPLIED, Parameter("moves", 2 * len(self._places())))
 
     def _places(self) -> Tensor:
-        """Where the points are, as shares of the sides: a grid, or the corners and the middle."""
+        """Return the points as shares of the sides: a grid, or the corners and the middle."""
         ends = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)
         grid = torch.cartesian_prod(ends, ends)
         middle = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
@@ -204,7 +204,7 @@ class _SplineCounterpart(_LosesPoints, distortion.RandomThinPlateSpline):
 
 
 def _squares(points: Tensor, places: Tensor) -> Tensor:
-    """The squared distances of points to places."""
+    """Return the squared distances of points to places."""
     return (points[:, None] - places).square().sum(-1)
 
 
@@ -212,7 +212,7 @@ def _squares(points: Tensor, places: Tensor) -> Tensor:
 
 
 class _PadCounterpart(fit._FitTransform):
-    """Borders of any kind, beside boxes and keypoints too."""
+    """Padding with any border mode, also together with boxes and keypoints."""
 
     def __init__(self, padding: Any, padding_mode: str, fill: Any = 0) -> None:
         super().__init__(InterpolationMode.NEAREST, False, padding=padding, padding_mode=padding_mode)
@@ -231,7 +231,7 @@ class _PadCounterpart(fit._FitTransform):
 
 
 class _CenterCropCounterpart(fit._FitTransform):
-    """The middle of an image; of an odd rest the smaller part is cut off above and to the left."""
+    """A center crop; of an odd number of pixels, the smaller part is cut off above and to the left."""
 
     def __init__(self, size: Any) -> None:
         super().__init__(InterpolationMode.NEAREST, False, size=tuple(size))

@@ -1,4 +1,4 @@
-"""What color pixels have."""
+"""Transforms of color."""
 
 from imgops.transforms.color.adjust import *
 from imgops.transforms.color.channels import *

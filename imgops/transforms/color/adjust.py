@@ -32,7 +32,11 @@ Range = float | Sequence[float]
 
 
 class ColorJitter(ColorSteps, v2.ColorJitter):
-    """As torchvision's, in one operator, with PIL's pixels, and per sample."""
+    """Change brightness, contrast, saturation and hue at random, as torchvision's ColorJitter does.
+
+    One operator computes it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters
+    of its own.
+    """
 
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue")
@@ -46,7 +50,7 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
         return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
 
     def is_pils(self) -> bool:
-        return self.hue is None  # PIL turns hues in 8 bits
+        return self.hue is None  # PIL rotates hues in 8 bits
 
     def outweighs_pil(self) -> bool:
         return sum(f is not None for f in (self.brightness, self.contrast, self.saturation)) > 1
@@ -64,7 +68,11 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 
 
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
-    """As torchvision's, in two operators, with PIL's pixels, and per sample."""
+    """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
+
+    Two operators compute it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters
+    of its own.
+    """
 
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
@@ -106,19 +114,19 @@ _LEVELS = torch.arange(256, dtype=torch.float32)
 
 
 def _to_levels(table: Tensor) -> Tensor:
-    """Levels, cut off to whole ones."""
+    """Truncate a table to whole levels."""
     return table.clamp(0, 255).to(torch.uint8)
 
 
 class RandomBrightnessContrast(ProbabilisticTransform):
-    """Multiply all values with one number and add another, with a probability.
+    """Multiply all values by one number and add another, with a probability.
 
     Parameters
     ----------
     brightness : float or (float, float)
-        The range of what is added, as a share of the largest value.
+        The range of the number that is added, as a share of the largest value.
     contrast : float or (float, float)
-        The range of the factor less 1.
+        The range of the factor minus 1.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -126,9 +134,9 @@ class RandomBrightnessContrast(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' RandomBrightnessContrast, ``image * (1 + contrast) + brightness``, cut off to
+    Reference: albumentations' RandomBrightnessContrast, ``image * (1 + contrast) + brightness``, truncated to
     whole levels, bit-exact on uint8: :func:`imgops.lut`. Floats are computed by the formula and clamped to
-    [0, 1], with that gradient. (torchvision's ColorJitter changes contrast around the mean gray.)
+    [0, 1], with the gradient of that. (torchvision's ColorJitter changes contrast around the mean gray.)
     """
 
     _levels = True
@@ -164,7 +172,7 @@ class RandomRGBShift(ProbabilisticTransform):
     Parameters
     ----------
     red, green, blue : float or (float, float)
-        The ranges of what is added, in levels of 255.
+        The ranges of the numbers that are added, in levels of 255.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -172,8 +180,8 @@ class RandomRGBShift(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' RGBShift, which adds the whole part, bit-exact on uint8: :func:`imgops.lut`.
-    Floats are added and clamped to [0, 1], with that gradient. 3 channels.
+    Reference: albumentations' RGBShift, which adds the integer part, bit-exact on uint8: :func:`imgops.lut`.
+    Floats are added and clamped to [0, 1], with the gradient of that. 3 channels.
     """
 
     _levels = True
@@ -203,7 +211,7 @@ class RandomRGBShift(ProbabilisticTransform):
 
 
 def _of_channels(values: Tensor, image: Tensor) -> Tensor:
-    """A number for each channel, (..., C, 1, 1), beside an image."""
+    """Return a number for each channel, ``(..., C, 1, 1)``, on the device of an image."""
     dtype = real_of(image)
     return values[..., None, None].to(image.device, dtype, non_blocking=True)
 
@@ -214,10 +222,10 @@ class RandomHSV(ProbabilisticTransform):
     Parameters
     ----------
     hue, saturation, value : float or (float, float)
-        The ranges of what is added, hue in half degrees and the others in levels of 255; or of the factors,
-        with ``method="scale"``.
+        The ranges of the numbers that are added, hue in half degrees and the others in levels of 255; or of
+        the factors, with ``method="scale"``.
     method : {"shift", "scale"}
-        What is done.
+        Whether numbers are added or are factors.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -225,10 +233,10 @@ class RandomHSV(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: ``cv2.cvtColor`` to HSV and back, with a table for each channel between, as in albumentations'
-    HueSaturationValue ("shift") and in what detectors of the YOLO family are trained with ("scale"),
-    bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are computed in
-    real numbers, with the gradient of that. 3 channels.
+    Reference: ``cv2.cvtColor`` to HSV and back, with a lookup table for each channel in between, as in
+    albumentations' HueSaturationValue ("shift") and in the training of detectors of the YOLO family
+    ("scale"), bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are
+    computed in real numbers, with the gradient of that. 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("amounts", 3))
@@ -270,7 +278,7 @@ class RandomHSV(ProbabilisticTransform):
         return imgops.cvt_color(channels.to(image.dtype), "hsv2rgb")
 
     def _tables(self, amounts: Tensor) -> Tensor:
-        """What becomes of the levels of hue, saturation and value, (..., 3, 256)."""
+        """Return the lookup tables of hue, saturation and value, ``(..., 3, 256)``."""
         hue, *others = amounts[..., None].double().unbind(-2)
         levels = _LEVELS.double()
         if self.method == "scale":
@@ -297,7 +305,7 @@ class RandomGamma(ProbabilisticTransform):
     Notes
     -----
     Reference: torchvision's ``adjust_gamma``, bit-exact on uint8: :func:`imgops.adjust_gamma`.
-    (albumentations' RandomGamma, whose gamma is 100 times this one, is up to a level darker: it cuts off 255
+    (albumentations' RandomGamma, whose gamma is 100 times this one, is up to a level darker: it truncates 255
     times the power, not 255.999 times.)
     """
 
@@ -321,7 +329,7 @@ class RandomGamma(ProbabilisticTransform):
 
 
 class RandomToneCurve(ProbabilisticTransform):
-    """Bend the curve from darks to lights, with a probability.
+    """Bend the tone curve from dark to light, with a probability.
 
     Parameters
     ----------
@@ -380,8 +388,8 @@ def _bezier(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return 3 * rest**2 * x * low + 3 * rest * x**2 * high + x**3
 
 
-#: The color (red, green, blue) of light, from 3000 or 4000 kelvin on in steps of 500: of a black body, and of
-#: daylight (CIE D).
+#: The color (red, green, blue) of the light of a black body from 3000 kelvin on, and of daylight (CIE D) from
+#: 4000 on, in steps of 500.
 _LIGHT = {
     "blackbody": (
         3000,
@@ -414,15 +422,15 @@ def _lights(light: str) -> Tensor:
 
 
 class RandomTemperature(ProbabilisticTransform):
-    """Light an image anew, from a candle's red to a clear sky's blue, with a probability.
+    """Change the color of an image's light, from a candle's red to a clear sky's blue, with a probability.
 
     Parameters
     ----------
     light : {"blackbody", "cied"}
-        What shines: a black body, or daylight (CIE illuminants D).
+        The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
         The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
-        "cied", which is the default. Of 10 draws 4 are below 6000 K, which is near white.
+        "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -430,9 +438,9 @@ class RandomTemperature(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied with what
-    their light is beside green, cut off to whole levels. Floats are multiplied and clamped, with that
-    gradient. 3 channels.
+    Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied by the ratio
+    of their light to that of green, and truncated to whole levels. Floats are multiplied and clamped, with
+    the gradient of that. 3 channels.
     """
 
     _levels = True

@@ -1,4 +1,4 @@
-"""Channels: gray images, and channels in another order or left out."""
+"""Transforms of channels: gray images, and channels in another order or left out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ __all__ = ["RGB", "Grayscale", "RandomChannelDropout", "RandomChannelPermutation
 
 
 class Grayscale(OperatorTransform, v2.Grayscale):
-    """As torchvision's, with PIL's pixels."""
+    """Convert the image to gray, as torchvision's Grayscale does.
+
+    The pixels are PIL's.
+    """
 
     _dtypes = _dispatch.COMPUTED
 
@@ -35,7 +38,7 @@ class Grayscale(OperatorTransform, v2.Grayscale):
 
 
 class RGB(OperatorTransform, v2.RGB):
-    """As torchvision's: gray images get three equal channels."""
+    """Convert gray images to three equal channels, as torchvision's RGB does."""
 
     _dtypes = _dispatch.COMPUTED
 
@@ -52,7 +55,10 @@ PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: 
 
 
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
-    """As torchvision's, and per sample."""
+    """Permute the channels of the image at random, as torchvision's RandomChannelPermutation does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     random_parameters = (PERMUTATION,)
 
@@ -64,7 +70,7 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 
 
 def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
-    """Return the channels in an order, or each sample's in an order of its own."""
+    """Return the channels in an order, or those of each sample in an order of its own."""
     order = torch.as_tensor(order, dtype=torch.int64).to(image.device, non_blocking=True)
     if order.ndim == 1:
         return image.index_select(-3, order)
@@ -72,7 +78,10 @@ def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
 
 
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
-    """As torchvision's, with PIL's pixels, and per sample."""
+    """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
+
+    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
@@ -83,7 +92,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if issubclass(kind, _dispatch.Video):
-            return image  # as torchvision has it
+            return image  # as torchvision does
         channels = image.shape[-3]
         if channels == 1:
             return image
@@ -95,12 +104,12 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
 
 class RandomChannelDropout(ProbabilisticTransform):
-    """Give some channels one value, with a probability.
+    """Set some channels to one value, with a probability.
 
     Parameters
     ----------
     channels : int or (int, int)
-        The range of how many, from 1 on and fewer than the image has.
+        The range of the number of channels, at least 1 and fewer than the image has.
     fill : float
         The value.
     p : float

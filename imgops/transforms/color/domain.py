@@ -1,4 +1,4 @@
-"""Images in the colors, or in the coarse structure, of others."""
+"""Transforms that give an image the colors, or the coarse structure, of another one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Range = float | Sequence[float]
 
 
 class _ReferenceTransform(ProbabilisticTransform):
-    """A transform with images to draw from: their pixels, one after the other, are what it works with."""
+    """A transform that draws one of several reference images, whose pixels are kept in one flat tensor."""
 
     _levels = True
 
@@ -54,7 +54,7 @@ class _ReferenceTransform(ProbabilisticTransform):
         return self._pixels.to(image.device, non_blocking=True)
 
     def _reference(self, index: float, image: Tensor, extra: Tensor) -> Tensor:
-        """One of them in the dtype and size of the image."""
+        """Return one of the references, in the dtype and size of the image."""
         sizes = [prod(x) for x in self.shapes]
         at = int(index)
         shape = self.shapes[at]
@@ -90,9 +90,9 @@ class HistogramMatching(_ReferenceTransform):
     Parameters
     ----------
     references : sequence of Tensor
-        Images ``(C, H, W)`` of one dtype, of which one is drawn; it is resized to the image's size.
+        Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     blend : float or (float, float)
-        The range of how much of the result there is beside the image, in [0, 1].
+        The range of the share of the result in its blend with the image, in [0, 1].
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -129,15 +129,15 @@ class HistogramMatching(_ReferenceTransform):
 
 
 class FDA(_ReferenceTransform):
-    """Give an image the coarse light of another one (Fourier domain adaptation), with a probability.
+    """Give an image the low frequencies of another one (Fourier domain adaptation), with a probability.
 
     Parameters
     ----------
     references : sequence of Tensor
-        Images ``(C, H, W)`` of one dtype, of which one is drawn; it is resized to the image's size.
+        Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     beta : float or (float, float)
-        The range of how many of the lowest frequencies are taken: half the side of their square, as a share
-        of the image's shortest side, in [0, 0.5].
+        The range of how many of the lowest frequencies are taken: half the side of their square in the
+        spectrum, as a share of the image's shortest side, in [0, 0.5].
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -146,7 +146,8 @@ class FDA(_ReferenceTransform):
     Notes
     -----
     Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of those
-    frequencies are the other image's, all phases its own. The gradient is that of the formula.
+    frequencies are the other image's, and all phases are the image's own. The gradient is that of the
+    formula.
     """
 
     random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))
@@ -183,7 +184,7 @@ class FDA(_ReferenceTransform):
 
 
 def _lowest(extent: int, half: int, device: torch.device) -> Tensor:
-    """Which frequencies are in the middle of a shifted spectrum."""
+    """Return a mask of the frequencies that are in the middle of a shifted spectrum."""
     middle = int((extent - 1) / 2)
     start, end = max(middle - half, 0), min(middle + half, extent)
     at = torch.arange(extent)

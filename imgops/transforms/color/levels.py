@@ -1,4 +1,4 @@
-"""Functions of single levels, and histograms."""
+"""Transforms of single levels and of histograms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ Range = float | Sequence[float]
 
 
 class RandomInvert(ColorStep, v2.RandomInvert):
-    """As torchvision's, and per sample."""
+    """Invert the colors of the image with a probability, as torchvision's RandomInvert does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _names = "invert"
 
@@ -38,7 +41,10 @@ class RandomInvert(ColorStep, v2.RandomInvert):
 
 
 class RandomPosterize(ColorStep, v2.RandomPosterize):
-    """As torchvision's, and per sample."""
+    """Keep only the highest bits of each value with a probability, as torchvision's RandomPosterize does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _names = "posterize"
     _config = ("bits", "p")
@@ -54,7 +60,10 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
 
 
 class RandomSolarize(ColorStep, v2.RandomSolarize):
-    """As torchvision's, and per sample."""
+    """Invert the values from a threshold on with a probability, as torchvision's RandomSolarize does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _names = "solarize"
     _config = ("threshold", "p")
@@ -70,7 +79,10 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
 
 
 class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
-    """As torchvision's, with PIL's pixels, and per sample."""
+    """Stretch the contrast of the image with a probability, as torchvision's RandomAutocontrast does.
+
+    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _names = "autocontrast"
     _channels = (1, 3)
@@ -83,7 +95,10 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 
 
 class RandomEqualize(ColorStep, v2.RandomEqualize):
-    """As torchvision's, and per sample."""
+    """Equalize the histogram of the image with a probability, as torchvision's RandomEqualize does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _names = "equalize"
 
@@ -92,14 +107,14 @@ class RandomEqualize(ColorStep, v2.RandomEqualize):
 
 
 class RandomCLAHE(ProbabilisticTransform):
-    """Equalize the histogram of each part of an image, with a limit on contrast, with a probability.
+    """Equalize the histogram of each part of an image under a limit on contrast, with a probability.
 
     Parameters
     ----------
     clip_limit : float or (float, float)
         The range of the limit, as a multiple of the mean count of a level; from 1 on.
     tiles : int or (int, int)
-        How many parts there are along x and y.
+        The numbers of parts along x and y.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -107,8 +122,8 @@ class RandomCLAHE(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: ``cv2.createCLAHE``, on the L of LAB for 3 channels, as albumentations' CLAHE has it, bit-exact
-    on uint8: :func:`imgops.clahe`.
+    Reference: ``cv2.createCLAHE``, on the L of LAB for 3 channels, as in albumentations' CLAHE, bit-exact on
+    uint8: :func:`imgops.clahe`.
     """
 
     random_parameters = (IS_APPLIED, Parameter("clip_limit"))

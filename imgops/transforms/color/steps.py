@@ -1,4 +1,4 @@
-"""Steps of color, which one operator does in any order."""
+"""Color adjustments that one operator applies in any order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ __all__ = []
 
 
 class ColorSteps(RandomTransform):
-    """Parameters are an order and an amount for each of ``_names``: see :func:`imgops.color_sequence`."""
+    """A transform whose parameters are an order, and an amount for each of ``_names``.
+
+    See :func:`imgops.color_sequence`.
+    """
 
     _names = ""
     _dtypes = _dispatch.COMPUTED
@@ -27,7 +30,7 @@ class ColorSteps(RandomTransform):
         return True
 
     def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
-        """The order, with -1 for steps that are left out, and the factors of torchvision's parameters."""
+        """Return the order, with -1 for steps that are left out, and the factors, from torchvision's dict."""
         factors = [values[f"{name}_factor"] for name in self._names.split(",")]
         places = [float(i) if factors[i] is not None else -1.0 for i in order]
         return [*places, *(0.0 if f is None else f for f in factors)]
@@ -45,7 +48,7 @@ class ColorSteps(RandomTransform):
 
 
 class ColorStep(ColorSteps):
-    """One step, taken with a probability, whose amount is an argument of the transform."""
+    """A transform of one step, taken with a probability, whose amount is an argument."""
 
     _config: tuple[str, ...] = ("p",)
     random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
@@ -60,7 +63,7 @@ class ColorStep(ColorSteps):
         return 0.0
 
     def _step(self, image: Tensor) -> Tensor:
-        """Do the step to a whole image."""
+        """Apply the step to a whole image."""
         raise NotImplementedError
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

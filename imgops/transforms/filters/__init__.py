@@ -1,4 +1,4 @@
-"""What is computed from the pixels around: blurs, sharpening, morphology; and what compression loses."""
+"""Filters of neighboring pixels (blurs, sharpening, morphology), and the losses of compression."""
 
 from imgops.transforms.filters.blur import *
 from imgops.transforms.filters.compression import *

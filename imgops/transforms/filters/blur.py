@@ -23,7 +23,10 @@ Range = float | Sequence[float]
 
 
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
-    """As torchvision's, with OpenCV's pixels, and per sample."""
+    """Blur the image by a Gaussian of random standard deviation, as torchvision's GaussianBlur does.
+
+    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
@@ -110,10 +113,10 @@ class RandomMotionBlur(ProbabilisticTransform):
     angle : float or (float, float)
         The range of its direction in degrees, clockwise from the x axis.
     direction : float or (float, float)
-        The range of how far the line lies to one side, in [-1, 1]: at 0 its middle is the pixel, at 1 (-1) it
-        begins (ends) there.
+        The range of how far the line lies to one side, in [-1, 1]: at 0 the pixel is its middle, at 1 (-1)
+        the line begins (ends) there.
     shift : bool
-        Whether the line is moved, by up to a quarter of its length along x and y.
+        Whether the line is also moved, by up to a quarter of its length along x and y.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -122,8 +125,8 @@ class RandomMotionBlur(ProbabilisticTransform):
     Notes
     -----
     Reference: ``cv2.filter2D`` with the pixels of the line, all of the same weight: albumentations'
-    MotionBlur, bit-exact on uint8. (:func:`imgops.motion_blur` weights parts of pixels, and has a gradient to
-    the angle.)
+    MotionBlur, bit-exact on uint8. (:func:`imgops.motion_blur` weights parts of pixels, and has a gradient
+    with respect to the angle.)
     """
 
     random_parameters = (
@@ -176,7 +179,7 @@ class RandomMotionBlur(ProbabilisticTransform):
 
 
 def line_kernel(size: int, angle: float, direction: float, shift: tuple[float, float]) -> Tensor:
-    """The pixels of a line as a kernel ``(size, size)`` whose sum is 1."""
+    """Return the pixels of a line as a kernel ``(size, size)`` whose sum is 1."""
     middle = size // 2
     start, end = -middle * (1 - max(direction, 0.0)), middle * (1 + min(direction, 0.0))
     along = torch.linspace(start, end, size, dtype=torch.float64)
@@ -196,9 +199,9 @@ class RandomBilateral(ProbabilisticTransform):
     diameter : int or (int, int)
         The range of the window's diameter in pixels, odd.
     sigma_color : float or (float, float)
-        The range of the difference in color that still counts, in levels of 255.
+        The range of the filter's sigma for differences in color, in levels of 255.
     sigma_space : float or (float, float)
-        The range of the distance that still counts, in pixels.
+        The range of the filter's sigma for distances, in pixels.
     p : float
         The probability with which it is applied.
     per_sample, generator

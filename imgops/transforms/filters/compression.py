@@ -1,4 +1,4 @@
-"""What a file or a smaller size loses."""
+"""The losses of a compressed file or of a smaller size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ Range = float | Sequence[float]
 
 
 class JPEG(RandomTransform, v2.JPEG):
-    """As torchvision's, with Pillow's pixels, on floats too, and per sample."""
+    """Compress the image as JPEG of a random quality and decode it, as torchvision's JPEG does.
+
+    The pixels are Pillow's, and it works on floats too. With ``per_sample=True`` each image of a batch has
+    parameters of its own.
+    """
 
     _config = ("quality",)
     _channels = (1, 3)
@@ -53,8 +57,8 @@ class RandomDownscale(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: ``cv2.resize`` twice, to sizes: :func:`imgops.downscale`. (albumentations' Downscale gives
-    OpenCV the factor, which is that of the sizes but for their rounding.)
+    Reference: ``cv2.resize`` twice, called with sizes: :func:`imgops.downscale`. (albumentations' Downscale
+    passes OpenCV the factor, which differs from that of the sizes by their rounding.)
     """
 
     random_parameters = (IS_APPLIED, Parameter("factor"))

@@ -1,4 +1,4 @@
-"""Erosion, dilation and what they are combined to."""
+"""Erosion, dilation and the operations made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from imgops.transforms._core.probabilistic import ProbabilisticTransform, intege
 
 __all__ = ["RandomMorphology"]
 
-#: The forms of ``cv2.getStructuringElement``.
+#: The shapes of ``cv2.getStructuringElement``.
 SHAPES = {"rectangle": cv2.MORPH_RECT, "cross": cv2.MORPH_CROSS, "ellipse": cv2.MORPH_ELLIPSE}
 
 
@@ -26,11 +26,11 @@ class RandomMorphology(ProbabilisticTransform):
     Parameters
     ----------
     operation : {"erode", "dilate", "open", "close", "gradient", "tophat", "blackhat"}
-        What is done: see :func:`imgops.morphology`.
+        The operation: see :func:`imgops.morphology`.
     kernel_size : int or (int, int)
         The range of the structuring element's side in pixels.
     shape : {"ellipse", "rectangle", "cross"}
-        Its form, ``cv2.getStructuringElement``'s.
+        The shape of the element, as in ``cv2.getStructuringElement``.
     p : float
         The probability with which it is applied.
     per_sample, generator

@@ -21,7 +21,10 @@ Range = float | Sequence[float]
 
 
 class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
-    """As torchvision's, with PIL's pixels, and per sample."""
+    """Change the sharpness of the image with a probability, as torchvision's RandomAdjustSharpness does.
+
+    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _names = "sharpness"
     _config = ("sharpness_factor", "p")
@@ -41,7 +44,7 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
 
 
 class RandomUnsharpMask(ProbabilisticTransform):
-    """Sharpen an image by what a blurred copy lacks, with a probability.
+    """Sharpen an image by its difference from a blurred copy, with a probability.
 
     Parameters
     ----------
@@ -50,7 +53,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
     percent : float or (float, float)
         The range of how much of the difference is added, in percent.
     threshold : float
-        The difference, in levels of 255, up to which a value stays.
+        The difference, in levels of 255, up to which a value stays as it is.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -89,7 +92,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
 
 
 def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
-    """A kernel that leaves an image as it is and another one, as a mean."""
+    """Return the weighted mean of the kernel that changes nothing and another one."""
     same = torch.zeros(3, 3, dtype=torch.float64)
     same[1, 1] = 1
     share = alpha[..., None, None]
@@ -104,7 +107,7 @@ class RandomSharpen(ProbabilisticTransform):
     alpha : float or (float, float)
         The range of the share of the sharpened image, in [0, 1].
     lightness : float or (float, float)
-        The range of how much lighter that one is; 1 leaves the lightness.
+        The range of the lightness of the sharpened image; 1 keeps it as it is.
     p : float
         The probability with which it is applied.
     per_sample, generator

@@ -1,7 +1,7 @@
-"""torchvision's functionals of color, blur, erasing and JPEG, made of imgops' operators.
+"""torchvision's functionals of color, blur, erasing and JPEG, by imgops' operators.
 
-Names, arguments and defaults are torchvision's. Where torchvision takes a number, a tensor of one number a
-sample is taken too.
+Names, arguments and defaults are torchvision's. Where torchvision takes a number, these functions also accept
+a tensor of one number per sample.
 """
 
 from __future__ import annotations
@@ -142,5 +142,5 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     return imgops.jpeg(image, quality)
 
 
-#: What moves pixels about, whatever they are.
+#: The functionals that only copy pixels, and so accept any dtype.
 OF_ANY_DTYPE = ("permute_channels", "erase")

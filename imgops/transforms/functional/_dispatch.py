@@ -1,4 +1,4 @@
-"""Which kernel an input gets: ours for images, videos and masks, torchvision's for everything else."""
+"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's for the others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ plain = _subclass.plain
 Video = tv_tensors.Video
 Function = Callable[..., Any]
 
-#: The functionals that masks have.
+#: The functionals that also have a kernel for masks.
 _OF_MASKS_TOO = (
     *("resize", "crop", "center_crop", "resized_crop", "pad", "horizontal_flip", "vertical_flip"),
     *("affine", "rotate", "perspective", "elastic"),
 )
-#: torchvision passes videos through these, and images through this one.
+#: torchvision returns videos unchanged from the first two functionals, and images from the last one.
 _NOT_OF_VIDEOS = ("rgb_to_grayscale", "grayscale_to_rgb")
 _NOT_OF_IMAGES = ("uniform_temporal_subsample",)
 _ALIASES = {
@@ -35,7 +35,7 @@ _ALIASES = {
     "to_grayscale": "rgb_to_grayscale",
     "elastic_transform": "elastic",
 }
-#: What the operators of color and blur compute. Other dtypes that torchvision takes go to its own kernels.
+#: The dtypes that the operators of color and blur support. torchvision's kernels compute the others.
 COMPUTED = frozenset((torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64))
 
 #: name -> the function of a tensor (..., C, H, W)
@@ -48,7 +48,7 @@ KERNELS: dict[str, Function] = {
     and not name.startswith("_")
     and hasattr(reference, name)
 }
-#: Arithmetic that ATen does as well as anybody: torchvision's own functions of a tensor.
+#: Arithmetic for which ATen needs no replacement: torchvision's own functions of a tensor.
 KERNELS |= {
     "to_dtype": reference.to_dtype_image,
     "normalize": reference.normalize_image,
@@ -63,7 +63,7 @@ _BUILTIN = frozenset(
 
 
 def is_image(value: Any) -> bool:
-    """Whether ``value`` is a tensor that shows an image: a plain one, an Image or a Video."""
+    """Return whether ``value`` is a tensor that shows an image: a plain one, an Image or a Video."""
     if type(value) is Tensor:
         return True
     return isinstance(value, Tensor) and (
@@ -72,7 +72,7 @@ def is_image(value: Any) -> bool:
 
 
 def has_users_kernel(kind: type, functional: Function | None = None) -> bool:
-    """Whether a class of tensors that is not torchvision's own has kernels of its own."""
+    """Return whether a class of tensors that is not torchvision's own has kernels of its own."""
     if kind in _BUILTIN or not issubclass(kind, tv_tensors.TVTensor):
         return False
     names = [getattr(reference, n) for n in KERNELS] if functional is None else [functional]
@@ -80,7 +80,7 @@ def has_users_kernel(kind: type, functional: Function | None = None) -> bool:
 
 
 def own_kernel(functional: Function, kind: type) -> Function | None:
-    """Our kernel for an input of a class; None where torchvision's, or a user's, serves it."""
+    """Return imgops' kernel for a class of inputs; None if torchvision's or a user's is to be used."""
     name = functional.__name__
     if name not in KERNELS:
         return None
@@ -95,7 +95,7 @@ def own_kernel(functional: Function, kind: type) -> Function | None:
     if issubclass(kind, tv_tensors.Mask) and name in _OF_MASKS_TOO:
         return _OF_MASKS[name]
     if issubclass(kind, Tensor) and not issubclass(kind, tv_tensors.TVTensor):
-        return _OF_IMAGES[name]  # parameters, DTensors
+        return _OF_IMAGES[name]  # such as nn.Parameter and DTensor
     return None
 
 
@@ -121,19 +121,19 @@ def _images(name: str) -> Function:
 
 
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
-    """Raise what torchvision raises of a call that we refuse, where it refuses it too.
+    """Raise torchvision's error for a call that imgops refuses, if torchvision refuses it too.
 
-    Nothing that it computes is used. It is not asked in a graph, nor of what is imgops' own: tensors of one
-    number a sample.
+    Its result is not used. It is not called in a graph, nor with arguments that only imgops accepts: tensors
+    of one number per sample.
     """
     values = (*args, *keywords.values())
     if not _subclass.in_graph() and not any(isinstance(v, Tensor) and v.ndim < 2 for v in values):
         kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
-        kernel(image.clone(), *args, **keywords)  # a copy, since some write in place
+        kernel(image.clone(), *args, **keywords)  # a copy, because some write in place
 
 
 def _masks(name: str) -> Function:
-    """A mask has labels, and may have no channels."""
+    """Return the kernel for masks, which hold labels and may have no channel dimension."""
     special: dict[str, Function] = _geometry.OF_MASKS
     work = special.get(name, KERNELS[name])
     signature = inspect.signature(KERNELS[name])
@@ -159,7 +159,10 @@ _OF_MASKS = {name: _masks(name) for name in _OF_MASKS_TOO}
 
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
-    """``out`` in the class of ``like``; dynamo knows a class only by a name that it can find again."""
+    """Return ``out`` in the class of ``like``.
+
+    In a graph the code names each class, because dynamo only accepts a class by a name that it can look up.
+    """
     if not _subclass.in_graph():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return _subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
@@ -196,5 +199,8 @@ FUNCTIONALS |= {a: FUNCTIONALS[name] for a, name in _ALIASES.items() if hasattr(
 
 
 def register_kernel(functional: Function | str, tv_tensor_cls: type) -> Callable[[Function], Function]:
-    """:func:`torchvision.transforms.v2.functional.register_kernel`, for the functionals of both libraries."""
+    """Register a kernel, as torchvision's ``register_kernel`` does, for the functionals of both libraries.
+
+    See :func:`torchvision.transforms.v2.functional.register_kernel`.
+    """
     return reference.register_kernel(getattr(functional, "__wrapped__", functional), tv_tensor_cls)

@@ -1,7 +1,7 @@
-"""torchvision's geometric functionals on tensors ``(..., C, H, W)``, made of imgops' operators.
+"""torchvision's geometric functionals on tensors ``(..., C, H, W)``, by imgops' operators.
 
-Names, arguments and defaults are torchvision's. Where torchvision takes a number, a tensor of one number a
-sample is taken too.
+Names, arguments and defaults are torchvision's. Where torchvision takes a number, these functions also accept
+a tensor of one number per sample.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def _name(interpolation: Interpolation) -> str:
 
 
 def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
-    """ "nearest" is OpenCV's, "nearest-exact" PIL's; the last three filters are PIL's alone."""
+    """Return the operators' name of an interpolation, and whether it antialiases.
+
+    "nearest" is OpenCV's, "nearest-exact" PIL's; the last three of torchvision's modes are PIL's alone.
+    """
     name = _name(interpolation)
     if name == "nearest":
         return "nearest", False
@@ -68,7 +71,7 @@ def resize(
     if name == "lanczos" and not antialias:
         raise_error(ValueError, "resize: antialias must be True with lanczos, got False")
     size = torchvision_private.size_after_resize((height, width), size, max_size)
-    if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know
+    if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know the sizes
         return image
     return resize_to(image, size, interpolation, antialias)
 
@@ -76,13 +79,13 @@ def resize(
 def resize_to(
     image: Tensor, size: Sequence[int], interpolation: Interpolation, antialias: bool | None
 ) -> Tensor:
-    """``resize`` to a height and a width that a compiler may not know."""
+    """Resize an image to a height and a width that a compiler may not know."""
     name, smooth = _how(interpolation, antialias)
     return _restore_dtype(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
 
 
 def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antialias: bool | None) -> None:
-    """Write what ``resize_to`` the size of ``out`` returns."""
+    """Resize an image to the size of ``out``, and write the result of ``resize_to`` there."""
     name, smooth = _how(interpolation, antialias)
     source, size = _numbers(image, name), tuple(out.shape[-2:])
     if source is image:
@@ -92,7 +95,7 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
 
 
 def round_size(size: Any) -> Any:
-    """The nearest whole size, at least 1; of one that a compiler knows by name halves go up."""
+    """Round a size to a whole one, at least 1; halves of a compiler's symbolic sizes are rounded up."""
     if isinstance(size, torch.SymFloat):
         return torch.sym_max(torch.sym_int(size + 0.5), 1)
     return max(round(size), 1)
@@ -113,21 +116,21 @@ def resize_labels(
 
 
 def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: Interpolation) -> Tensor:
-    """``resize_labels`` to a height and a width that a compiler may not know."""
+    """Resize labels to a height and a width that a compiler may not know."""
     height, width = mask.shape[-2:]
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
     return operators.nearest(mask, box, tuple(size), _name(interpolation) == "nearest-exact")
 
 
 def _numbers(image: Tensor, name: str) -> Tensor:
-    """What cannot be interpolated is resized in float32, as torchvision does."""
+    """Convert an image whose dtype cannot be interpolated to float32, as torchvision does."""
     if name == "nearest" or image.dtype == torch.uint8 or image.dtype.is_floating_point:
         return image
     return image.float()
 
 
 def _restore_dtype(out: Tensor, image: Tensor) -> Tensor:
-    """In the dtype of the image; integers are rounded."""
+    """Convert ``out`` to the dtype of the image; integers are rounded."""
     if out.dtype == image.dtype:
         return out
     return (out if image.dtype == torch.bool else out.round()).to(image.dtype)
@@ -146,9 +149,10 @@ def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
 
 
 def _center_offset(size: int, wanted: int) -> int:
-    """torchvision pads what is too small, the odd pixel last, and crops what is too large, rounding to even.
+    """Return the offset of torchvision's center crop, which is negative where it pads.
 
-    Without a branch: a compiler may not know the size.
+    torchvision pads a side that is too small, with the odd pixel at the end, and crops one that is too large,
+    rounding to even. Nothing branches on the size, because a compiler may not know it.
     """
     more: Any
     less: Any
@@ -211,9 +215,9 @@ def crop_boxes(
     antialias: bool | None,
     planar: bool = False,
 ) -> Tensor:
-    """``resized_crop`` with boxes ``(..., 4)``: left, top, right, bottom.
+    """Crop and resize as ``resized_crop`` does, with boxes ``(..., 4)``: left, top, right, bottom.
 
-    ``planar``: the result is planar whatever the memory format of the image.
+    With ``planar=True`` the result is planar, whatever the memory format of the image.
     """
     name, smooth = _how(interpolation, antialias)
     boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
@@ -294,7 +298,7 @@ def rotate(
 
 
 def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
-    """The matrix of ``rotate``."""
+    """Return the matrix of ``rotate``."""
     return _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
 
 
@@ -306,7 +310,7 @@ def turn(
     fill: Fill,
     size: Sequence[int] | None,
 ) -> Tensor:
-    """``rotate`` by a tensor, onto a canvas of ``size`` around the same middle."""
+    """Rotate by a tensor of angles, onto a canvas of ``size`` with the same middle."""
     height, width = image.shape[-2:]
     matrix = rotation_matrix(angle, center, height, width)
     if size is not None:
@@ -356,5 +360,5 @@ def elastic(
     return _restore_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
-#: What is done to masks in another way than to images.
+#: The functionals that treat masks differently from images.
 OF_MASKS: dict[str, Any] = {"resize": resize_labels, "resized_crop": resized_crop_labels}

@@ -1,4 +1,4 @@
-"""torchvision's geometry as OpenCV's matrices: forward, with whole numbers at the centers of pixels."""
+"""torchvision's geometry as OpenCV's forward matrices, with integer coordinates at the centers of pixels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def affine(
     height: int,
     width: int,
 ) -> Tensor:
-    """``(2, 3)``, or ``(..., 2, 3)`` where a parameter is a tensor: degrees, pixels, a factor, degrees."""
+    """Return the matrix ``(2, 3)`` of an affine map, or ``(..., 2, 3)`` if a parameter is a tensor.
+
+    The angle and the shears are in degrees, the translation in pixels; the scale is a factor.
+    """
     values = (angle, *translate, scale, *shear)
     tensors = any(isinstance(v, Tensor) for v in values)
     m: Any = torch if tensors else math
@@ -37,12 +40,12 @@ def affine(
     rows = ((a, b, x - a * x - b * y + move_x), (c, d, y - c * x - d * y + move_y))
     if not tensors:
         return torch.tensor(rows, dtype=torch.float64, device="cpu")
-    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # a shift may be all that each sample has
+    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # the shift alone may be per sample
     return torch.stack(whole, -1).unflatten(-1, (2, 3))
 
 
 def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
-    """A ``(..., 2, 3)`` matrix, then a shift by pixels."""
+    """Return a ``(..., 2, 3)`` matrix followed by a shift in pixels."""
     return torch.cat([matrix[..., :2], matrix[..., 2:] + shift(x, y)[:, None]], -1)
 
 
@@ -51,7 +54,7 @@ def shift(x: float, y: float) -> Tensor:
 
 
 def displacement_map(displacement: Tensor, height: int, width: int) -> Tensor:
-    """The map ``(..., 2, H, W)`` of displacements ``(..., H, W, 2)`` whose unit is half the image."""
+    """Return the map ``(..., 2, H, W)`` of displacements ``(..., H, W, 2)``, whose unit is half the image."""
     options: dict[str, Any] = {"dtype": displacement.dtype, "device": displacement.device}
     x = torch.arange(width, **options) + displacement[..., 0] * (width / 2)
     y = torch.arange(height, **options)[:, None] + displacement[..., 1] * (height / 2)
@@ -63,7 +66,7 @@ def perspective(
     endpoints: Sequence[Sequence[int]] | Tensor | None,
     coefficients: Sequence[float] | None = None,
 ) -> Tensor:
-    """``(3, 3)`` or ``(..., 3, 3)``: corners ``(..., 4, 2)`` go from startpoints to endpoints."""
+    """Return the matrix, ``(3, 3)`` or ``(..., 3, 3)``, that moves corners ``(..., 4, 2)`` to endpoints."""
     if coefficients is not None:
         if startpoints is not None and endpoints is not None:
             raise ValueError(
@@ -78,7 +81,10 @@ def perspective(
 
 
 def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
-    """From ``(..., 9)``: whether to move at all, and torchvision's 8 coefficients of the way back."""
+    """Return the matrix of numbers ``(..., 9)``: whether to warp at all, and torchvision's 8 coefficients.
+
+    The coefficients are those of the inverse.
+    """
     if not isinstance(numbers, Tensor):
         return _forward(numbers[1:])
     moves = numbers[..., :1] > 0
@@ -87,14 +93,14 @@ def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
 
 
 def _forward(back: Sequence[Any]) -> Tensor:
-    """The forward matrix of torchvision's 8 coefficients of the way back, whose pixels begin at integers."""
+    """Return the forward matrix of torchvision's 8 inverse coefficients, whose pixels begin at integers."""
     a, b, c, d, e, f, g, h = back
     i = 1.0
-    # From centers of pixels to corners, the way back, and to centers again.
+    # Go from the centers of pixels to their corners, apply the inverse, and go back to centers.
     c, f, i = c + (a + b) / 2, f + (d + e) / 2, i + (g + h) / 2
     a, b, c = a - g / 2, b - h / 2, c - i / 2
     d, e, f = d - g / 2, e - h / 2, f - i / 2
-    # The inverse of a matrix of three rows, by its cofactors.
+    # Invert the 3 x 3 matrix by its cofactors.
     rows = (
         (e * i - f * h, c * h - b * i, b * f - c * e),
         (f * g - d * i, a * i - c * g, c * d - a * f),
@@ -109,7 +115,7 @@ def _forward(back: Sequence[Any]) -> Tensor:
 
 
 def _through_corners(start: Any, end: Any) -> Tensor:
-    """The first 8 numbers of the matrix, whose last is 1, that takes four points to four others."""
+    """Return the first 8 numbers of the matrix, whose last is 1, that maps four points to four others."""
     start, end = (torch.as_tensor(p, dtype=torch.float64, device="cpu") for p in (start, end))
     start, end = torch.broadcast_tensors(start, end)
     x, y = start.unbind(-1)

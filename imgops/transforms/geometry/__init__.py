@@ -1,4 +1,4 @@
-"""Where pixels are: resizing, cropping, padding, flips, warps and distortions."""
+"""Transforms that move pixels: resizing, cropping, padding, flips, warps and distortions."""
 
 from imgops.transforms.geometry.crop import *
 from imgops.transforms.geometry.distortion import *

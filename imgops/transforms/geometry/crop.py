@@ -23,7 +23,7 @@ __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResiz
 
 
 class CenterCrop(FixedTransform, v2.CenterCrop):
-    """As torchvision's."""
+    """Crop the middle of the image, as torchvision's CenterCrop does."""
 
     _config = ("size",)
 
@@ -35,21 +35,24 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
 
 class FiveCrop(OperatorTransform, v2.FiveCrop):
-    """As torchvision's: the corners and the middle, as five images."""
+    """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
 
 
 class TenCrop(OperatorTransform, v2.TenCrop):
-    """As torchvision's: the corners and the middle, and those of the mirrored image."""
+    """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)
 
 
 class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
-    """As torchvision's, with PIL's pixels, and per sample."""
+    """Crop a random part of the image and resize it, as torchvision's RandomResizedCrop does.
+
+    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("size", "scale", "ratio")
     _moves = True
@@ -74,7 +77,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes = as_integers(params.beside(image))
         how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
-        # torchvision's crop of one interleaved image comes out planar: what follows is faster so.
+        # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
         return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
@@ -87,7 +90,10 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
 
 class RandomCrop(RandomTransform, v2.RandomCrop):
-    """As torchvision's, and per sample."""
+    """Crop a random part of the image, as torchvision's RandomCrop does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
     _moves = True
@@ -117,13 +123,13 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     def neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
-        # The image lies behind its padding; a crop of another size, whose result is not taken, lies inside.
+        # The crop starts where the padding ends. One of another size must lie inside; its result is not used.
         top = torch.sym_min(top, height + top + bottom - self.size[0])
         left = torch.sym_min(left, width + left + right - self.size[1])
         return [float(top), float(left)]
 
     def _padding(self, height: int, width: int) -> list[int]:
-        """left, top, right, bottom."""
+        """Return the padding of an image as left, top, right and bottom."""
         left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)
         if self.pad_if_needed:
             high, wide = self.size
@@ -145,7 +151,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         if self.padding is not None or self.pad_if_needed:
             padding, fill = self._padding(height, width), fill_of(self, kind)
             if params.is_known and self.padding_mode == "constant" and not fill:
-                # Outside of an image a crop is 0, and torchvision's padding lies outside of it.
+                # A crop is 0 outside of the image, as this padding is.
                 left, top = boxes[0] - padding[0], boxes[1] - padding[1]
                 return _geometry.crop(image, top, left, *self.size)
             image = _geometry.pad(image, padding, fill, self.padding_mode)
@@ -158,7 +164,10 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
 
 
 class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
-    """As torchvision's. In a graph one operator reads the boxes that the crop depends on."""
+    """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
+
+    In a graph one operator reads the boxes that the crop depends on.
+    """
 
     _config = ("min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "options", "trials")
     _least = (0, 0, 1, 1)

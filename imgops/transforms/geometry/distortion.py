@@ -1,4 +1,4 @@
-"""Distortions: maps that bend an image."""
+"""Distortions, which bend an image by a map."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ Range = float | Sequence[float]
 
 
 class ElasticTransform(RandomTransform, v2.ElasticTransform):
-    """As torchvision's, by OpenCV's ``remap``, and per sample.
+    """Displace the pixels of the image by smoothed noise, as torchvision's ElasticTransform does.
 
-    ``alpha`` may also be a tensor of one number, or of one for x and one for y, which can require a gradient.
+    OpenCV's ``remap`` gives the pixels. With ``per_sample=True`` each image of a batch has parameters of its
+    own. ``alpha`` may also be a tensor of one number, or of one for x and one for y, which can require a
+    gradient.
     """
 
     _config = ("sigma",)
@@ -65,7 +67,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     @classmethod
     def _from_config(cls, sigma: list[float]) -> ElasticTransform:
-        """What is sampled in a graph is the displacement for an alpha of 1."""
+        """Make a transform with an alpha of 1, because a graph samples the displacement for that."""
         return cls(1.0, sigma)
 
     def _factor(self) -> Tensor:
@@ -80,7 +82,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         return values["displacement"].flatten()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        unit = copy(self)  # torchvision's displacement has the factor already
+        unit = copy(self)  # torchvision's displacement contains the factor already
         unit.alpha = [1.0, 1.0]
         return RandomTransform.transform(unit, inpt, params)
 
@@ -117,7 +119,7 @@ _PADDING = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 class _Distortion(ProbabilisticTransform):
-    """A transform that has a map for remap: ``map_of``."""
+    """A transform by a map for ``remap``, which ``map_of`` returns."""
 
     _moves = True
 
@@ -139,7 +141,7 @@ class _Distortion(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, **arguments)
 
     def forward(self, *inputs: Any) -> Any:
-        return self._run(inputs, ParameterSampler.of(inputs))  # which drops the map in the end
+        return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map in the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if _subclass.in_graph():
@@ -153,11 +155,11 @@ class _Distortion(ProbabilisticTransform):
                 _maps.entries.clear()
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
-        """Where each pixel comes from, ``(2, height, width)``."""
+        """Return where each pixel comes from, ``(2, height, width)``."""
         raise NotImplementedError
 
     def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
-        """On the device and in the precision in which an image is sampled."""
+        """Return the map on the device and in the precision in which an image is sampled."""
         height, width = image.shape[-2:]
         dtype = real_of(image)
         return self._on_canvas(height, width, dtype, params).to(image.device, non_blocking=True)
@@ -181,12 +183,12 @@ class _Distortion(ProbabilisticTransform):
 
 
 class _Maps(threading.local):
-    """The maps of a call: an image, its masks, boxes and keypoints need the same.
+    """A cache of the maps of a call, because an image, its masks, boxes and keypoints need the same map.
 
-    A call in Python drops them in the end. A graph does not say where it ends: there the latest ones stay.
+    A call in Python drops the maps in the end. A graph does not say where it ends, so the latest maps stay.
     """
 
-    #: In bytes.
+    #: The limits of the cache in bytes.
     limit_of_call, limit_of_graph = 1 << 29, 1 << 25
 
     def __init__(self) -> None:
@@ -212,20 +214,20 @@ _maps = _Maps()
 
 
 class RandomElastic(_Distortion):
-    """Move the parts of an image as on a rubber sheet, with a probability.
+    """Distort an image like a rubber sheet, with a probability.
 
     Parameters
     ----------
     alpha : float or (float, float)
-        The range of what the smoothed noise is multiplied with, in pixels.
+        The range of the factor of the smoothed noise, in pixels.
     sigma : float or (float, float)
         The range of the standard deviation of the smoothing, in pixels.
     interpolation : {"nearest", "bilinear", "bicubic"}
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image.
+        The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
-        The value of a constant outside, for images; for masks it is 0.
+        The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -271,22 +273,22 @@ class RandomElastic(_Distortion):
 
 
 class RandomGridDistortion(_Distortion):
-    """Give the columns and rows of a grid other widths and heights, with a probability.
+    """Change the widths and heights of the columns and rows of a grid, with a probability.
 
     Parameters
     ----------
     num_steps : int
-        How many columns and rows there are.
+        The number of columns and of rows.
     distort : float or (float, float)
-        The range of what is added to each width and height, as a share of itself.
+        The range of the change of each width and height, as a share of itself.
     normalize : bool
-        Whether they are scaled so that the image ends where it ended.
+        Whether they are scaled so that the image keeps its extent.
     interpolation : {"nearest", "bilinear", "bicubic"}
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image.
+        The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
-        The value of a constant outside, for images; for masks it is 0.
+        The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -332,20 +334,20 @@ class RandomGridDistortion(_Distortion):
 
 
 class RandomOpticalDistortion(_Distortion):
-    """Look through a lens that distorts, with a probability.
+    """Distort an image like a lens, with a probability.
 
     Parameters
     ----------
     distort : float or (float, float)
-        The range of the coefficient of distortion; 0 changes nothing.
+        The range of the distortion coefficient; 0 changes nothing.
     model : {"camera", "fisheye"}
-        OpenCV's camera (the coefficient is k1 and k2), or a fisheye.
+        OpenCV's camera model (the coefficient is k1 and k2), or a fisheye lens.
     interpolation : {"nearest", "bilinear", "bicubic"}
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image.
+        The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
-        The value of a constant outside, for images; for masks it is 0.
+        The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -384,20 +386,20 @@ class RandomOpticalDistortion(_Distortion):
 
 
 class RandomThinPlateSpline(_Distortion):
-    """Bend an image like a thin plate whose points are moved, with a probability.
+    """Bend an image like a thin plate whose control points are moved, with a probability.
 
     Parameters
     ----------
     scale : float or (float, float)
-        The range of the standard deviation by which points are moved, as a share of the image's sides.
+        The range of the standard deviation of the points' moves, as a share of the image's sides.
     num_control_points : int
-        How many points there are along each side, at least 2.
+        The number of points along each side, at least 2.
     interpolation : {"nearest", "bilinear", "bicubic"}
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What lies outside of the image.
+        The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
-        The value of a constant outside, for images; for masks it is 0.
+        The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
     per_sample, generator

@@ -1,4 +1,4 @@
-"""Sizes that keep the shape of an image: by its longest side, its shortest, or with borders."""
+"""Sizes that keep the aspect ratio of an image: by its longest or shortest side, or with borders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-#: How much of the borders lies above and to the left.
+#: The share of the padding above and to the left of the image.
 CORNERS: dict[str, tuple[int | None, int | None]] = {
     "top_left": (0, 0),
     "top_right": (0, 1),
@@ -37,7 +37,7 @@ _PADDING = ("constant", "edge", "reflect", "symmetric")
 
 
 def _set_fill(transform: Any, fill: Any) -> None:
-    """Take a fill, or one for each class of inputs, as :class:`Pad` does."""
+    """Check and set a fill, or one for each class of inputs, as :class:`Pad` takes it."""
     must = (
         f"{type(transform).__name__}: fill must be a number, a sequence of numbers, None, or a dict of these"
     )
@@ -53,7 +53,7 @@ def _set_fill(transform: Any, fill: Any) -> None:
 
 
 class _FitTransform(OperatorTransform, v2.Transform):
-    """A resize whose size follows from the image's."""
+    """A transform whose output size follows from the size of the image."""
 
     _moves = True
 
@@ -73,7 +73,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
             self._description = description_of(self)
 
     def _factor(self, height: Any, width: Any) -> Any:
-        """What both sides are multiplied with."""
+        """Return the factor by which both sides are multiplied."""
         raise NotImplementedError
 
     def _check_pixels(self, height: Any, width: Any) -> None:
@@ -114,21 +114,22 @@ class _FitTransform(OperatorTransform, v2.Transform):
 
 
 class LongestMaxSize(_FitTransform):
-    """Resize an image so that its longest side has a length; its shape stays.
+    """Resize an image so that its longest side has a given length, and keep its aspect ratio.
 
     Parameters
     ----------
     size : int or (int, int)
-        The longest side in pixels; or the greatest height and width.
+        The length of the longest side in pixels; or the greatest height and width.
     interpolation : InterpolationMode or str
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        PIL's resampling, or OpenCV's, which does not smooth.
+        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
 
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
-    sizes: both sides times one factor, rounded. :func:`imgops.resize`. Masks, boxes and keypoints follow.
+    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and keypoints
+    follow.
     """
 
     def __init__(
@@ -147,22 +148,22 @@ class LongestMaxSize(_FitTransform):
 
 
 class SmallestMaxSize(_FitTransform):
-    """Resize an image so that its shortest side has a length; its shape stays.
+    """Resize an image so that its shortest side has a given length, and keep its aspect ratio.
 
     Parameters
     ----------
     size : int or (int, int)
-        The shortest side in pixels; or the least height and width.
+        The length of the shortest side in pixels; or the least height and width.
     interpolation : InterpolationMode or str
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        PIL's resampling, or OpenCV's, which does not smooth.
+        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
 
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
-    sizes: both sides times one factor, rounded. (torchvision's Resize cuts the other side off.)
-    :func:`imgops.resize`. Masks, boxes and keypoints follow.
+    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. (torchvision's Resize
+    truncates the other side.) Masks, boxes and keypoints follow.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class SmallestMaxSize(_FitTransform):
 
 
 class LetterBox(_FitTransform):
-    """Resize an image into a box; its shape stays, and borders fill the rest.
+    """Resize an image to fit into a box, keep its aspect ratio, and pad the rest.
 
     Parameters
     ----------
@@ -192,16 +193,16 @@ class LetterBox(_FitTransform):
     scale_up : bool
         Whether smaller images are enlarged.
     interpolation : InterpolationMode or str
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        PIL's resampling, or OpenCV's, which does not smooth.
+        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
 
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, and
-    ``cv2.copyMakeBorder``: what object detectors of the YOLO family read. The image is in the middle; of an
-    odd rest the greater part is below and to the right. :func:`imgops.resize`, :func:`imgops.pad`. Masks,
-    boxes and keypoints follow.
+    ``cv2.copyMakeBorder``, as object detectors of the YOLO family take their images: :func:`imgops.resize`,
+    :func:`imgops.pad`. The image is in the middle; if the padding is odd, the greater part is below and to
+    the right. Masks, boxes and keypoints follow.
     """
 
     def __init__(
@@ -239,20 +240,21 @@ class LetterBox(_FitTransform):
 
 
 class PadIfNeeded(_FitTransform):
-    """Give an image borders, if it is smaller than wanted or no multiple of a number.
+    """Pad an image whose sides are smaller than wanted, or not multiples of a number.
 
     Parameters
     ----------
     size : int or (int, int), optional
         The least height and width in pixels.
     divisor : int or (int, int), optional
-        What height and width are to be multiples of.
+        The numbers to whose multiples height and width are padded.
     position : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
-        Where the image is; of an odd rest around its middle the greater part is below and to the right.
+        The position of the image; if the padding around its center is odd, the greater part is below and to
+        the right.
     fill : float, sequence of float, or dict
         The value of constant borders, as for :class:`Pad`.
     padding_mode : {"constant", "edge", "reflect", "symmetric"}
-        The border rule, as for :class:`Pad`.
+        The border mode, as for :class:`Pad`.
 
     Notes
     -----

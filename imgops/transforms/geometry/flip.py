@@ -1,4 +1,4 @@
-"""Flips, and turns by right angles."""
+"""Flips, and rotations by right angles."""
 
 from __future__ import annotations
 
@@ -37,17 +37,23 @@ class _Flip(RandomTransform):
 
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
-    """As torchvision's, and per sample."""
+    """Mirror the image from left to right with a probability, as torchvision's RandomHorizontalFlip does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
 
 class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
-    """As torchvision's, and per sample."""
+    """Mirror the image from top to bottom with a probability, as torchvision's RandomVerticalFlip does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _dim = -2
 
 
 class _Turn(ProbabilisticTransform):
-    """A transform that may swap height and width: then a batch or a graph needs square images."""
+    """A transform that may swap height and width, for which a batch or a graph needs square images."""
 
     _moves = True
     _known: tuple[str, ...] = ()
@@ -68,7 +74,7 @@ class _Turn(ProbabilisticTransform):
         raise NotImplementedError
 
     def _points(self, points: Tensor, size: tuple[float, float], **params: Any) -> Tensor:
-        """Positions (x, y) between 0 and a height and a width."""
+        """Move positions (x, y), which lie between 0 and the width and height in ``size``."""
         raise NotImplementedError
 
     def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
@@ -90,7 +96,7 @@ class _Turn(ProbabilisticTransform):
 
 
 class RandomRotate90(_Turn):
-    """Turn an image by 0, 1, 2 or 3 quarters, counterclockwise, with a probability.
+    """Rotate an image by 0, 90, 180 or 270 degrees counterclockwise, with a probability.
 
     Parameters
     ----------
@@ -102,8 +108,8 @@ class RandomRotate90(_Turn):
     Notes
     -----
     Reference: ``numpy.rot90``, as in albumentations' RandomRotate90, bit-exact, for every dtype:
-    :func:`imgops.rotate90`. Masks, boxes and keypoints follow. An image that is not square comes out with
-    other sides; in a graph and with ``per_sample=True`` it raises.
+    :func:`imgops.rotate90`. Masks, boxes and keypoints follow. An image that is not square may come out with
+    height and width swapped; in a graph and with ``per_sample=True`` it raises.
     """
 
     random_parameters = (IS_APPLIED, Parameter("turns"))
@@ -147,8 +153,8 @@ class RandomTranspose(_Turn):
     Notes
     -----
     Reference: ``numpy.transpose``, as in albumentations' Transpose, bit-exact, for every dtype. Masks, boxes
-    and keypoints follow. An image that is not square comes out with other sides; in a graph and with
-    ``per_sample=True`` it raises.
+    and keypoints follow. An image that is not square comes out with height and width swapped; in a graph and
+    with ``per_sample=True`` it raises.
     """
 
     def __init__(

@@ -1,32 +1,33 @@
-"""Where points and boxes come to by a map for remap, which says where each pixel comes from."""
+"""The positions of points and boxes under a map for ``remap``, which says where each pixel comes from."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-#: How many points of each edge of a box are followed, its corners among them.
+#: The number of points on each edge of a box that are followed, including its corners.
 POINTS = 33
 _STEPS = 20
-#: A point is found if the map is as near as this to it, in pixels.
+#: The distance in pixels within which the map must come to a point for it to be found.
 _NEAR = 0.05
 
 
 def points(map: Tensor, targets: Tensor) -> Tensor:
-    """The positions q with map(q) = p, for each p.
+    """Find the positions q with map(q) = p, for each target p.
 
     Parameters
     ----------
     map : Tensor
         ``(2, H, W)``, float64: x and y of where each pixel comes from.
-    given : Tensor
+    targets : Tensor
         ``(n, 2)``, float64: positions of pixels.
 
     Returns
     -------
     Tensor
-        ``(n, 2)``; the map is linear between pixels, and goes on as it ends beyond them. What has no such
-        position, or has it outside of the image, is at the position whose map is nearest, on its border.
+        ``(n, 2)``. Between pixels the map is interpolated linearly; beyond them its displacement stays the
+        same. A point without such a position, or with one outside of the image, is put at the position whose
+        map is nearest, on the border of the image.
     """
     if not targets.numel():
         return targets
@@ -44,16 +45,17 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
             break
         places = places - _newton(shift, places, miss)
     is_lost = best_miss > _NEAR
-    if bool(is_lost.any()):  # a fold, or outside: the nearest pixel
+    if bool(is_lost.any()):  # in a fold or outside, take the nearest pixel
         best[is_lost] = _nearest(map, targets[is_lost])
     limit = torch.tensor([width, height], dtype=targets.dtype) - 0.5
     return torch.minimum(best.clamp(min=-0.5), limit)
 
 
 def boxes(map: Tensor, targets: Tensor) -> Tensor:
-    """The smallest boxes around the moved corners and edges of boxes ``(n, 4)``: left, top, right, bottom.
+    """Return the smallest boxes around the moved corners and edges of boxes ``(n, 4)``.
 
-    Boxes are measured at the edges of pixels, maps at their centers: half a pixel lies between.
+    The numbers are left, top, right and bottom. Boxes are measured at the edges of pixels, maps at their
+    centers, half a pixel apart.
     """
     if not targets.numel():
         return targets
@@ -73,7 +75,7 @@ def _grid(height: int, width: int) -> Tensor:
 
 
 def _cell(shift: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The four values around positions, each ``(n, 2)``, and where between them these are."""
+    """Return the four values around each position, ``(n, 2)`` each, and the fractions between them."""
     height, width = shift.shape[-2:]
     x, y = at[:, 0].clamp(0, width - 1), at[:, 1].clamp(0, height - 1)
     left, top = (v.floor().clamp(max=max(n - 2, 0)) for v, n in ((x, width), (y, height)))
@@ -89,7 +91,7 @@ def _interpolate(shift: Tensor, at: Tensor) -> Tensor:
 
 
 def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
-    """The step that leads to what was missed, if the map went on as it is there."""
+    """Return the Newton step that would remove the miss if the map were linear."""
     a, b, c, d, x, y = _cell(shift, at)
     by_x, by_y = (b - a) * (1 - y) + (d - c) * y, (c - a) * (1 - x) + (d - b) * x
     one = torch.eye(2, dtype=shift.dtype)
@@ -107,7 +109,7 @@ def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
 
 
 def _nearest(map: Tensor, targets: Tensor) -> Tensor:
-    """The pixels whose map is nearest to points."""
+    """Return the pixels whose map is nearest to the points."""
     width = map.shape[-1]
     flat = map.reshape(2, -1)
     places = [((flat - p[:, None]).square().sum(0)).argmin() for p in targets]

@@ -15,7 +15,10 @@ __all__ = ["Pad", "RandomZoomOut"]
 
 
 class Pad(OperatorTransform, v2.Pad):
-    """As torchvision's; a border may be wider than the image."""
+    """Pad the image, as torchvision's Pad does.
+
+    A border may be wider than the image.
+    """
 
     _config = ("padding", "padding_mode")
     _moves = True
@@ -29,7 +32,7 @@ class Pad(OperatorTransform, v2.Pad):
 
 
 class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
-    """As torchvision's."""
+    """Place the image in a larger canvas with a probability, as torchvision's RandomZoomOut does."""
 
     _config = ("side_range", "p")
     _least = (0, 0, 0, 0)

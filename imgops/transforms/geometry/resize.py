@@ -16,7 +16,10 @@ __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
 
 
 class Resize(FixedTransform, v2.Resize):
-    """As torchvision's, with PIL's and OpenCV's pixels."""
+    """Resize the image, as torchvision's Resize does.
+
+    The pixels are PIL's and OpenCV's.
+    """
 
     _config = ("size", "max_size")
     _needs_pixels = True
@@ -54,18 +57,27 @@ class _RandomResize(RandomSizeTransform):
 
 
 class RandomResize(_RandomResize, v2.RandomResize):
-    """As torchvision's, with PIL's pixels."""
+    """Resize the image to a random size, as torchvision's RandomResize does.
+
+    The pixels are PIL's.
+    """
 
     _config = ("min_size", "max_size")
 
 
 class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
-    """As torchvision's, with PIL's pixels."""
+    """Resize the image to a random length of its shortest side, as torchvision's RandomShortestSize does.
+
+    The pixels are PIL's.
+    """
 
     _config = ("min_size", "max_size")
 
 
 class ScaleJitter(_RandomResize, v2.ScaleJitter):
-    """As torchvision's, with PIL's pixels."""
+    """Resize the image by a random scale, as torchvision's ScaleJitter does.
+
+    The pixels are PIL's.
+    """
 
     _config = ("target_size", "scale_range")

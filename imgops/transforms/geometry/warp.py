@@ -35,7 +35,10 @@ class _Warp(RandomTransform):
 
 
 class RandomAffine(_Warp, v2.RandomAffine):
-    """As torchvision's, with OpenCV's pixels, and per sample."""
+    """Rotate, translate, scale and shear the image at random, as torchvision's RandomAffine does.
+
+    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("degrees", "translate", "scale", "shear", "center")
     random_parameters = (
@@ -56,7 +59,10 @@ class RandomAffine(_Warp, v2.RandomAffine):
 
 
 class RandomPerspective(_Warp, v2.RandomPerspective):
-    """As torchvision's, with OpenCV's pixels, and per sample."""
+    """Warp the image by a random perspective with a probability, as torchvision's RandomPerspective does.
+
+    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     _config = ("distortion_scale", "p")
     random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
@@ -70,7 +76,11 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
 
 
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
-    """As torchvision's, with OpenCV's pixels, and per sample unless it expands."""
+    """Rotate the image by a random angle, as torchvision's RandomRotation does.
+
+    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own, unless
+    ``expand`` is True.
+    """
 
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
@@ -79,7 +89,10 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     random_parameters = (Parameter("angle"),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """The image's, and that of the canvas of boxes and keypoints, which torchvision computes apart."""
+        """Return the size of the image and that of the canvas, which torchvision computes separately.
+
+        The canvas is that of boxes and keypoints.
+        """
         canvas = v2.functional.rotate(
             tv_tensors.KeyPoints(torch.zeros(1, 2), canvas_size=(height, width)),
             numbers[0],
@@ -105,7 +118,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         if params.is_known:
             (angle,) = params.numbers
-            if self.center is None and angle % 90 == 0:  # torchvision turns whole pixels there
+            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels here
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
@@ -113,7 +126,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        if self.expand:  # then the matrix depends on a size that is sampled
+        if self.expand:  # the matrix depends on a size that is sampled
             return numbers
         (angle,) = each_number(numbers)
         return _geometry.rotation_matrix(angle, self.center, height, width).flatten(-2)

@@ -1,4 +1,4 @@
-"""Several samples in one."""
+"""Transforms that join several samples."""
 
 from imgops.transforms.mixing.copy_paste import *
 from imgops.transforms.mixing.mixup import *

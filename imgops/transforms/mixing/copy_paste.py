@@ -1,4 +1,4 @@
-"""The objects of one sample in the image of another."""
+"""CopyPaste, which puts the objects of one sample into the image of another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CopyPaste(_Join):
     share : float
         The probability with which an object is taken.
     feather : float
-        The standard deviation in pixels of a Gaussian that softens the edges; 0 leaves them sharp.
+        The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
     p : float
         The probability with which it is applied.
     generator
@@ -36,15 +36,16 @@ class CopyPaste(_Join):
 
     Notes
     -----
-    It is called with two samples of one structure, each with an image, ``BoundingBoxes`` and a ``Mask`` with
-    one mask for each box, and returns the first with objects of the second: its boxes, masks, and every other
-    tensor with a row for each box (labels) are those of both. The second image is resized to the size of the
-    first, and keypoints and masks with it. What lies behind the new objects is taken out of the other masks
-    of instances, whose boxes become the smallest around what is left; a mask of another kind (of classes) has
-    the second one's values there. What is hidden, and what was not taken (where it is not applied, all), has
-    an empty box, (0, 0, 0, 0), for :class:`SanitizeBoundingBoxes` to drop with its label and mask. Reference:
-    :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both
-    images. For graphs see :class:`Mosaic`.
+    It is called with two samples of the same structure, each with an image, ``BoundingBoxes`` and a ``Mask``
+    with one mask for each box, and returns the first with objects of the second: its boxes, masks, and every
+    other tensor with a row for each box (labels) are those of both samples. The second image is resized to
+    the size of the first, together with its keypoints and masks. Pixels behind the new objects are removed
+    from the instance masks of the first, whose boxes become the smallest ones around the rest; a mask of
+    another kind (of classes) takes the second one's values there. Objects that are hidden or were not taken
+    (all of the second if the transform is not applied) have an empty box, (0, 0, 0, 0), so that
+    :class:`SanitizeBoundingBoxes` drops them with their labels and masks. Reference: :func:`imgops.paste`
+    with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both images. For graphs see
+    :class:`Mosaic`.
     """
 
     random_parameters = (IS_APPLIED,)
@@ -71,14 +72,14 @@ class CopyPaste(_Join):
         return self._compose(first, second, places, self._choose_objects(second, params, sampler))
 
     def _choose_objects(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
-        """Which objects are put into the other image."""
+        """Sample which objects are put into the other image, as a boolean tensor."""
         assert source.boxes is not None
         count, device = source.boxes.shape[0], source.boxes.device
         if params is not None and params.noise:
             noise = params.noise.pop(0)
         elif sampler.replays is not None:
             return torch.zeros(count, dtype=torch.bool, device=device)
-        else:  # drawn where nothing is taken as well: a graph cannot know
+        else:  # drawn even if nothing is taken, because a graph cannot know that
             noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
         if params is None:
             return torch.zeros(count, dtype=torch.bool, device=device)
@@ -122,7 +123,7 @@ class CopyPaste(_Join):
     def _mask_of(
         self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
     ) -> Tensor:
-        """A mask of instances is joined as the first one is; another one gets the pixels of the objects."""
+        """Join a mask of instances like the first one, or put the objects' pixels into any other mask."""
         mine = _subclass.plain(first.flat[at])
         other = _resize_labels(_subclass.plain(second.flat[at]), size)
         if first.is_per_box(at) and second.is_per_box(at):
@@ -149,7 +150,7 @@ def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
-    """What has a row for each box; keypoints move with the image that is resized."""
+    """Return a tensor with a row for each box; keypoints are scaled like the image that is resized."""
     plain = _subclass.plain(value)
     if not isinstance(value, POINTS):
         return plain
@@ -158,7 +159,10 @@ def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
 
 
 def _shrink(before: Tensor, tight: Tensor) -> Tensor:
-    """Boxes no larger than they were: they may have been wider than their masks."""
+    """Shrink boxes to the tight boxes around their masks, and never enlarge them.
+
+    Boxes may have been wider than their masks.
+    """
     low = torch.maximum(before[:, :2], tight[:, :2])
     high = torch.minimum(before[:, 2:], tight[:, 2:])
     is_seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
@@ -166,7 +170,7 @@ def _shrink(before: Tensor, tight: Tensor) -> Tensor:
 
 
 def _around(masks: Tensor) -> Tensor:
-    """The smallest box around each mask ``(n, H, W)``; of an empty one (0, 0, 0, 0)."""
+    """Return the smallest box around each mask ``(n, H, W)``, or (0, 0, 0, 0) for an empty one."""
     edges = []
     for dim in (-2, -1):
         some = masks.any(dim).to(torch.int32)

@@ -1,4 +1,4 @@
-"""MixUp and CutMix: images and labels of a batch, mixed."""
+"""MixUp and CutMix, which mix the images and labels of a batch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["CutMix", "MixUp"]
 
 
 class _Mix(RandomTransform):
-    """MixUp and CutMix sample for a batch; ``per_sample`` samples for each of its images."""
+    """The base of MixUp and CutMix, which sample for a batch, or with ``per_sample`` for each image."""
 
     _config = ("alpha",)
-    #: Whether samples are joined: what comes out of one depends on others, and labels get another form.
+    #: Whether samples are joined: the output of one depends on others, and labels change their form.
     joins_samples = True
 
     def forward(self, *inputs: Any) -> Any:
@@ -32,7 +32,7 @@ class _Mix(RandomTransform):
     _own_sampler: ParameterSampler | None = None
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if _subclass.in_graph():  # a compiler follows one call at a time, and cannot make the object below
+        if _subclass.in_graph():  # a compiler traces one call at a time, and cannot make the object below
             self._own_sampler = sampler
             out = self.forward(*inputs)
             self._own_sampler = None
@@ -48,7 +48,7 @@ class _Mix(RandomTransform):
         return None
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """Sample torchvision's parameters; tensors in a graph, and where each image has its own."""
+        """Sample torchvision's parameters, as tensors in a graph and if each image has its own."""
         sampler = self._own_sampler or ParameterSampler()
         before = sampler.count
         if self.per_sample and before is None:
@@ -85,7 +85,10 @@ class _Mix(RandomTransform):
 
 
 class MixUp(_Mix, v2.MixUp):
-    """As torchvision's, on uint8 too, and per sample."""
+    """Blend each image of a batch and its label with the one before, as torchvision's MixUp does.
+
+    It works on uint8 too. With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     random_parameters = (Parameter("lam", neutral=1.0),)
 
@@ -97,7 +100,10 @@ class MixUp(_Mix, v2.MixUp):
 
 
 class CutMix(_Mix, v2.CutMix):
-    """As torchvision's, and per sample."""
+    """Put a box of the image before into each image of a batch and mix labels, as torchvision's CutMix does.
+
+    With ``per_sample=True`` each image of a batch has parameters of its own.
+    """
 
     random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
 

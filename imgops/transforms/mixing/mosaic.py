@@ -1,4 +1,4 @@
-"""Several samples in, one out: a mosaic of four or nine."""
+"""Mosaic, which joins four or nine samples in one."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BOXES, POINTS, MASKS = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensor
 
 
 class _Join(ProbabilisticTransform):
-    """A transform of a list of samples of one structure."""
+    """A transform of a list of samples of the same structure."""
 
     _moves = True
     joins_samples = True
-    #: How many there are.
+    #: The number of samples.
     _samples = 2
 
     def forward(self, *inputs: Any) -> Any:
@@ -66,7 +66,7 @@ class _Join(ProbabilisticTransform):
 
 
 class Sample:
-    """The parts of a sample: places in its flat list."""
+    """A flattened sample, the index of its image and its first boxes."""
 
     def __init__(self, flat: list[Any]) -> None:
         self.flat = flat
@@ -82,7 +82,7 @@ class Sample:
         return _subclass.plain(self.flat[self.image])
 
     def is_per_box(self, place: int) -> bool:
-        """Whether a tensor has a row for each box: labels, areas, masks of instances."""
+        """Return whether a tensor has a row for each box, like labels, areas and instance masks."""
         value = self.flat[place]
         if self.boxes is None or place == self.image or not isinstance(value, Tensor):
             return False
@@ -103,7 +103,7 @@ def corners_of(boxes: Tensor, format: Any) -> Tensor:
 
 
 def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
-    """Boxes in the format and dtype of others."""
+    """Convert corners to boxes in the format and dtype of others."""
     out = corners
     if like.format is not tv_tensors.BoundingBoxFormat.XYXY:
         how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
@@ -113,36 +113,36 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
 
 
 class Mosaic(_Join):
-    """Four or nine samples in one image, as object detectors are trained with.
+    """Join four or nine samples in one image, as in the training of object detectors.
 
     Parameters
     ----------
     size : int or (int, int)
         The height and width of the mosaic in pixels.
     grid : {2, 3}
-        2: four samples, around a point. 3: nine, around one in the middle.
+        With 2, four samples around a point; with 3, nine samples, one of them in the middle.
     center : float or (float, float)
         The range of that point, as a share of the mosaic's sides.
     fill : float or sequence of float
-        The value where no image is; for masks it is 0.
+        The value of pixels without an image; for masks it is 0.
     interpolation : InterpolationMode or str
-        Between pixels of images; masks take the nearest.
+        The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        PIL's resampling, or OpenCV's, which does not smooth.
+        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
     generator
         :doc:`As for every transform </transforms>`.
 
     Notes
     -----
-    It is called with a list of samples of one structure, and returns one such sample. Each image is resized
-    so that it fits into a cell (a half or a third of the mosaic's sides), and lies in its cell as near to the
-    middle as it can; what reaches beyond the mosaic is cut off. Boxes and keypoints move along; boxes are
-    clamped to the mosaic, and what has no area left is there for :class:`SanitizeBoundingBoxes` to drop.
+    It is called with a list of samples of the same structure, and returns one such sample. Each image is
+    resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the middle of
+    the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints move along;
+    boxes are clamped to the mosaic, and :class:`SanitizeBoundingBoxes` can drop those that have no area left.
     Tensors with a row for each box (labels, areas), and masks with one for each, are joined; other masks
-    become parts of one. Anything else is the first sample's. PyTorch compiles a graph anew where a sample has
-    one box, or none, instead of several: with one or several, four samples come to 17 graphs, of which
-    ``torch._dynamo.config.recompile_limit`` allows 8 unless it is set. Reference: a resize and a paste of
-    each image, :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
+    become parts of one. Anything else is the first sample's. PyTorch compiles a new graph if a sample has one
+    box, or none, instead of several: with one or several, four samples lead to 17 graphs, of which
+    ``torch._dynamo.config.recompile_limit`` allows 8 by default. Reference: a resize and a paste of each
+    image, :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
     """
 
     random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
@@ -176,10 +176,10 @@ class Mosaic(_Join):
         return {"x": uniform(self.center), "y": uniform(self.center)}
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
-        return [1.0, 0.5, 0.5]  # what is not applied is decided by the container
+        return [1.0, 0.5, 0.5]  # the container decides whether it is applied
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """The point in the middle, y and x, in pixels."""
+        """Return the point in the middle, y and x, in pixels."""
         _, x, y = numbers
         return int(y * self.size[0]), int(x * self.size[1])
 
@@ -255,7 +255,7 @@ class Mosaic(_Join):
         return canvas.squeeze(0) if flat else canvas
 
     def _write(self, canvas: Tensor, image: Tensor, left: int, top: int, high: int, wide: int) -> None:
-        """Resize an image into a part of the canvas: no graph and no gradient has to know of it."""
+        """Resize an image directly into a window of the canvas, without a graph and without a gradient."""
         size, y, x = (high, wide), max(top, 0), max(left, 0)
         bottom, right = max(min(top + high, self.size[0]), y), max(min(left + wide, self.size[1]), x)
         window = canvas[..., y:bottom, x:right]
@@ -266,7 +266,7 @@ class Mosaic(_Join):
             window.copy_(small[..., y - top : bottom - top, x - left : right - left])
 
     def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
-        """Empty, in the memory format of the first image."""
+        """Return a canvas of the fill, in the memory format of the first image."""
         how: dict[str, Any] = {"dtype": first.dtype, "device": first.device}
         interleaved = first.ndim > 2 and first.shape[-3] > 1 and first.stride(-3) == 1
         if interleaved:
@@ -290,7 +290,7 @@ class Mosaic(_Join):
 
 
 def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
-    """The corners of the boxes of an image that lies there in the mosaic."""
+    """Return the corners of an image's boxes, moved to the place of the image in the mosaic."""
     height, width = boxes.canvas_size
     corners = corners_of(_subclass.plain(boxes), boxes.format)
     x, y = wide / width, high / height
@@ -298,7 +298,7 @@ def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor
 
 
 def _vector(values: Sequence[float], like: Tensor) -> Tensor:
-    """Numbers as a tensor, also those that a compiler does not know."""
+    """Return numbers as a tensor, also those that a compiler does not know."""
     if not _subclass.in_graph():
         return like.new_tensor(values)
     how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
@@ -306,7 +306,7 @@ def _vector(values: Sequence[float], like: Tensor) -> Tensor:
 
 
 def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
-    """Where an image begins in its row or column: as near to the middle as it can."""
+    """Return where an image begins in its row or column, as near to the middle as possible."""
     if count == 2:
         return middle - length if place == 0 else middle
     half = whole // 6

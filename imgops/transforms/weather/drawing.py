@@ -1,4 +1,4 @@
-"""What the weather is drawn with: places that follow from a seed, and OpenCV's discs and lines."""
+"""Drawing of the weather, at places that follow from a seed, by OpenCV's discs and lines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 
 from imgops.transforms._core.probabilistic import from_seed
 
-#: How many drops there are for each row of the image.
+#: The number of drops for each row of the image.
 DROPS = {"drizzle": 1 / 4, "rain": 1 / 3, "heavy": 1.0, "torrential": 2.0}
 
 
 def _shares(generator: torch.Generator, *shape: int) -> np.ndarray:
-    """Numbers in [0, 1)."""
+    """Draw numbers in [0, 1)."""
     return torch.rand(*shape, generator=generator, dtype=torch.float64).numpy()
 
 
@@ -25,7 +25,7 @@ def _shares(generator: torch.Generator, *shape: int) -> np.ndarray:
 
 
 def fog_patches(height: int, width: int, intensity: float, seed: float) -> tuple[np.ndarray, np.ndarray]:
-    """The centers ``(n, 2)`` and radii ``(n,)`` of patches: ten times over smaller and smaller middles."""
+    """Return the centers ``(n, 2)`` and radii ``(n,)`` of patches, drawn ten times over smaller middles."""
     generator = from_seed(seed)
     side = max(1, int(width // 3 * intensity))
     wide, high, centers = width, height, []
@@ -49,7 +49,7 @@ def _disc(radius: int) -> np.ndarray:
 
 
 def count_discs(height: int, width: int, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
-    """How many discs cover each pixel, int32."""
+    """Count the discs that cover each pixel, as int32."""
     counts = np.zeros((height, width), np.int32)
     discs = {radius: _disc(radius) for radius in set(radii.tolist())}
     for (x, y), radius in zip(centers.tolist(), radii.tolist(), strict=True):
@@ -62,7 +62,7 @@ def count_discs(height: int, width: int, centers: np.ndarray, radii: np.ndarray)
 
 
 def fog_levels(layers: int, alpha: float) -> np.ndarray:
-    """What becomes of each level under 0, 1, ... patches, ``(layers + 1, 256)``, with OpenCV's rounding."""
+    """Return each level under 0, 1, ... patches, ``(layers + 1, 256)``, with OpenCV's rounding."""
     white = np.full((1, 256), 255, np.uint8)
     levels: list[Any] = [np.arange(256, dtype=np.uint8)[None]]
     for _ in range(layers):
@@ -91,7 +91,7 @@ def flare(
     color: Sequence[int],
     seed: float,
 ) -> tuple[tuple[int, int], list[Any]]:
-    """The sun, and its mirror images on a line through it: (opacity, (x, y), size, color)."""
+    """Return the sun's place, and its mirror images on a line through it: (opacity, (x, y), size, color)."""
     generator = from_seed(seed)
     turn, x, y, many = _shares(generator, 4)
     direction = 2 * math.pi * (angle[0] + turn * (angle[1] - angle[0]))
@@ -115,9 +115,9 @@ def flare(
 def overlay_light(
     height: int, width: int, center: tuple[int, int], radius: int, color: Any, circles: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The share of the image ``(H, W)`` and the light over it ``(H, W, 3)``, in levels.
+    """Return the share of the image ``(H, W)`` and the light over it ``(H, W, 3)``, in levels.
 
-    Each circle is blended over what is there, and so is the image with all circles so far.
+    For each circle, all circles so far are blended over the image.
     """
     newest = np.zeros((height, width), np.int32)  # the last circle on each pixel
     keep, light = np.ones((height, width)), np.zeros((height, width, 3))
@@ -142,7 +142,10 @@ def overlay_light(
 def screen_light(
     height: int, width: int, center: tuple[int, int], radius: int, color: Any, circles: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for light that is added as on a screen: ``255 - (255 - image) * (255 - light) / 255``."""
+    """Return the same as :func:`overlay_light`, for light in the blend mode "screen".
+
+    The formula of the mode is ``255 - (255 - image) * (255 - light) / 255``.
+    """
     layer: Any = np.zeros((height, width, 3), np.float32)
     cv2.circle(layer, center, radius, color, -1)
     far = max(width, height)

@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 Range = float | Sequence[float]
-#: Of things that are drawn one by one.
+#: The largest number of things that are drawn one by one.
 _MANY = 1000
 
 
 class _Weather(ProbabilisticTransform):
-    """What is drawn depends on a seed and the size of the image."""
+    """A transform whose drawing depends on a seed and the size of the image."""
 
     _levels = True
 
 
 def _beside(pixels: np.ndarray, image: Tensor) -> Tensor:
-    """What was drawn, (H, W) or (H, W, C), as a tensor beside an image."""
+    """Return a drawing, ``(H, W)`` or ``(H, W, C)``, as planes on the device of an image."""
     planes = torch.from_numpy(pixels)
     planes = planes if planes.ndim == 2 else planes.permute(2, 0, 1)
     return planes.to(image.device, non_blocking=True)
@@ -58,9 +58,9 @@ class RandomShadow(_Weather):
     region : (float, float, float, float)
         Where their corners lie: left, top, right and bottom, as shares of the image.
     shadows : int or (int, int)
-        The range of their number.
+        The range of the number of shadows.
     corners : int
-        How many corners each has.
+        The number of corners of each.
     darkness : float or (float, float)
         The range of the share of light that each takes.
     p : float
@@ -70,8 +70,8 @@ class RandomShadow(_Weather):
 
     Notes
     -----
-    Reference: ``cv2.fillPoly``, and a product that is cut off to whole levels, as in albumentations'
-    RandomShadow: bit-exact on uint8. Floats are multiplied, with that gradient.
+    Reference: ``cv2.fillPoly``, and a product that is truncated to whole levels, as in albumentations'
+    RandomShadow: bit-exact on uint8. Floats are multiplied, with the gradient of that.
     """
 
     _known = ("count", "darkness", "places")
@@ -112,7 +112,7 @@ class RandomShadow(_Weather):
         return {"count": count, "darkness": depths, "places": shares.flatten().tolist()}
 
     def polygons(self, height: int, width: int, count: float, places: Sequence[float]) -> np.ndarray:
-        """The corners (x, y) of each shadow in pixels, (n, corners, 2), int32."""
+        """Return the corners (x, y) of each shadow in pixels, ``(n, corners, 2)``, int32."""
         shares = np.asarray(places).reshape(-1, self.corners, 2)[: int(count)]
         return (shares * [width, height]).astype(np.int32)
 
@@ -147,9 +147,9 @@ class RandomFog(_Weather):
     -----
     Reference: ``cv2.circle`` and ``cv2.addWeighted`` for each patch, then ``cv2.GaussianBlur``, as in
     albumentations' RandomFog: bit-exact on uint8 for the same patches, and within two levels where the
-    shortest side is below 300 pixels, for which OpenCV has other kernels. All patches are computed at once:
-    what becomes of a value depends only on how many cover it. Floats are computed by the same formula in real
-    numbers, with its gradient.
+    shortest side is below 300 pixels, where OpenCV uses other kernels. All patches are computed at once,
+    because the result for a value depends only on how many patches cover it. Floats are computed by the same
+    formula in real numbers, with its gradient.
     """
 
     random_parameters = (IS_APPLIED, Parameter("intensity"), Parameter("seed"))
@@ -174,7 +174,7 @@ class RandomFog(_Weather):
     def patches(
         self, height: int, width: int, intensity: float, seed: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Their centers (x, y), ``(n, 2)``, and radii, ``(n,)``, in pixels."""
+        """Return the centers (x, y) of the patches, ``(n, 2)``, and their radii, ``(n,)``, in pixels."""
         return drawing.fog_patches(height, width, intensity, seed)
 
     def change_image(self, image: Tensor, intensity: float, seed: float) -> Tensor:
@@ -193,14 +193,14 @@ class RandomFog(_Weather):
 
 
 class RandomRain(_Weather):
-    """Let it rain on an image, with a probability.
+    """Draw rain over an image, with a probability.
 
     Parameters
     ----------
     slant : float or (float, float)
         The range of how far a drop is blown along x while it falls its length, in pixels.
     kind : {"drizzle", "rain", "heavy", "torrential"}
-        How many drops there are: a quarter, a third, all, or twice as many as the image has rows.
+        The number of drops: a quarter of the image's rows, a third, as many, or twice as many.
     length : int, optional
         The length of a drop in pixels; by default an eighth of the height.
     width : int
@@ -210,7 +210,7 @@ class RandomRain(_Weather):
     blur : int
         The side of the window that drops are blurred with, in pixels; 1 leaves them sharp.
     brightness : float
-        What the image is multiplied with in the end.
+        The factor by which the image is multiplied in the end.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -255,7 +255,7 @@ class RandomRain(_Weather):
         return {"slant": uniform(self.slant), "seed": seed()}
 
     def drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
-        """Where the drops begin, (x, y) ``(n, 2)``, int32, and how long they are, in pixels."""
+        """Return where the drops begin, (x, y) ``(n, 2)``, int32, and how long they are, in pixels."""
         length = max(1, height // 8) if self.length is None else min(self.length, height)
         return drawing.drops(height, width, self.kind, length, seed), length
 
@@ -281,14 +281,15 @@ class RandomRain(_Weather):
 
 
 class RandomSnow(_Weather):
-    """Let snow lie on what is dark, with a probability.
+    """Whiten the dark parts of an image like snow, with a probability.
 
     Parameters
     ----------
     amount : float or (float, float)
-        The range of how much there is, in [0, 1]: what is less light than ``amount / 2 + 1 / 3`` is whitened.
+        The range of the amount of snow, in [0, 1]: pixels whose lightness is below ``amount / 2 + 1 / 3`` are
+        whitened.
     brightness : float
-        What its lightness is multiplied with.
+        The factor by which their lightness is multiplied.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -297,7 +298,7 @@ class RandomSnow(_Weather):
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HLS and back, as in albumentations' RandomSnow with ``method="bleach"``:
-    bit-exact on uint8. Floats are computed in real numbers, with that gradient. 3 channels.
+    bit-exact on uint8. Floats are computed in real numbers, with the gradient of that. 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("amount"))
@@ -336,7 +337,7 @@ class RandomSnow(_Weather):
 
 
 class RandomSunFlare(_Weather):
-    """Let the sun shine into the lens, with a probability.
+    """Draw the flare of the sun in the lens over an image, with a probability.
 
     Parameters
     ----------
@@ -347,11 +348,11 @@ class RandomSunFlare(_Weather):
     color : (int, int, int)
         The color of its light in levels of 255.
     angle : float or (float, float)
-        The range of the direction along which the lens mirrors it, in turns.
+        The range of the direction along which the lens mirrors the sun, in turns.
     circles : int or (int, int)
-        The range of how many mirror images there are.
+        The range of the number of mirror images.
     method : {"overlay", "physics_based"}
-        Circles over the image; or light that is blurred and added as on a screen.
+        Circles over the image; or blurred light in the blend mode "screen".
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -360,8 +361,9 @@ class RandomSunFlare(_Weather):
     Notes
     -----
     Reference: ``cv2.circle``, ``cv2.line`` and ``cv2.GaussianBlur``, as in albumentations' RandomSunFlare:
-    "physics_based" within one level, "overlay" within three, for its fifty steps are taken as one, which is
-    rounded once. Floats are computed in real numbers; the gradient is the share of the image. 3 channels.
+    "physics_based" within one level, "overlay" within three, because its fifty steps are combined into one,
+    which is rounded once. Floats are computed in real numbers; the gradient is the share of the image. 3
+    channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("seed"))
@@ -394,7 +396,7 @@ class RandomSunFlare(_Weather):
         return {"seed": seed()}
 
     def flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
-        """The sun's place (x, y), and of each circle its opacity, place, size and color."""
+        """Return the sun's place (x, y), and the opacity, place, size and color of each circle."""
         how = (self.region, self.angle, self.circles, self.color)
         return drawing.flare(height, width, *how, seed)
 
