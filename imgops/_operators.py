@@ -141,7 +141,7 @@ def refused_gradient(op: str, why: str) -> Gradient:
     """Return the gradient of an operator that has no useful one; it raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
-        must = f"{op}: no argument must require a gradient, for there is none ({why})"
+        must = f"{op}: no argument may require a gradient, because there is none ({why})"
         raise NotImplementedError(f"{must}, got one that does")
 
     return Gradient(refuse, refuse, refuse)

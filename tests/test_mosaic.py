@@ -248,3 +248,23 @@ def test_refusals() -> None:
         with pytest.raises(ValueError) as found:
             call()
         assert str(found.value).startswith(message)
+
+
+def test_whole_keypoints_are_rounded_as_boxes_are() -> None:
+    """A corner of a box of integers and a keypoint at the same place stay at one place."""
+    samples = []
+    for sample in FOUR:
+        box = torch.tensor([[3, 4, 20, 30]])
+        canvas = sample["boxes"].canvas_size
+        boxes = tv_tensors.BoundingBoxes(box, format="XYXY", canvas_size=canvas)
+        points = tv_tensors.KeyPoints(box.reshape(2, 2), canvas_size=canvas)
+        samples.append({"image": sample["image"], "boxes": boxes, "points": points})
+    out = ours.Mosaic(300, center=0.5)(samples)
+    assert torch.equal(out["points"].as_subclass(Tensor).reshape(-1, 4), out["boxes"].as_subclass(Tensor))
+    for transform in (ours.RandomOpticalDistortion(p=1.0), ours.RandomGridDistortion(p=1.0)):
+        moved = seeded(3, transform, samples[0])["points"]
+        exact = tv_tensors.KeyPoints(
+            samples[0]["points"].double(), canvas_size=samples[0]["points"].canvas_size
+        )
+        wanted = seeded(3, transform, {**samples[0], "points": exact})["points"]
+        assert torch.equal(moved.as_subclass(Tensor), wanted.as_subclass(Tensor).round().long())

@@ -268,6 +268,17 @@ def test_what_may_be_left_out_keeps_its_shape() -> None:
         compiled(choice)[0](picture())
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_sizes_between_two_numbers_are_rounded_alike(backend: str) -> None:
+    """Half a pixel goes to the even number, as Python rounds, where a compiler knows sizes by name, too."""
+    transform = ours.LongestMaxSize(10)
+    graph = torch.compile(transform, fullgraph=True, dynamic=True, backend=backend)
+    for width in (5, 7, 9, 11):
+        image = torch.rand(3, 20, width)
+        wanted = transform(image)
+        assert wanted.shape[-1] == round(width / 2) and same(graph(image), wanted)
+
+
 def test_rotation_that_expands() -> None:
     turn = ours.RandomRotation((30, 30), expand=True)
     wide = turn(picture())

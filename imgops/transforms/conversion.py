@@ -141,7 +141,7 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if _subclass.in_graph():
-            must = "the transform must come after the compiled function, for a graph has no PIL images"
+            must = "the transform must come after the compiled function, because a graph has no PIL images"
             raise_error(NotImplementedError, f"ToPILImage: {must}, got a call inside of it")
         return super().transform(inpt, params)
 

@@ -348,7 +348,7 @@ class GridDropout(_Holes):
     Parameters
     ----------
     ratio : float
-        The side of a box as a share of its cell's, in (0, 1).
+        The side of a box as a share of its cell's, in (0, 1].
     cells : (int, int), optional
         The numbers of cells along y and x; by default each cell is a tenth of the image, and at least 2
         pixels.

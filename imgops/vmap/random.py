@@ -19,7 +19,7 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
     def draw_or_share(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
         if info.randomness == "error":
             name = op.__name__.split(".")[0]
-            must = "randomness must be 'same' or 'different' under vmap, for it draws random numbers"
+            must = "randomness must be 'same' or 'different' under vmap, because it draws random numbers"
             raise RuntimeError(f"{name}: {must}, got 'error'")
         if info.randomness == "different":
             return rule(op, info, in_dims, *args)

@@ -287,7 +287,7 @@ CANNY = OpSpec(
         ),
         ErrorInput(
             NotImplementedError,
-            "canny: no argument must require a gradient, for there is none (a pixel is 255 on an edge, else 0), "
+            "canny: no argument may require a gradient, because there is none (a pixel is 255 on an edge, else 0), "
             "got one that does",
             lambda x: imgops.canny(x, _LEARNED, 2),
             dtype=torch.uint8,

@@ -51,7 +51,7 @@ def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
 
 def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool) -> Tensor:
     if ImageFile.LOAD_TRUNCATED_IMAGES:
-        must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, for no image is to be decoded in part"
+        must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, because no image may be decoded in part"
         _check.fail(ValueError, "decode_image", must, True)
     raw = data.detach().numpy().tobytes()
     try:

@@ -38,6 +38,7 @@ from imgops.transforms._core.base import RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import is_own
+from imgops.transforms.functional import _geometry
 
 #: name -> class, of every transform that torchvision does not have.
 ADDED: dict[str, type[ProbabilisticTransform]] = {}
@@ -243,7 +244,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if isinstance(inpt, tv_tensors.KeyPoints):
             points = plain.reshape(-1, 2).double()
             moved = self.move_points(points, canvas, **arguments).reshape(plain.shape)
-            return tv_tensors.wrap(moved.to(plain.dtype), like=inpt)
+            return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
         return _with_corners(type(self).__name__, inpt, lambda b: self.move_boxes(b, canvas, **arguments))
 
     def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
@@ -267,9 +268,7 @@ def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> An
     plain = _subclass.plain(inpt)
     corners = v2.functional.convert_bounding_box_format(plain.reshape(-1, 4).double(), format, "XYXY")
     moved = v2.functional.convert_bounding_box_format(move(corners), "XYXY", format)
-    if not plain.dtype.is_floating_point:
-        moved = moved.round()
-    return tv_tensors.wrap(moved.reshape(plain.shape).to(plain.dtype), like=inpt)
+    return tv_tensors.wrap(_geometry.restore_dtype(moved.reshape(plain.shape), plain), like=inpt)
 
 
 # -- sampling ------------------------------------------------------------------------------------------

@@ -61,9 +61,9 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
 
     Notes
     -----
-    The seed is the 64-bit BLAKE2b hash of the key, the same everywhere and in every version. Do not compile
-    the result: compile ``transform``. Threads that draw at the same time wait for each other; processes do
-    not.
+    The seed is 63 bits of the BLAKE2b hash of the key, the same everywhere and in every version. Do not
+    compile the result: compile ``transform``. Threads that draw at the same time wait for each other;
+    processes do not.
 
     Examples
     --------

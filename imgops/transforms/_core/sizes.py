@@ -39,7 +39,7 @@ class RandomSizeTransform(RandomTransform):
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
-            must = "per_sample must be False, for samples of different sizes make no batch"
+            must = "per_sample must be False, because samples of different sizes make no batch"
             raise_error(NotImplementedError, f"{type(self).__name__}: {must}, got True")
         return super()._sample_params(inputs, sampler)
 

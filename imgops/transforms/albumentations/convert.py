@@ -17,8 +17,9 @@ from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import containers, conversion
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.parameters import Shape
 from imgops.transforms._core.probabilistic import _with_corners
-from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram, Shape
+from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.albumentations import moves, values
 from imgops.transforms.albumentations.rules import OUTSIDE, Arguments, Maker, Near, Rule, Unmapped, chance
 from imgops.transforms.functional import _dispatch
@@ -87,9 +88,9 @@ class _Filter(RandomTransform, v2.Transform):
         limit = torch.tensor([canvas[1], canvas[0]] * 2, dtype=boxes.dtype)
         clipped = torch.minimum(boxes.clamp(min=0), limit)
         wide, high = (clipped[:, 2:] - clipped[:, :2]).unbind(-1)
-        read_outermost = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
-        is_visible = (read_outermost >= _TINY) & (wide * high >= max(self.area - _TINY, _TINY))
-        is_visible &= wide * high / (read_outermost + _TINY) >= self.visibility
+        whole = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
+        is_visible = (whole >= _TINY) & (wide * high >= max(self.area - _TINY, _TINY))
+        is_visible &= wide * high / (whole + _TINY) >= self.visibility
         is_visible &= (wide >= self.width - _TINY) & (high >= self.height - _TINY)
         if self.ratio is not None:
             is_visible &= torch.maximum(wide / (high + _TINY), high / (wide + _TINY)) <= self.ratio

@@ -81,7 +81,7 @@ def resize_to(
 ) -> Tensor:
     """Resize an image to a height and a width that a compiler may not know."""
     name, smooth = _how(interpolation, antialias)
-    return _restore_dtype(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
+    return restore_dtype(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
 
 
 def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antialias: bool | None) -> None:
@@ -91,14 +91,12 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
     if source is image:
         imgops.resize_out(image, size, name, antialias=smooth, out=out)
     else:
-        out.copy_(_restore_dtype(imgops.resize(source, size, name, antialias=smooth), image))
+        out.copy_(restore_dtype(imgops.resize(source, size, name, antialias=smooth), image))
 
 
 def round_size(size: Any) -> Any:
-    """Round a size to a whole one, at least 1; halves of a compiler's symbolic sizes are rounded up."""
-    if isinstance(size, torch.SymFloat):
-        return torch.sym_max(torch.sym_int(size + 0.5), 1)
-    return max(round(size), 1)
+    """Round a size to a whole one, halves to even as Python does, at least 1."""
+    return torch.sym_max(round(size), 1)
 
 
 def resize_labels(
@@ -129,7 +127,7 @@ def _numbers(image: Tensor, name: str) -> Tensor:
     return image.float()
 
 
-def _restore_dtype(out: Tensor, image: Tensor) -> Tensor:
+def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
     """Convert ``out`` to the dtype of the image; integers are rounded."""
     if out.dtype == image.dtype:
         return out
@@ -222,7 +220,7 @@ def crop_boxes(
     name, smooth = _how(interpolation, antialias)
     boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
-    out = _restore_dtype(out, image)
+    out = restore_dtype(out, image)
     if not planar or out.is_contiguous():
         return out
     is_small = not _subclass.in_graph() and out.numel() < operators.SMALL
@@ -277,7 +275,7 @@ def _as_sequence(value: Any) -> Sequence[Any]:
 def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
     name = _interpolation_name("affine", interpolation)
     out = imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", color_of(fill))
-    return _restore_dtype(out, image)
+    return restore_dtype(out, image)
 
 
 def rotate(
@@ -334,7 +332,7 @@ def perspective(
 def warp_corners(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill) -> Tensor:
     name = _interpolation_name("perspective", interpolation)
     numbers = _numbers(image, name)
-    return _restore_dtype(
+    return restore_dtype(
         imgops.warp_perspective(numbers, matrix, None, name, "constant", color_of(fill)), image
     )
 
@@ -357,7 +355,7 @@ def elastic(
         displacement = displacement[0]
     name = _interpolation_name("elastic", interpolation)
     map = _matrices.displacement_map(displacement.to(image.device, non_blocking=True), height, width)
-    return _restore_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
+    return restore_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
 #: The functionals that treat masks differently from images.

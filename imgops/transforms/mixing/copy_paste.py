@@ -155,7 +155,7 @@ def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
     if not isinstance(value, POINTS):
         return plain
     factors = [new / old for new, old in zip(reversed(size), reversed(value.canvas_size), strict=True)]
-    return torch.stack([plain[..., i] * factors[i] for i in (0, 1)], -1).to(plain.dtype)
+    return _geometry.restore_dtype(torch.stack([plain[..., i] * factors[i] for i in (0, 1)], -1), plain)
 
 
 def _shrink(before: Tensor, tight: Tensor) -> Tensor:

@@ -286,7 +286,7 @@ class Mosaic(_Join):
         height, width = points.canvas_size
         plain = _subclass.plain(points)
         x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top
-        return torch.stack([x, y], -1).to(plain.dtype)
+        return _geometry.restore_dtype(torch.stack([x, y], -1), plain)
 
 
 def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
