@@ -70,7 +70,7 @@ def copied(image: Tensor) -> Tensor:
 
 @copied.register_fake
 def _(image: Tensor) -> Tensor:
-    return image.new_empty(image.shape)  # planar, but the kernel's result is interleaved
+    return image.new_empty(image.shape)  # planar; the kernel's result is not
 
 
 def read(image: Tensor) -> Tensor:
