@@ -100,8 +100,8 @@ def epoch(photographs: datasets.Dataset, size: int, workers: int, title: str) ->
     """Return the number of images in an epoch and the sum of their pixels, in place of training.
 
     A DataLoader ends when one of its workers is killed, and PyTorch may raise that error anywhere in the
-    program. So both numbers are updated in one assignment after each batch, and the next loader continues from
-    there.
+    program. So both numbers are updated in one assignment after each batch, and the next loader continues
+    from there.
     """
     done, total = 0, 0.0
     while done < len(photographs):

@@ -156,7 +156,7 @@ if __name__ == "__main__":
     o = parser.parse_args()
     cuda = torch.cuda.is_available()
     place = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    # After this timeout a process stops waiting for one that was killed, and torchrun starts all of them again.
+    # After this timeout a process stops waiting for a killed one, and torchrun starts all of them again.
     dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(seconds=o.timeout))
     train(o, dist.get_rank(), dist.get_world_size(), place)
     dist.destroy_process_group()

@@ -5,10 +5,10 @@
     python examples/ray_data.py photos shards --format webdataset
     python examples/webdataset_loader.py shards --workers 2 --epochs 2 --state state.pt
 
-Workers decode the images. The program augments a batch at once; each image has its own draws, which depend on
-its key and the epoch. The program saves the state of the loader after each batch. The same command continues
-from there, whether the program was stopped or one of its workers was killed. The program leaves out files that
-cannot be decoded, and prints their names.
+Workers decode the images. The program augments a batch at once; each image has its own draws, which depend
+on its key and the epoch. The program saves the state of the loader after each batch. The same command continues
+from there, whether the program was stopped or one of its workers was killed. The program leaves out files
+that cannot be decoded, and prints their names.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from imgops import transforms as v2
 class Shards(IterableDataset[dict[str, Any]]):
     """The samples of all shards, in an order that depends on the epoch. Each worker reads its own shards.
 
-    The state is the number of samples that were read. A resumed worker skips as many, and does not decode them.
+    The state is the number of samples that were read. A resumed worker skips as many without decoding them.
     """
 
     def __init__(self, urls: list[str], epoch: int) -> None:
@@ -71,8 +71,8 @@ class Shards(IterableDataset[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Progress:
-    """What was done so far. It is replaced as a whole after each batch, because PyTorch may raise the error of
-    a killed worker anywhere in the program. A batch that was not yet counted is read again.
+    """What was done so far. It is replaced as a whole after each batch, because PyTorch may raise the error
+    of a killed worker anywhere in the program. A batch that was not yet counted is read again.
     """
 
     epoch: int = 0
