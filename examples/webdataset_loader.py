@@ -6,7 +6,7 @@
     python examples/webdataset_loader.py shards --workers 2 --epochs 2 --state state.pt
 
 Workers decode the images. The program augments a batch at once; each image has its own draws, which depend
-on its key and the epoch. The program saves the state of the loader after each batch. The same command continues
+on its key and the epoch. The state of the loader is saved after each batch, so the same command continues
 from there, whether the program was stopped or one of its workers was killed. The program leaves out files
 that cannot be decoded, and prints their names.
 """
