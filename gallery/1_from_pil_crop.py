@@ -104,8 +104,9 @@ except Exception as error:
 # %%
 # The gradient of crop is paste
 # -----------------------------
-# The gradient of a crop belongs to the window that was cut out, and is 0 everywhere else. So the backward of crop is
-# another operator: :func:`imgops.paste` onto zeros. It compiles and exports like any operator, and its own gradient is crop.
+# The gradient of the image is the gradient of its crop inside the window that was cut out, and 0 everywhere else. So the
+# backward of crop is another operator: :func:`imgops.paste` onto zeros. It compiles and exports like any operator, and its
+# own gradient is crop.
 
 
 def setup_context(ctx, inputs, output) -> None:
@@ -120,8 +121,7 @@ def backward(ctx, grad: Tensor) -> tuple:
 crop.register_autograd(backward, setup_context=setup_context)
 
 # %%
-# It is tempting to let PIL compute the backward too. But a PIL picture has 8 bits per channel, which a gradient does not
-# fit into:
+# It is tempting to let PIL compute the backward too. But a PIL picture has 8 bits per channel, and a gradient needs more:
 
 
 def gradient_through_8_bits(grad: Tensor, place: tuple[int, int]) -> Tensor:
@@ -154,8 +154,8 @@ figure.colorbar(shown, ax=axes, shrink=0.8)
 
 # %%
 # Negative gradients wrapped around to almost 1, and small positive gradients were rounded to steps of 1/255. A test of
-# shapes would not have found either mistake. :func:`imgops.crop` has all of these parts, for every dtype and batch, and
-# ``gradcheck`` verifies it to second order:
+# shapes would not have found either mistake. :func:`imgops.crop` has a fake and a gradient like these, for every dtype and
+# batch, and ``gradcheck`` verifies it to second order:
 
 x = torch.rand(1, 5, 6, dtype=torch.float64, requires_grad=True)
 print(torch.autograd.gradcheck(lambda x: imgops.crop(x, (-1, 2, 4, 7)), x))

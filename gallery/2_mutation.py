@@ -45,8 +45,7 @@ print("stock:  stamp.grad is", stock[1])
 print("paste_: stamp.grad is 1 everywhere:", bool((ours[1] == 1).all()))
 
 # %%
-# The stock operator gives no error and no warning. Its gradient of the photograph is 1 even where the stamp covers the
-# photograph:
+# The stock operator gives no error and no warning. The photograph's gradient is 1 even where the stamp covers it:
 
 result = imgops.paste(photo, stamp, place)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")

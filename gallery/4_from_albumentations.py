@@ -46,7 +46,7 @@ ours = transforms.from_albumentations(theirs)
 print(ours)
 
 # %%
-# The error names every transform and argument that has no counterpart. The migration page says why.
+# If transforms or arguments have no counterpart, an error names every one. The migration page says why.
 
 try:
     transforms.from_albumentations(

@@ -1,6 +1,6 @@
 """
-A policy that is learned
-========================
+A learned policy
+================
 
 How strong should each augmentation be? AutoAugment searched for the answer with thousands of trainings. If a pipeline is
 differentiable in its strengths, no search is necessary. Augmented images should look like the images that the model will
@@ -9,8 +9,8 @@ Faster AutoAugment (Hataya et al., 2020). This page applies it to ten transforms
 """
 
 # %%
-# Digits, and digits from elsewhere
-# ---------------------------------
+# Clean digits and transformed digits
+# -----------------------------------
 #
 # The training digits are clean. The digits that the classifier will meet are turned and shifted and have another contrast;
 # nobody tells us how much. We have a few hundred of them.
@@ -104,8 +104,8 @@ learned = torch.stack(history[-50:]).mean(0)
 # What was learned
 # ----------------
 #
-# The rings show the hidden strengths. Where a ring is at 0, the learned strength is too small to be told from chance in one
-# batch; a blur of half a pixel, for example, is hardly visible.
+# The rings show the hidden strengths. Where a hidden strength is 0, a small strength remains that one batch cannot tell from
+# chance; a blur of half a pixel, for example, is hardly visible.
 
 # sphinx_gallery_thumbnail_number = 1
 

@@ -73,7 +73,7 @@ for sigma, rate in ((12.0, 4.0), (6.0, 2.0), (2.0, 0.8), (0.7, 0.25)):
         ).detach()
         gain = (target * inside).sum() / (warped * inside).sum().clamp(
             min=1
-        )  # the light may differ
+        )  # the brightness may differ
         loss = (
             (gain.detach() * warped - target).square() * inside
         ).sum() / inside.sum()

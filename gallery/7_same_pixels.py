@@ -111,8 +111,8 @@ for _ in range(200):
     optimizer.step()
 
 # %%
-# Served with other pixels
-# ------------------------
+# The same model, other pixels
+# ----------------------------
 # Now each library resizes patches from another part of the same photographs, for a model with the same weights:
 
 right = {}

@@ -8,8 +8,8 @@ the same pixels, and runs where imgops is not installed.
 """
 
 # %%
-# A program of uint8 bytes
-# ------------------------
+# A program that takes uint8 images
+# ---------------------------------
 # This module contains the preprocessing and the model. It turns a photograph of any size into logits.
 
 import subprocess

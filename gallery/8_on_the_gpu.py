@@ -16,7 +16,7 @@ import os
 
 os.environ.setdefault(
     "TRITON_INTERPRET", "1"
-)  # read when Triton is imported; no matter on a GPU
+)  # Triton reads it when it is imported; a GPU does not need it
 
 import matplotlib.pyplot as plt
 import numpy as np

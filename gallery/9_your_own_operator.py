@@ -10,8 +10,8 @@ generic tests on the operator.
 # %%
 # 1. The fake
 # -----------
-# The fake validates the arguments and returns an empty tensor like the output. It never looks at data. So eager mode, a graph
-# and meta tensors raise the same errors.
+# The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the output. It never looks
+# at data. So eager mode, a graph and meta tensors raise the same errors.
 
 import cv2
 import matplotlib.pyplot as plt
