@@ -1,4 +1,4 @@
-"""Sphinx: `make docs`. Warnings and failing examples are errors."""
+"""The configuration of Sphinx, for `make docs`. Warnings and failing examples are errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-os.environ["TQDM_MININTERVAL"] = "3600"  # a page shows where a progress bar ended
+os.environ["TQDM_MININTERVAL"] = "3600"  # a page shows only the end of a progress bar
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE), str(HERE.parent)]
@@ -17,7 +17,7 @@ from publish import version_of
 
 import imgops
 
-if not torch.cuda.is_available():  # a page runs CUDA kernels; Triton looks when it is imported
+if not torch.cuda.is_available():  # a page runs CUDA kernels; Triton reads this variable when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 project = "imgops"
@@ -37,7 +37,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/**.ipynb", "gallery/**.py"]
 nitpicky = False
-suppress_warnings = ["config.cache"]  # a function among sphinx-gallery's settings
+suppress_warnings = ["config.cache"]  # sphinx-gallery's settings contain a function
 
 autosummary_generate = True
 autosummary_imported_members = True
@@ -47,7 +47,7 @@ numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 autodoc_inherit_docstrings = False
 
-# Without a network the small inventories beside this file stand in: the links are the same.
+# Without a network, Sphinx uses the small inventories that imgops_docs.py writes. They give the same links.
 _INVENTORIES = HERE / "_build" / "inventories"
 intersphinx_mapping = {
     name: (url, (None, str(_INVENTORIES / f"{name}.inv")))
@@ -72,7 +72,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "imgops"},
-    # Beside the folder of this version; where there is none, as in a build of one's own, the menu is not shown.
+    # versions.json is next to the folder of this version. A local build has none, and does not show the menu.
     "switcher": {"json_url": "../versions.json", "version_match": version_of(release)},
     "check_switcher": False,
     "navbar_start": ["navbar-logo", "version-switcher"],

@@ -1,7 +1,7 @@
-"""Put the built pages among those of other versions: ``python docs/publish.py SITE URL``.
+"""Add the built pages to a site that has the pages of other versions: ``python docs/publish.py SITE URL``.
 
-SITE is the folder that is served at URL. It has a folder for each version, the ``versions.json`` that the menu of versions reads
-on every page, and an ``index.html`` that leads to the newest release.
+SITE is the folder that is served at URL. It has a folder for each version, an ``index.html`` that redirects to the newest
+release, and a ``versions.json``, which the menu of versions on every page reads.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ DEVELOPMENT = "dev"
 
 
 def version_of(release: str) -> str:
-    """The folder of a release: its first two numbers, for a third one mends and adds nothing."""
+    """Return the folder of a release: its first two numbers, because a change of the third number only fixes errors."""
     return os.environ.get("IMGOPS_DOCS_VERSION") or ".".join(release.split(".")[:2])
 
 
 def versions(site: Path) -> list[str]:
-    """What is there: the releases, the newest first, and what is being developed."""
+    """Return the versions on the site: the releases, newest first, and then the development version."""
     found = [p.name for p in site.iterdir() if (p / "index.html").exists()]
     numbers = [tuple(map(int, name.split("."))) for name in found if re.fullmatch(r"\d+\.\d+", name)]
     releases = [".".join(map(str, n)) for n in sorted(numbers, reverse=True)]
@@ -31,7 +31,7 @@ def versions(site: Path) -> list[str]:
 
 
 def write_menu(site: Path, url: str) -> None:
-    """``versions.json`` and ``index.html``."""
+    """Write ``versions.json`` and ``index.html``."""
     found = versions(site)
     entries = [
         {
@@ -47,7 +47,7 @@ def write_menu(site: Path, url: str) -> None:
         f'<!doctype html><title>imgops</title><meta http-equiv="refresh" content="0; url={found[0]}/">'
         f'<a href="{found[0]}/">imgops {found[0]}</a>\n'
     )
-    (site / ".nojekyll").touch()  # folders that begin with _ are served, too
+    (site / ".nojekyll").touch()  # so that GitHub Pages also serves folders that begin with _
 
 
 def publish(html: Path, site: Path, url: str, version: str) -> None:

@@ -1,6 +1,6 @@
-"""What `make docs` built: every public name, every link, every page in a real browser, every notebook.
+"""Tests of what `make docs` built: every public name, every link, every page in a real browser, every notebook.
 
-``python -m pytest docs/test_pages.py`` after a build. Without Chromium the browser's tests are skipped, unless
+Run ``python -m pytest docs/test_pages.py`` after a build. Without Chromium, the tests in a browser are skipped, or fail with
 ``IMGOPS_BROWSER=required``.
 """
 
@@ -93,7 +93,7 @@ def test_operators_of_the_gallery_know_their_pages() -> None:
 
 
 class _Page(html.parser.HTMLParser):
-    """The anchors and the addresses of a page."""
+    """Collects the anchors of a page and the addresses that it links to or loads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ OTHER = "0.0" if VERSION == publish.DEVELOPMENT else publish.DEVELOPMENT
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the pages as they are published: this version beside another one, of the same pages."""
+    """Serve the pages as they are published, and yield the address: this version and another one with the same pages."""
     folder = tmp_path_factory.mktemp("site")
     for name in (VERSION, OTHER):
         (folder / name).symlink_to(HTML)
@@ -171,7 +171,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 _BROKEN = "() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
-#: What reaches out of the window, and is in nothing that scrolls.
+#: The elements that are wider than the window, unless an element around them scrolls.
 _TOO_WIDE = """() => {
   const scrolls = e => !e.matches(".bd-article-container")
     && (/auto|scroll/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
@@ -183,15 +183,15 @@ _TOO_WIDE = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_in_a_browser(browser: Any, site: str, scheme: str) -> None:
-    """No error in the console, no request that fails, no broken picture, nothing wider than the window.
+    """A page has no error in the console, no failed request, no broken picture, and nothing wider than the window.
 
-    Each page is loaded once and made as narrow as a telephone.
+    Each page is loaded once, looked at in a wide window, and then in one as narrow as a telephone.
     """
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
     tab, wrong, now = context.new_page(), [], [""]
     tab.on("console", lambda m: wrong.append((now[0], m.text)) if m.type == "error" else None)
     tab.on("pageerror", lambda e: wrong.append((now[0], str(e))))
-    # The next page is opened before all of this one has come; what is not there at all is an error of the console.
+    # Opening the next page aborts requests of this one, which is no failure. A missing file is an error in the console.
     ended = "net::ERR_ABORTED"
     tab.on("requestfailed", lambda r: wrong.append((now[0], r.url)) if r.failure != ended else None)
     for page in PAGES:
@@ -212,7 +212,7 @@ def test_every_page_in_a_browser(browser: Any, site: str, scheme: str) -> None:
 
 
 def test_the_menu_of_versions(browser: Any, site: str) -> None:
-    """It names this version, leads to the same page of another one, and is not there without other versions."""
+    """The menu names this version and leads to the same page of another one. Without other versions it is not shown."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     names = {e["version"]: e["name"] for e in json.loads(tab.goto(f"{site}/versions.json").text())}
     tab.goto(site)

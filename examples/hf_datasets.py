@@ -1,11 +1,12 @@
-"""imgops with Hugging Face datasets: map() prepares files once, set_transform() augments them when read.
+"""Use imgops with Hugging Face datasets: map() prepares files once, set_transform() augments them when read.
 
     pip install "imgops[examples]"
     python examples/photographs.py photos --count 200 --corrupt 1
     python examples/hf_datasets.py photos prepared --processes 2 --epochs 2
 
-A photograph's draws depend on its path and on the epoch, so they are the same with any number of processes.
-A file that cannot be decoded is left out and named. When a process is killed, another does its work again.
+A photograph's draws depend only on its path and the epoch, so they are the same with any number of processes.
+The program leaves out files that cannot be decoded, and prints their names. If a process is killed, another
+process repeats its work.
 """
 
 import argparse
@@ -27,8 +28,8 @@ ATTEMPTS = 5
 
 
 def prepare(batch: dict[str, list[Any]], root: str) -> dict[str, list[Any]]:
-    """Files of any size become JPEGs of 256 × 256 pixels; what is wrong with a file is in "error"."""
-    torch.set_num_threads(1)  # as many processes as there are cores
+    """Turn files of any size into JPEGs of 256 × 256 pixels; "error" says what is wrong with a file."""
+    torch.set_num_threads(1)  # because there may be as many processes as cores
     out: dict[str, list[Any]] = {"jpg": [], "path": [], "error": []}
     for file in batch["image"]:
         data, problem = file["bytes"] or Path(file["path"]).read_bytes(), ""
@@ -44,7 +45,7 @@ def prepare(batch: dict[str, list[Any]], root: str) -> dict[str, list[Any]]:
 
 
 def prepared(source: Path, target: Path, processes: int) -> datasets.Dataset:
-    """By map(), whose finished parts stay on the disk: what a killed process did is done again."""
+    """Prepare all files with map(). Finished parts stay on the disk; a killed process's part is repeated."""
     cache = str(target / "cache")
     files = datasets.load_dataset("imagefolder", data_dir=str(source), split="train", cache_dir=cache)
     files = files.cast_column("image", datasets.Image(decode=False))
@@ -74,7 +75,7 @@ def prepared(source: Path, target: Path, processes: int) -> datasets.Dataset:
 
 
 class Augment:
-    """For set_transform(): rows in, tensors out. All images of a batch at once, each with its draws."""
+    """For set_transform(): turns rows into tensors, a batch at once, each image with its own draws."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -96,10 +97,11 @@ class Augment:
 
 
 def epoch(photographs: datasets.Dataset, size: int, workers: int, title: str) -> tuple[int, float]:
-    """The images of an epoch and the sum of their pixels, in place of training.
+    """Return the number of images in an epoch and the sum of their pixels, in place of training.
 
-    A DataLoader ends when one of its workers is killed, and PyTorch raises that anywhere in the program: what
-    was done is replaced as a whole after each batch, and the next loader goes on there.
+    A DataLoader ends when one of its workers is killed, and PyTorch may raise that error anywhere in the
+    program. So both numbers are updated in one assignment after each batch, and the next loader continues
+    from there.
     """
     done, total = 0, 0.0
     while done < len(photographs):
@@ -107,7 +109,7 @@ def epoch(photographs: datasets.Dataset, size: int, workers: int, title: str) ->
             loader = DataLoader(photographs.select(range(done, len(photographs))), size, num_workers=workers)
             for batch in tqdm(loader, desc=title, unit="batch"):
                 done, total = done + len(batch["path"]), total + float(batch["image"].double().sum())
-        except (RuntimeError, ConnectionError, EOFError) as error:  # by what the worker was doing
+        except (RuntimeError, ConnectionError, EOFError) as error:  # depends on what the worker was doing
             if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
                 raise
             print(f"a worker was killed: going on at photograph {done}")

@@ -1,8 +1,8 @@
-"""A folder of JPEG files to try the other examples on, cut from scikit-image's photographs.
+"""Write a folder of JPEG files to try the other examples on. They are cut from scikit-image's photographs.
 
     python examples/photographs.py photos --count 200 --corrupt 1
 
-It makes photos/<class>/<number>.jpg. As many files as ``--corrupt`` says end in the middle.
+The files are named photos/<class>/<number>.jpg. ``--corrupt`` says how many of them end in the middle.
 """
 
 import argparse

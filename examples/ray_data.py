@@ -4,9 +4,10 @@
     python examples/photographs.py photos --count 200 --corrupt 1
     python examples/ray_data.py photos augmented --workers 2 --copies 2
 
-Each actor holds one pipeline and augments a batch at once, every image with draws of its own. They depend on
-the file's path and the number of the copy alone: other actors, machines and retries change nothing. A file
-that cannot be decoded is left out and named at the end. Ray starts a killed actor again and repeats its work.
+Each actor has one pipeline and augments a batch at once, every image with its own draws. The draws depend
+only on the file's path and the number of the copy, so other actors, machines and retries do not change them.
+The program leaves out files that cannot be decoded, and prints their names at the end. If an actor is killed,
+Ray starts it again and repeats its work.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from imgops import transforms as v2
 
 @ray.remote(num_cpus=0)
 class Report:
-    """One for all: what became of each file. A batch that is repeated is counted once."""
+    """The result of each file, in one actor for all workers. It counts a repeated batch once."""
 
     def __init__(self) -> None:
         self.errors: dict[str, str] = {}
@@ -39,16 +40,16 @@ class Report:
         self.first = self.first or (self.last, sum(images.values()))
 
     def result(self) -> tuple[int, float, dict[str, str]]:
-        """The images, how many a second after the first batch, and the errors by path."""
+        """Return the number of images, the images per second after the first batch, and each path's error."""
         count, (start, before) = sum(self.images.values()), self.first or (0.0, 0)
         return count, (count - before) / max(self.last - start, 1e-9), self.errors
 
 
 class Augment:
-    """What an actor runs: bytes of files in, bytes of augmented images out."""
+    """What each actor runs: it turns the bytes of files into the bytes of augmented images."""
 
     def __init__(self, root: str, size: int, copies: int, report: Any) -> None:
-        torch.set_num_threads(1)  # an actor is one of many
+        torch.set_num_threads(1)  # because there are many actors
         self.root, self.copies, self.report = Path(root), copies, report
         self.fit = v2.Compose([v2.Resize(size * 8 // 7), v2.CenterCrop(size * 8 // 7)])
         self.augment = v2.Compose(
@@ -87,12 +88,12 @@ def run(source: Path, target: Path, form: str, workers: int, size: int, copies: 
         fn_constructor_args=(root, size, copies, report),
         batch_size=batch,
         concurrency=workers,
-        max_restarts=-1,  # an actor that was killed is started again,
-        max_task_retries=-1,  # and does again what it was doing
+        max_restarts=-1,  # Ray starts a killed actor again,
+        max_task_retries=-1,  # and repeats the task that it was running
     )
     if form == "parquet":
         rows.write_parquet(str(target))
-    else:  # the images are files already: Ray is not to encode them again
+    else:  # the images are encoded already: Ray should not encode them again
         rows.write_webdataset(str(target), encoder=lambda row: {**row, "txt": row["txt"].encode()})
     count, rate, errors = ray.get(report.result.remote())
     for path, error in sorted(errors.items()):

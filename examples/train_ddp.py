@@ -1,12 +1,13 @@
-"""Train a classifier on several processes; each augments its batch on its device, image by image.
+"""Train a classifier on several processes. Each augments its batch on its device, image by image.
 
     pip install "imgops[examples]"
     python examples/photographs.py photos --count 400 --corrupt 1
     torchrun --standalone --nproc-per-node 2 --max-restarts 3 examples/train_ddp.py photos --epochs 3
 
-An image's draws depend on its path and on the epoch, so two processes see what one would, and train alike. A
-file that cannot be decoded is left out and named. When a process or one of its workers is killed, torchrun
-starts all of them again, and they go on after the last step that was saved (every ``--every`` steps).
+An image's draws depend only on its path and the epoch, so two processes see the same images as one, and train
+alike. The program leaves out files that cannot be decoded, and prints their names. If a process or one of its
+workers is killed, torchrun starts all processes again. They continue after the last saved step. They save
+every ``--every`` steps.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from imgops import transforms as v2
 
 
 class Photographs(Dataset[dict[str, Any]]):
-    """Decoded, and of one size: what a worker does."""
+    """The decoded photographs, all of one size. The workers do this part."""
 
     def __init__(self, root: Path, size: int) -> None:
         self.root, self.files = root, sorted(root.glob("*/*.jp*g"))
@@ -57,7 +58,7 @@ def classifier(classes: int) -> nn.Module:
 
 
 class Step:
-    """A step of training. The loss is a sum: a file that was left out changes no other's part."""
+    """A training step. The loss is a sum, so a file that was left out does not change the others' weights."""
 
     def __init__(self, model: nn.Module, device: torch.device, size: int, batch: int) -> None:
         self.model, self.device, self.size, self.batch = model, device, size, batch
@@ -76,7 +77,7 @@ class Step:
         if samples:
             images = torch.stack([s["image"] for s in samples]).to(self.device, non_blocking=True)
             images = v2.seeded(self.augment, [(epoch, s["key"]) for s in samples])(images)
-        else:  # every process takes every step
+        else:  # every process must take every step
             images = torch.zeros(0, 3, self.size, self.size, device=self.device)
         labels = torch.tensor([s["label"] for s in samples], dtype=torch.long, device=self.device)
         self.optimizer.zero_grad()
@@ -127,7 +128,7 @@ def train(options: argparse.Namespace, rank: int, world: int, device: torch.devi
 
 
 def everywhere(bad: dict[str, str], world: int) -> dict[str, str]:
-    """What all processes found."""
+    """Return the errors that all processes found."""
     found: list[Any] = [None] * world
     dist.all_gather_object(found, bad)
     return {key: error for each in found for key, error in each.items()}
@@ -139,7 +140,7 @@ def save(
     if rank == 0:
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
         torch.save({**state, "epoch": epoch, "done": done, "bad": bad}, path.with_suffix(".new"))
-        path.with_suffix(".new").replace(path)  # whole or not at all
+        path.with_suffix(".new").replace(path)  # so that the file is always complete
 
 
 if __name__ == "__main__":
@@ -155,7 +156,7 @@ if __name__ == "__main__":
     o = parser.parse_args()
     cuda = torch.cuda.is_available()
     place = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    # Waiting for a process that is gone ends, and torchrun starts all of them again.
+    # After this timeout a process stops waiting for a killed one, and torchrun starts all of them again.
     dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(seconds=o.timeout))
     train(o, dist.get_rank(), dist.get_world_size(), place)
     dist.destroy_process_group()

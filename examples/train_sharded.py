@@ -1,9 +1,10 @@
-"""Train a patch over a batch that is sharded across processes; the result is that of one process.
+"""Train a patch over a batch that is sharded across processes. The result is the same as with one process.
 
     torchrun --nproc-per-node 2 examples/train_sharded.py
 
-The batch is a DTensor, each process holds its part. imgops' operators keep it that way: paste and resize run
-where the images are, their gradients too, and only the gradient of the shared patch is summed over processes.
+The batch is a DTensor, and each process holds its part. imgops' operators keep the batch sharded: paste and
+resize run where the images are, and so do their gradients. Only the gradient of the shared patch is summed
+over processes.
 """
 
 import torch
@@ -18,14 +19,14 @@ STEPS, RATE = 8, 400.0
 
 
 def loss(images: Tensor, patch: Tensor, left: int, top: int) -> Tensor:
-    """How far the images are from mid-gray, seen at a third of their size."""
+    """Return how far the images are from mid-gray, at a third of their size."""
     patched = imgops.paste(images, patch.expand(len(images), -1, -1, -1), (left, top))
     return (imgops.resize(patched, (16, 20), "bicubic") - 0.5).square().mean()
 
 
 def train(images: Tensor, patch: Tensor) -> tuple[Tensor, list[float]]:
     history = []
-    places = torch.Generator().manual_seed(0)  # every process draws the same
+    places = torch.Generator().manual_seed(0)  # every process draws the same numbers
     for _ in range(STEPS):
         left, top = torch.randint(0, 24, (2,), generator=places).tolist()
         patch = patch.detach().requires_grad_()

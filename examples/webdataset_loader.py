@@ -1,13 +1,14 @@
-"""Train from WebDataset shards with a loader that can be stopped, killed, and resumed with the same draws.
+"""Train from WebDataset shards, with a loader that can be stopped or killed, and resumes with the same draws.
 
     pip install "imgops[examples]"
     python examples/photographs.py photos --count 200
     python examples/ray_data.py photos shards --format webdataset
     python examples/webdataset_loader.py shards --workers 2 --epochs 2 --state state.pt
 
-Workers decode; the batch is augmented at once, each image with draws of its own that depend on its key and
-on the epoch. The state of the loader is saved after each batch: the same command goes on after it, whether
-the program was stopped or one of its workers killed. A file that cannot be decoded is left out and named.
+Workers decode the images. The program augments a batch at once; each image has its own draws, which depend
+on its key and the epoch. The state of the loader is saved after each batch, so the same command continues
+from there, whether the program was stopped or one of its workers was killed. The program leaves out files
+that cannot be decoded, and prints their names.
 """
 
 import argparse
@@ -28,9 +29,9 @@ from imgops import transforms as v2
 
 
 class Shards(IterableDataset[dict[str, Any]]):
-    """The samples of all shards, in an order that depends on the epoch; each worker reads shards of its own.
+    """The samples of all shards, in an order that depends on the epoch. Each worker reads its own shards.
 
-    Its state is the number of samples that it read: as many are passed over, not decoded, when it goes on.
+    The state is the number of samples that were read. A resumed worker skips as many without decoding them.
     """
 
     def __init__(self, urls: list[str], epoch: int) -> None:
@@ -44,7 +45,7 @@ class Shards(IterableDataset[dict[str, Any]]):
         self.read = state["read"]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        torch.set_num_threads(1)  # a worker is one of many
+        torch.set_num_threads(1)  # because there are many workers
         worker, passed = get_worker_info(), self.read
         urls = self.urls[worker.id :: worker.num_workers] if worker else self.urls
         if not urls:
@@ -52,7 +53,7 @@ class Shards(IterableDataset[dict[str, Any]]):
         files = wds.DataPipeline(
             wds.SimpleShardList(urls),
             wds.tarfile_to_samples(handler=wds.warn_and_continue),
-            wds.detshuffle(200, seed=0, epoch=self.epoch - 1),  # it counts before it shuffles
+            wds.detshuffle(200, seed=0, epoch=self.epoch - 1),  # it adds 1 to the epoch before it shuffles
         )
         for count, sample in enumerate(files):
             if count < passed:
@@ -70,19 +71,19 @@ class Shards(IterableDataset[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Progress:
-    """What was done. It is replaced as a whole after each batch: PyTorch raises the error of a killed worker
-    anywhere in the program, and a batch that was not yet counted is read again.
+    """What was done so far. It is replaced as a whole after each batch, because PyTorch may raise the error
+    of a killed worker anywhere in the program. A batch that was not yet counted is read again.
     """
 
     epoch: int = 0
     loader: dict[str, Any] | None = None  # the state of the epoch's loader; None at its start
     bad: dict[str, str] = field(default_factory=dict)
-    sums: dict[int, tuple[int, float]] = field(default_factory=dict)  # in place of a model: of each epoch
+    sums: dict[int, tuple[int, float]] = field(default_factory=dict)  # of each epoch, in place of a model
     batches: int = 0
 
 
 class Reader:
-    """What is done with a batch, and how to go on where a state says."""
+    """Processes the batches, and continues from a saved state."""
 
     def __init__(self, urls: list[str], workers: int, batch: int, size: int) -> None:
         self.urls, self.workers, self.batch = urls, workers, batch
@@ -124,7 +125,7 @@ class Reader:
                     if progress.batches == stop:
                         return progress
                 progress = replace(progress, epoch=progress.epoch + 1, loader=None)
-            except (RuntimeError, ConnectionError, EOFError) as error:  # by what the worker was doing
+            except (RuntimeError, ConnectionError, EOFError) as error:  # depends on what the worker was doing
                 if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
                     raise
                 print("a worker was killed: going on after the last batch")
@@ -134,7 +135,7 @@ class Reader:
 def keep(progress: Progress, path: Path | None) -> None:
     if path is not None:
         torch.save(vars(progress), path.with_suffix(".new"))
-        path.with_suffix(".new").replace(path)  # whole or not at all
+        path.with_suffix(".new").replace(path)  # so that the file is always complete
 
 
 def main(

@@ -2,15 +2,15 @@
 From PIL's crop to an operator
 ==============================
 
-``PIL.Image.crop`` is right, fast and invisible to PyTorch: it breaks a compiled graph and has no gradient. This page
-makes an operator of it, step by step, and shows the two mistakes that nobody warns of: a fake that lies, and a gradient
-that goes through 8 bits.
+``PIL.Image.crop`` is correct and fast, but PyTorch cannot see it: the call breaks a compiled graph and has no gradient.
+This page turns the crop into an operator, step by step. It also shows two mistakes that nobody warns of: a fake that
+returns the wrong shape, and a gradient that is rounded to 8 bits.
 """
 
 # %%
 # The plain function
 # ------------------
-# A photograph, and a crop whose box hangs over the edge: PIL fills with 0.
+# Crop a photograph with a box that extends beyond the top edge. PIL fills the outside with 0.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,8 +40,8 @@ for ax, title in zip(axes, ("the photograph", "its crop"), strict=True):
     ax.axis("off")
 
 # %%
-# A compiler gets as far as the array that PIL asks for, and no farther: there it breaks the graph, copies the tensor out,
-# and leaves the crop to Python. Told that it must not, it says so:
+# ``torch.compile`` stops at the array that PIL asks for. There it breaks the graph, copies the tensor out, and leaves the
+# crop to Python. With ``fullgraph=True`` it may not break the graph, so it raises an error:
 
 try:
     torch.compile(crop_with_pil, fullgraph=True, backend="eager")(photo, *box)
@@ -52,8 +52,8 @@ except Exception as error:
 # %%
 # The operator, and its fake
 # --------------------------
-# An operator is a name, a schema and a kernel. Its *fake* answers the only question that a compiler asks: what shape,
-# dtype and strides come out?
+# An operator has a name, a schema and a kernel. A compiler asks only one question about it: what are the shape, dtype and
+# strides of the output? The operator's *fake* answers it.
 
 
 @torch.library.custom_op("page1::crop", mutates_args=())
@@ -72,8 +72,8 @@ print("one graph:", torch.equal(graph(photo, *box), crop_with_pil(photo, *box)))
 # %%
 # A wrong fake
 # ------------
-# Swap height and width in the fake of a second operator. It compiles without a word, and what is computed from the shape
-# is wrong. Only :func:`torch.library.opcheck` compares the two:
+# In a second operator, the fake swaps height and width. The operator compiles without a warning, and everything that is
+# computed from the shape is wrong. Only :func:`torch.library.opcheck` compares the fake with the kernel:
 
 
 @torch.library.custom_op("page1::crop_that_lies", mutates_args=())
@@ -104,8 +104,9 @@ except Exception as error:
 # %%
 # The gradient of crop is paste
 # -----------------------------
-# What was cut out came from one place; its gradient goes back there. So the backward of crop is another operator,
-# :func:`imgops.paste`, onto zeros. It compiles and exports like any operator, and its own gradient is crop.
+# The gradient of the image is the gradient of its crop inside the window that was cut out, and 0 everywhere else. So the
+# backward of crop is another operator: :func:`imgops.paste` onto zeros. It compiles and exports like any operator, and its
+# own gradient is crop.
 
 
 def setup_context(ctx, inputs, output) -> None:
@@ -120,18 +121,18 @@ def backward(ctx, grad: Tensor) -> tuple:
 crop.register_autograd(backward, setup_context=setup_context)
 
 # %%
-# The tempting way is to let PIL do the backward, too. A picture has 8 bits, and a gradient has not:
+# It is tempting to let PIL compute the backward too. But a PIL picture has 8 bits per channel, and a gradient needs more:
 
 
 def gradient_through_8_bits(grad: Tensor, place: tuple[int, int]) -> Tensor:
-    levels = (grad * 255).to(torch.uint8)  # what ``ToPILImage`` does to a float image
+    levels = (grad * 255).to(torch.uint8)  # ``ToPILImage`` does this to a float image
     canvas = Image.new("RGB", (512, 512))
     canvas.paste(Image.fromarray(levels.permute(1, 2, 0).numpy()), place)
     return torch.from_numpy(np.array(canvas)).permute(2, 0, 1) / 255
 
 
 image = (photo / 255).requires_grad_()
-# Any loss will do: gradients are small, and of both signs. This one looks at edges.
+# Any loss will do: gradients are small and have both signs. This loss looks at edges.
 edges = torch.tensor([[0.0, -1, 0], [-1, 4, -1], [0, -1, 0]]) / 10
 weights = imgops.filter2d(imgops.crop(photo / 255, box), edges)
 wanted = torch.nn.functional.pad(weights[:, 40:], (130, 182, 0, 352))
@@ -152,9 +153,9 @@ for ax, grad, title in zip(axes, (exact, squeezed), titles, strict=True):
 figure.colorbar(shown, ax=axes, shrink=0.8)
 
 # %%
-# Negative gradients wrapped round to almost 1, small positive ones were rounded to steps of 1/255, and no test of shapes
-# would have told. In :func:`imgops.crop` all of this has been done once, for every dtype and batch, and is checked by
-# ``gradcheck`` to second order:
+# Negative gradients wrapped around to almost 1, and small positive gradients were rounded to steps of 1/255. A test of
+# shapes would not have found either mistake. :func:`imgops.crop` has a fake and a gradient like these, for every dtype and
+# batch, and ``gradcheck`` verifies it to second order:
 
 x = torch.rand(1, 5, 6, dtype=torch.float64, requires_grad=True)
 print(torch.autograd.gradcheck(lambda x: imgops.crop(x, (-1, 2, 4, 7)), x))

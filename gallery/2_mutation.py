@@ -2,15 +2,16 @@
 Mutable, in-place and out=
 ==========================
 
-An operator may write into memory that exists. There are three contracts for that, and each is a promise to autograd and
-to the compiler. The stock tools keep the promise to the compiler only: the gradient goes wrong without a word.
+An operator may write into existing memory. There are three contracts for that, and each makes a promise to autograd and
+to the compiler. The stock tools of ``torch.library`` keep only the promise to the compiler: the gradient is wrong, and
+nothing warns you.
 """
 
 # %%
 # A stock mutable operator
 # ------------------------
-# A stamp is put onto a canvas, in place. Autograd should know two things: the canvas no longer depends on what is under
-# the stamp, and it depends on the stamp.
+# This operator puts a stamp onto a canvas, in place. Autograd should know two things: the canvas depends on the stamp,
+# and it no longer depends on the pixels under the stamp.
 
 import matplotlib.pyplot as plt
 import torch
@@ -44,7 +45,7 @@ print("stock:  stamp.grad is", stock[1])
 print("paste_: stamp.grad is 1 everywhere:", bool((ours[1] == 1).all()))
 
 # %%
-# No error, no warning. The gradient of the photograph is 1 even where nothing of it is left:
+# The stock operator gives no error and no warning. The photograph's gradient is 1 even where the stamp covers it:
 
 result = imgops.paste(photo, stamp, place)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
@@ -65,8 +66,8 @@ figure.colorbar(shown, ax=axes, shrink=0.8)
 # %%
 # Three contracts
 # ---------------
-# **In place.** The first argument is written to and returned; the name ends with an underscore. A gradient is recorded as
-# if the functional operator had been called, and a leaf that requires a gradient raises, as in PyTorch's own operators:
+# **In place.** The operator writes to its first argument and returns it; its name ends with an underscore. Autograd records
+# the gradient of the functional operator. A leaf that requires a gradient raises, as in PyTorch's own operators:
 
 leaf = torch.zeros(3, 8, 8, requires_grad=True)
 try:
@@ -75,7 +76,8 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# **out=.** The result goes into memory of the caller: a slot of a batch, say. It has no gradient, which is said aloud:
+# **out=.** The operator writes its result into the caller's memory, for example into one image of a batch. It has no
+# gradient, and raises an error if you ask for one:
 
 batch = torch.empty(4, 3, 100, 100)
 for i in range(4):
@@ -88,8 +90,8 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# **Buffers.** Several arguments are written to and nothing is returned. :func:`imgops.accumulate` adds tiles to a sum and a
-# count: a sliding window whose seams are blended. Here each tile is sharpened by itself, with a soft edge:
+# **Buffers.** The operator writes to several arguments and returns nothing. :func:`imgops.accumulate` adds tiles to a sum
+# and a count, which blends the seams of a sliding window. Here each tile is sharpened separately and has a soft edge:
 
 total, count = torch.zeros(3, 400, 400), torch.zeros(1, 400, 400)
 ramp = torch.hann_window(160, periodic=False).clamp(min=0.01)
@@ -115,8 +117,8 @@ for ax, image, title in zip(
     ax.axis("off")
 
 # %%
-# All of them validate before the first byte is written: after an error the memory is what it was. In a compiled graph the
-# compiler reuses the memory that was given to it, without a copy.
+# All three validate their arguments before they write the first byte, so an error leaves the memory unchanged. In a
+# compiled graph, the compiler reuses the memory that you pass, without a copy.
 
 before = batch.clone()
 try:

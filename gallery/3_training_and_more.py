@@ -2,16 +2,17 @@
 Training support and the other registrations
 ============================================
 
-A kernel and a fake make an operator that runs and compiles. Training, per-sample gradients, ``torch.func``, tensor
-subclasses and DTensor each ask for a registration of their own. This page shows what each is for, on
-:func:`imgops.resize` and its relatives, and what one gets when it is there.
+An operator that has a kernel and a fake runs and compiles. Training, per-sample gradients, ``torch.func``, tensor
+subclasses and DTensor each need one more registration. This page shows what each registration makes possible, on
+:func:`imgops.resize` and similar operators.
 """
 
 # %%
 # Autograd: a backward made of operators
 # --------------------------------------
 # The backward of resize is its transpose, ``resize_adjoint``, which is an operator too. So the backward compiles, exports,
-# and has a gradient itself. ``gradcheck`` compares with finite differences, in double precision, twice:
+# and has a gradient itself. ``gradcheck`` and ``gradgradcheck`` compare both gradients with finite differences, in double
+# precision:
 
 import subprocess
 import sys
@@ -31,7 +32,8 @@ print("gradcheck:", torch.autograd.gradcheck(resize, small))
 print("gradgradcheck:", torch.autograd.gradgradcheck(resize, small))
 
 # %%
-# The adjoint has a meaning of its own: :math:`\langle R x, y \rangle = \langle x, R^\top y \rangle` for every x and y.
+# The adjoint is defined by its inner products: :math:`\langle R x, y \rangle = \langle x, R^\top y \rangle` for every x
+# and y.
 
 x = torch.rand(1, 40, 50, dtype=torch.float64)
 y = torch.rand(1, 16, 20, dtype=torch.float64)
@@ -42,13 +44,13 @@ print("inner products:", (down * y).sum().item(), (x * up).sum().item())
 # %%
 # vmap: per-sample gradients
 # --------------------------
-# A batching rule says how many calls become one larger call. With it :func:`torch.vmap` of :func:`torch.func.grad` gives
-# each sample a gradient of its own, which a loss over the batch would add up. Here: how a model's score depends on each
-# pixel of each view, for five angles at once.
+# A batching rule says how to replace many calls by one larger call. With this rule, :func:`torch.vmap` of
+# :func:`torch.func.grad` gives each sample its own gradient; a loss over the batch would add the gradients up. This
+# example shows how a score depends on each pixel of the photograph, in five views at five angles, all at once.
 
 
 def turn(angle: torch.Tensor) -> torch.Tensor:
-    """Around the middle of the photograph."""
+    """Return the matrix of a rotation around the middle of the photograph."""
     c, s = angle.cos(), angle.sin()
     rows = [c, -s, 140 * (1 - c + s), s, c, 140 * (1 - c - s)]
     return torch.stack(rows).reshape(2, 3)
@@ -80,7 +82,7 @@ axes[1, 0].set_title("the gradient of each view's score", loc="left")
 # %%
 # torch.func: forward mode
 # ------------------------
-# Forward mode asks how the output moves when a parameter does: the picture of a small turn.
+# Forward mode tells how the output changes when a parameter changes. Here the parameter is the angle of a rotation.
 
 
 def turned(angle: torch.Tensor) -> torch.Tensor:
@@ -99,7 +101,7 @@ for ax, title in zip(axes, ("turned by 0.2", "d picture / d angle"), strict=True
 # %%
 # Tensor subclasses
 # -----------------
-# torchvision's ``tv_tensors`` come out as they went in:
+# torchvision's ``tv_tensors`` keep their type:
 
 image = imgops.crop(tv_tensors.Image(photo), (0, 0, 9, 9))
 print(type(image).__name__, tuple(image.shape))
@@ -107,8 +109,9 @@ print(type(image).__name__, tuple(image.shape))
 # %%
 # DTensor on two processes
 # ------------------------
-# The sharding rule says which dimensions may stay sharded: those of the batch. Two processes, each with half of a batch,
-# give one process's result, with no exchange of pixels. (A script of its own, for each process runs it.)
+# The sharding rule says which dimensions may stay sharded: the batch dimensions. Two processes, each with half of a batch,
+# compute the same result as one process, and exchange no pixels. (The code is a separate script, because each process
+# runs it.)
 
 script = """
 import torch, imgops
@@ -132,7 +135,7 @@ done = subprocess.run(command, capture_output=True, text=True, check=True, timeo
 print(done.stdout)
 
 # %%
-# A facet that is not registered raises an error that names it:
+# If an operator lacks a registration, using it raises an error that names what is missing:
 
 try:
     torch.vmap(lambda data: imgops.decode_image(data))(

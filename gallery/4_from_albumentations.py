@@ -2,8 +2,9 @@
 From albumentations to one compiled graph
 =========================================
 
-A pipeline that is written in albumentations, converted: the same OpenCV calls, so the same pixels; but on tensors, with a
-draw for each image of a batch, in one graph that a compiler takes together with the model.
+This page converts a pipeline that is written in albumentations. The converted pipeline makes the same OpenCV calls, so it
+gives the same pixels. But it works on tensors, draws for each image of a batch, and is one graph that can be compiled
+together with the model.
 """
 
 # %%
@@ -45,7 +46,7 @@ ours = transforms.from_albumentations(theirs)
 print(ours)
 
 # %%
-# What has no counterpart is named, every one of it, and the migration page says why.
+# If transforms or arguments have no counterpart, an error names every one. The migration page says why.
 
 try:
     transforms.from_albumentations(
@@ -58,7 +59,8 @@ except ValueError as error:
 # The same pixels
 # ---------------
 #
-# Both draw their parameters from generators of their own. With parameters that are fixed there is nothing to draw:
+# Each library draws its parameters from its own generator. To compare pixels, fix the parameters, so that neither library
+# draws anything:
 
 fixed = {
     "brightness, contrast": A.RandomBrightnessContrast((0.1, 0.1), (0.4, 0.4), p=1),
@@ -87,8 +89,8 @@ for ax, library in zip(axes[:, 0], ("albumentations", "imgops"), strict=True):
 # One graph
 # ---------
 #
-# On a batch, with a draw for each image. The graph has no break; equal seeds draw what eager mode draws, and 20 calls
-# with fresh draws are one compilation.
+# Compile the pipeline and call it on a batch, with a draw for each image. The graph has no break. Equal seeds draw the same
+# as in eager mode, and 20 calls with fresh draws need one compilation.
 
 torch._dynamo.utils.counters.clear()  # they count from the beginning of the process
 batch = torch.stack([image.contiguous()] * 16)
@@ -115,8 +117,8 @@ for ax, view in zip(axes.flat, views, strict=True):
 # Images a second
 # ---------------
 #
-# One thread of the machine that built this page. Both call OpenCV, which takes most of the time; a graph adds nothing to it,
-# and takes nothing away.
+# These timings are from one thread of the machine that built this page. Both libraries spend most of their time in OpenCV,
+# which a graph makes neither slower nor faster.
 
 
 def images_a_second(call, images, rounds=5):

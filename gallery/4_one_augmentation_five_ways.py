@@ -2,14 +2,15 @@
 One augmentation, five ways
 ===========================
 
-The same four draws: in eager mode, in one compiled graph, for each image of a batch at once, from an exported program, and
-in two worker processes. The pixels are the same to the bit, so what is tried in one way can be used in another.
+This page makes the same four draws in five ways: image by image in eager mode, for a whole batch at once, in one compiled
+graph, from an exported program, and in two worker processes. The results are bit-exact, so you can try an augmentation in
+one way and use it in another.
 """
 
 # %%
 # The augmentation
 # ----------------
-# Nothing in it says how it will run. ``per_sample=True`` gives each image of a batch draws of its own.
+# Nothing in the pipeline says how it will run. ``per_sample=True`` gives each image of a batch its own draws.
 
 import matplotlib.pyplot as plt
 import torch
@@ -37,7 +38,7 @@ batch = photo.expand(4, -1, -1, -1).contiguous()
 # %%
 # 1. Eager, image by image
 # ------------------------
-# ``seeded`` makes the draws depend on a key alone, here the epoch and the number of the image.
+# ``seeded`` makes the draws depend only on a key. Here the key is the epoch and the number of the image.
 
 keys = [(0, number) for number in range(4)]
 eager = torch.stack([v2.seeded(augmentation(), key)(photo) for key in keys])
@@ -52,7 +53,7 @@ plt.show()
 # %%
 # 2. Each image of a batch
 # ------------------------
-# One call, one operator call for each step, four draws.
+# One call of the pipeline draws for four images, and calls one operator for each step.
 
 each = augmentation(per_sample=True)
 print(torch.equal(v2.seeded(each, keys)(batch), eager))
@@ -60,7 +61,7 @@ print(torch.equal(v2.seeded(each, keys)(batch), eager))
 # %%
 # 3. In one graph
 # ---------------
-# Other draws do not compile again. (``backend="aot_eager"`` runs where there is no C++ compiler.)
+# New draws cause no recompilation. (``backend="aot_eager"`` needs no C++ compiler.)
 
 graph = torch.compile(each, fullgraph=True, backend="aot_eager")
 print(torch.equal(v2.seeded(graph, keys)(batch), eager))
@@ -68,7 +69,7 @@ print(torch.equal(v2.seeded(graph, keys)(batch), eager))
 # %%
 # 4. From an exported program
 # ---------------------------
-# The draws are in it too: one node samples for the whole pipeline.
+# The exported program draws too: one node samples the parameters of the whole pipeline.
 
 
 class Augmented(nn.Module):
@@ -88,8 +89,8 @@ print(torch.equal(v2.seeded(program.module(), keys)(batch), eager))
 # %%
 # 5. In two processes
 # -------------------
-# A worker has a generator of its own, and usually other draws than another number of workers would have. Keys do not know of
-# workers.
+# Each worker process has its own generator, so the draws usually change with the number of workers. Draws that depend only
+# on a key do not.
 
 
 class Photographs(Dataset):

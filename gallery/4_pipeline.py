@@ -2,8 +2,8 @@
 A pipeline in one graph
 =======================
 
-The augmentation of SimCLR, in torchvision and in imgops: the same classes, the same arguments, the same draws for the same
-seed. One of them is a graph.
+This page builds the augmentation of SimCLR in torchvision and in imgops. The classes and arguments are the same, and so are
+the draws for the same seed. Only the imgops pipeline compiles into one graph.
 """
 
 # %%
@@ -43,7 +43,7 @@ theirs, ours = simclr(torchvision_v2), simclr(imgops_v2)
 # %%
 # Graph breaks
 # ------------
-# What a compiler cannot follow it leaves to Python, and compiles the pieces between. Counted:
+# A compiler leaves to Python what it cannot follow, and compiles the pieces between. Count the pieces:
 
 for name, pipeline in (("torchvision", theirs), ("imgops", ours)):
     torch.compiler.reset()
@@ -52,7 +52,7 @@ for name, pipeline in (("torchvision", theirs), ("imgops", ours)):
     print(f"{name:12} {found.graph_count} graphs, {found.graph_break_count} breaks")
 
 # %%
-# And 50 calls with fresh draws of the compiled pipeline: one compilation, and the draws of eager mode.
+# Call the compiled pipeline 50 times with fresh draws: it compiles once, and draws the same as eager mode.
 
 torch.compiler.reset()
 torch._dynamo.utils.counters.clear()
@@ -85,8 +85,8 @@ for row, (name, module) in enumerate(
 # %%
 # Time
 # ----
-# One thread, one photograph at a time, the median of rounds in which all take turns. (Measured when this page was built; the
-# :doc:`benchmarks </benchmarks>` have other peers too.)
+# These are medians on one thread, one photograph at a time; the pipelines take turns in each round. (They were measured when
+# this page was built. The :doc:`benchmarks </benchmarks>` compare with other libraries too.)
 
 calls = {
     "torchvision": lambda: theirs(photo),
@@ -116,7 +116,7 @@ ax.spines[["top", "right"]].set_visible(False)
 # %%
 # A draw for each image
 # ---------------------
-# torchvision draws once for a batch. ``per_sample=True`` draws for each image, in the same graph:
+# torchvision draws once for a whole batch. With ``per_sample=True`` each transform draws for each image, in one graph:
 
 each = imgops_v2.Compose(
     [

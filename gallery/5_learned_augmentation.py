@@ -2,17 +2,17 @@ r"""
 Differentiable augmentation in training
 =======================================
 
-How strongly should one augment? Too little, and the model learns the pose of its training set; too much, and a 6 becomes
-a 9. Here the range of rotations and of shifts is learned by gradient, together with a small classifier of scikit-learn's
-digits (after Benton et al., *Learning Invariances in Neural Networks*, 2020). All that it takes is a warp with a gradient
-to its matrix, and a matrix for each sample.
+How strong should an augmentation be? If it is too weak, the model learns the pose of its training set; if it is too strong,
+a 6 becomes a 9. This page learns the range of rotations and shifts by gradient descent, together with a small classifier of
+scikit-learn's digits (after Benton et al., *Learning Invariances in Neural Networks*, 2020). This needs only a warp that
+takes a matrix for each sample, and has a gradient with respect to these matrices.
 """
 
 # %%
 # A warp for each sample
 # ----------------------
-# ``strength`` holds two numbers: degrees and pixels. Each image draws uniformly within them. The draws are constants, the
-# strengths are not: the gradient runs through the matrix.
+# ``strength`` holds two numbers: degrees and pixels. Each image draws its angle and shifts uniformly within them. The draws
+# have no gradient, but the strengths have one: it passes through the matrix.
 
 import matplotlib.pyplot as plt
 import torch
@@ -49,8 +49,8 @@ def augment(batch: Tensor, strength: Tensor) -> Tensor:
 # %%
 # Training
 # --------
-# The loss is that of the classifier, less a little for each bit of strength: augment as much as you can, as long as the
-# digits can still be told apart.
+# The loss is the classifier's loss minus a small reward for strength. So the augmentation becomes as strong as it can while
+# the digits can still be told apart.
 
 
 def classifier() -> nn.Module:
@@ -107,7 +107,7 @@ axes[0].legend(frameon=False)
 axes[1].legend(handles=[*axes[1].lines, *other.lines], frameon=False)
 
 # %%
-# Digits of the test set, as they are, turned and moved:
+# Compare the accuracy on the test set: on the digits as they are, turned, moved, and both.
 
 
 @torch.no_grad()
@@ -137,7 +137,7 @@ ax.set(ylabel="% right", ylim=(0, 118))
 ax.legend(frameon=False, ncols=2, loc="upper right")
 
 # %%
-# And what the classifier was shown at the end:
+# These are ten training digits, and how the classifier sees them at the end of training:
 
 # sphinx_gallery_thumbnail_number = 3
 

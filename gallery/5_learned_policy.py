@@ -1,19 +1,19 @@
 """
-A policy that is learned
-========================
+A learned policy
+================
 
-How strong should each augmentation be? AutoAugment searched for the answer with thousands of trainings. Where a pipeline
-is differentiable in its strengths there is nothing to search: augmented images are to look like those that the model will
-meet, and the gradient of the distance between both reaches the strengths through the pixels. That is the idea of Faster
-AutoAugment (Hataya et al., 2020), here on ten transforms with a draw for each sample.
+How strong should each augmentation be? AutoAugment searched for the answer with thousands of trainings. If a pipeline is
+differentiable in its strengths, no search is necessary. Augmented images should look like the images that the model will
+meet, so we minimize the distance between both; its gradient reaches the strengths through the pixels. That is the idea of
+Faster AutoAugment (Hataya et al., 2020). This page applies it to ten transforms, with a draw for each sample.
 """
 
 # %%
-# Digits, and digits from elsewhere
-# ---------------------------------
+# Clean digits and transformed digits
+# -----------------------------------
 #
-# The training digits are clean. Those that the classifier will meet are turned, shifted and of another contrast; nobody tells
-# us how much. We have a few hundred of them.
+# The training digits are clean. The digits that the classifier will meet are turned and shifted and have another contrast;
+# nobody tells us how much. We have a few hundred of them.
 
 import matplotlib.pyplot as plt
 import torch
@@ -37,8 +37,8 @@ train, known, test = torch.randperm(1797).split([900, 400, 497])
 # Ten transforms
 # --------------
 #
-# Each has one strength. A sample draws an evenly distributed number between -1 and 1, and the product of both is its
-# parameter: an angle, a factor, a sigma.
+# Each transform has one strength. For each sample we draw a uniformly distributed number between -1 and 1. Its product with
+# the strength sets the transform's parameter: an angle, a factor or a sigma, for example.
 
 STEPS = {
     "rotate": lambda x, v: F.rotate(x, 45 * v, "bilinear", fill=0.1),
@@ -75,8 +75,8 @@ met = augment(images, hidden)
 # A distance between two sets of digits
 # -------------------------------------
 #
-# The energy distance compares pairs: it is 0 if pairs across the sets are as far apart as pairs within them. Only digits of
-# one class are compared.
+# The energy distance compares pairs of digits: it is 0 if pairs across the two sets are as far apart as pairs within them. We
+# compare only digits of the same class.
 
 
 def apart(a, b, of_a, of_b):
@@ -104,8 +104,8 @@ learned = torch.stack(history[-50:]).mean(0)
 # What was learned
 # ----------------
 #
-# The strengths that were hidden are rings. What the others have at the end is what a batch cannot tell from chance; a blur of
-# half a pixel, for one, hardly shows.
+# The rings show the hidden strengths. Where a hidden strength is 0, a small strength remains that one batch cannot tell from
+# chance; a blur of half a pixel, for example, is hardly visible.
 
 # sphinx_gallery_thumbnail_number = 1
 
@@ -128,7 +128,8 @@ axes[1].set(xlabel="step", title="strengths")
 axes[1].legend(frameon=False)
 
 # %%
-# And what it is worth: a classifier that is trained on clean digits, augmented in three ways, on digits that it did not see.
+# To see what the policy is worth, train a classifier on clean digits, without augmentation and with three policies. Then test
+# it on transformed digits that it did not see.
 
 
 def accuracy(strengths, steps=250):

@@ -2,14 +2,16 @@ r"""
 Image registration by gradient descent
 ======================================
 
-Two views of one plane are related by a homography. Given the views, find it: :func:`imgops.warp_perspective` has an exact
-gradient to its matrix, so eight numbers and an optimizer are enough, from coarse to fine.
+Two views of one plane are related by a homography. This page finds the homography from the views.
+:func:`imgops.warp_perspective` has an exact gradient with respect to its matrix. So eight numbers and an optimizer are
+enough, if we go from coarse to fine.
 """
 
 # %%
 # Two views
 # ---------
-# The second view is made with a known homography, so that the answer can be checked, and gets other light and some noise.
+# We make the second view with a known homography, so that we can check the answer. Then we change its brightness and add
+# noise.
 
 import matplotlib.pyplot as plt
 import torch
@@ -33,8 +35,8 @@ second = (
 # %%
 # Eight numbers
 # -------------
-# The parameters are where the four corners of the picture go, in pixels: all eight have one scale, which optimizers like.
-# Four correspondences give the matrix through a linear system, with a gradient.
+# The parameters are the positions, in pixels, that the four corners of the picture move to. All eight numbers have the same
+# scale, which helps the optimizer. The four pairs of corners give the matrix through a linear system, with a gradient.
 
 corners = torch.tensor([[0.0, 0], [255, 0], [255, 255], [0, 255]])
 
@@ -51,8 +53,8 @@ def homography(moved: Tensor) -> Tensor:
 # %%
 # Coarse to fine
 # --------------
-# A gradient sees only as far as an edge is wide. So both views are blurred, much at first and less and less later. The loss
-# looks only where the warped view has pixels, which a warped mask tells.
+# A gradient sees only as far as an edge is wide. So we blur both views, strongly at first and then less and less. A warped
+# mask tells where the warped view has pixels, and the loss looks only there.
 
 mask = torch.ones(1, 256, 256)
 offset = torch.zeros(4, 2, requires_grad=True)
@@ -71,7 +73,7 @@ for sigma, rate in ((12.0, 4.0), (6.0, 2.0), (2.0, 0.8), (0.7, 0.25)):
         ).detach()
         gain = (target * inside).sum() / (warped * inside).sum().clamp(
             min=1
-        )  # the light may differ
+        )  # the brightness may differ
         loss = (
             (gain.detach() * warped - target).square() * inside
         ).sum() / inside.sum()
@@ -87,7 +89,7 @@ progress.close()
 # %%
 # Before, during, after
 # ---------------------
-# The first view, warped, in red over the second in cyan: gray where they agree.
+# The pictures show the warped first view in red and the second view in cyan. They are gray where the views agree.
 
 error = lambda m: (
     (_points(m, corners) - _points(truth, corners)).norm(dim=-1).mean().item()
@@ -112,7 +114,7 @@ for ax, i in zip(axes, (0, 1, 2, 4), strict=True):
     ax.axis("off")
 
 # %%
-# The corners end within a small part of a pixel of the truth.
+# At the end, the corners are within a small fraction of a pixel of their true positions.
 
 figure, ax = plt.subplots(figsize=(8, 2.6), layout="constrained")
 ax.semilogy(losses, color="#2a7fd4")

@@ -2,8 +2,8 @@
 The same pixels everywhere
 ==========================
 
-"Resize to a quarter, bilinear" means a different picture in every library. This page shows how different, which of them
-imgops gives (whichever you name, to the bit), and what the difference does to a prediction.
+"Resize to a quarter, bilinear" gives a different picture in every library. This page shows how much the pictures differ,
+and what the difference does to a prediction. imgops gives PIL's or OpenCV's picture, bit-exact, whichever you ask for.
 """
 
 # %%
@@ -47,8 +47,8 @@ ways = {
 }
 
 # %%
-# The difference of each from PIL, in levels of 255. Antialiased or not is what one sees; the rest is rounding, and matters as
-# soon as bits are compared.
+# The lower pictures show how far each result is from PIL's, in levels of 255. The visible difference is antialiasing. The
+# rest is rounding, which matters when you compare bits.
 
 photo = torch.from_numpy(data.astronaut()).permute(2, 0, 1).contiguous()
 small = {name: way(photo, 128) for name, way in ways.items()}
@@ -75,7 +75,7 @@ print(
 # %%
 # A classifier of textures
 # ------------------------
-# Brick, grass and gravel, at a quarter of their size. The training pipeline used PIL, as most did and do.
+# We train a classifier of brick, grass and gravel, at a quarter of their size. The training pipeline uses PIL, as most do.
 
 textures = [
     torch.from_numpy(np.asarray(getattr(data, name)()))
@@ -111,9 +111,9 @@ for _ in range(200):
     optimizer.step()
 
 # %%
-# Served with other pixels
-# ------------------------
-# The same weights, the same photographs of another part of the wall and the lawn, each resized by another library:
+# The same model, other pixels
+# ----------------------------
+# Now each library resizes patches from another part of the same photographs, for a model with the same weights:
 
 right = {}
 for name, way in ways.items():
@@ -131,4 +131,4 @@ ax.invert_yaxis()
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# One prediction in four was lost to a resize of the same name. Serve with the pixels that you trained with.
+# A resize with the same name lost one prediction in four. Serve with the pixels that you trained with.

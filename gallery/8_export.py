@@ -3,14 +3,14 @@ Export: the pixels without the library
 ======================================
 
 A server should run exactly the preprocessing that the model was trained with, and should not need Python packages for it.
-An exported program keeps each call of imgops as one node; decomposed, it is PyTorch's own operators, with the same pixels,
-and runs where imgops is not installed.
+An exported program keeps each call of imgops as one node. After decomposition it consists of PyTorch's own operators, gives
+the same pixels, and runs where imgops is not installed.
 """
 
 # %%
-# A program of uint8 bytes
-# ------------------------
-# Preprocessing and model in one module: from a photograph of any size to logits.
+# A program that takes uint8 images
+# ---------------------------------
+# This module contains the preprocessing and the model. It turns a photograph of any size into logits.
 
 import subprocess
 import sys
@@ -78,7 +78,7 @@ print(
 # %%
 # Where imgops is not installed
 # -----------------------------
-# Another process loads the file; an import of imgops would fail there.
+# Another process loads the file. An import of imgops would fail in that process.
 
 folder = Path(tempfile.mkdtemp())
 torch.export.save(whole, folder / "served.pt2")
@@ -107,7 +107,7 @@ done = subprocess.run(
 print(done.stdout)
 
 # %%
-# The picture that the server sees, and the one that it would see if it resized with ``interpolate``:
+# Compare the picture that the server sees with the one that it would see if it resized with ``interpolate``:
 
 other = torch.nn.functional.interpolate(photo[None].float(), (96, 128), mode="bicubic")[
     0
@@ -128,8 +128,8 @@ figure.colorbar(shown, ax=axes[2], shrink=0.8)
 # %%
 # Ahead of time, or to ONNX
 # -------------------------
-# The decomposed program is what AOTInductor compiles to a package for C++
-# (``torch._inductor.aoti_compile_and_package(whole)``), and what ``torch.onnx`` translates:
+# AOTInductor compiles the decomposed program to a package for C++
+# (``torch._inductor.aoti_compile_and_package(whole)``), and ``torch.onnx`` translates it to ONNX:
 
 try:
     import onnxruntime

@@ -2,10 +2,10 @@
 On the GPU
 ==========
 
-An image on CUDA stays there: every operator but the codecs is a Triton kernel or ATen's work on the device, with PIL's
-and OpenCV's own pixels. Where these pages were built there may be no GPU. Then Triton's interpreter runs the kernels'
-own code on the CPU, slowly but with the same arithmetic, or, without Triton, the CPU kernels do the work. The first
-lines say which.
+An image on CUDA stays on the device: every operator except the codecs runs there, as a Triton kernel or by ATen, and gives
+PIL's and OpenCV's own pixels. The machine that built these pages may have had no GPU. Then Triton's interpreter ran the
+kernels' own code on the CPU, slowly but with the same arithmetic; or, without Triton, the CPU kernels ran. The first
+output says which.
 """
 
 # %%
@@ -16,7 +16,7 @@ import os
 
 os.environ.setdefault(
     "TRITON_INTERPRET", "1"
-)  # read when Triton is imported; no matter on a GPU
+)  # Triton reads it when it is imported; a GPU does not need it
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +36,7 @@ else:
 
 
 def on_the_device(name: str, *args):
-    """The operator's kernel for CUDA; on the CPU by the interpreter."""
+    """Run the operator's CUDA kernel; on the CPU, by Triton's interpreter."""
     if device.type == "cuda":
         return getattr(torch.ops.imgops, name)(*args)
     return imgops.testing.cuda_kernel(f"imgops::{name}")(*args)
@@ -53,8 +53,7 @@ print("These kernels are run by", how)
 # %%
 # PIL's pixels
 # ------------
-# A resize to a quarter, with PIL's antialiasing: by PIL, by the kernel, and by ``interpolate``, which is what other
-# libraries have on a GPU.
+# Resize to a quarter, with antialiasing: by PIL, by the kernel, and by ``interpolate``, which other libraries use on a GPU.
 
 image, size = photo.to(device), (64, 64)
 ours = on_the_device("resize", image, None, *size, "bilinear", True).cpu()
@@ -81,8 +80,8 @@ for ax in axes:
 # %%
 # A box, an order and a matrix for each image
 # -------------------------------------------
-# Parameters may be on the CPU: they go over in one asynchronous copy. Or on the device: then they are never
-# read by the host, and a CUDA graph can be captured. One kernel serves all the images of the batch.
+# If parameters are on the CPU, imgops copies them to the device in one asynchronous copy. If they are on the device, the host
+# never reads them, and you can capture a CUDA graph. One kernel processes all images of the batch.
 
 batch = image.expand(4, -1, -1, -1)
 boxes = torch.tensor(
@@ -123,8 +122,8 @@ for row, (images, title) in zip(
 # %%
 # The same seed, the same pixels
 # ------------------------------
-# A pipeline draws on the host, as ever: the same seed gives a batch on the GPU what it gives one on the CPU, and all that
-# the pipeline drew goes over at once.
+# A pipeline always draws on the host. So the same seed gives the same pixels on the GPU and on the CPU. The pipeline copies
+# all its draws to the device at once.
 
 pipeline = v2.Compose(
     [
@@ -148,7 +147,8 @@ print(
 # %%
 # Gradients
 # ---------
-# Backwards are operators too, so they run where their images are. Here is a strength that a gradient finds on the device:
+# Backwards are operators too, so they run on the device of their images. Here gradient descent finds a strength on the
+# device:
 
 target = imgops.adjust_contrast(image / 255, 1.5)
 factor = torch.tensor(1.0, device=device, requires_grad=True)
@@ -161,7 +161,7 @@ for _ in range(60):
 print(f"found {factor.item():.3f}, it was 1.5; on {factor.device}")
 
 # %%
-# Beside others
-# -------------
-# :doc:`The table of operators </operators>` says which operators are Triton kernels, which ATen computes and which go
-# through the host; :doc:`/benchmarks` how much memory each kernel moves beside the least possible.
+# More on kernels
+# ---------------
+# :doc:`The table of operators </operators>` says which operators are Triton kernels, which ones ATen computes and which ones
+# run on the host. :doc:`/benchmarks` says how much memory each kernel moves, compared with the least possible.

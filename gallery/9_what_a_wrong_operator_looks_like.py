@@ -2,14 +2,14 @@
 What a wrong operator looks like
 ================================
 
-PyTorch believes what an operator says of itself. Where that is wrong there is often no error: the pixels are others, in a
-graph alone, or a gradient is. Six mistakes in a few lines each, and the check of ``imgops.testing`` that sees it.
+PyTorch trusts what an operator says about itself. If that is wrong, there is often no error: a gradient is wrong, or the
+pixels are, perhaps only in a graph. This page shows six mistakes in a few lines each, and the checks that find them.
 """
 
 # %%
-# A right one
-# -----------
-# The negative of an image. ``check_operator`` runs all generic tests on a sample and says nothing.
+# A correct operator
+# ------------------
+# This operator computes the negative of an image. ``check_operator`` runs all generic tests on a sample and raises nothing.
 
 import itertools
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from torch import Tensor
 import imgops
 
 numbers = itertools.count()
-# An interleaved image, as PIL and OpenCV have it
+# An interleaved image, as in PIL and OpenCV
 sample = torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
 
 
@@ -32,7 +32,7 @@ def negative(out: Tensor, image: Tensor) -> None:
 
 
 def operator(**facets: Any) -> Callable[[Tensor], Tensor]:
-    """The negative with other facets."""
+    """Return the negative, with some parts of the operator replaced."""
     right = {"kernel": negative, "fake": torch.empty_like, "decomposition": torch.neg}
     facets = right | {"vmap": imgops.vmap.leading(3)} | facets
 
@@ -56,9 +56,9 @@ seen(operator())
 # %%
 # Strides
 # -------
-# ``new_empty(image.shape)`` is planar whatever the image is. imgops allocates what the fake says, so there the check compares with
-# the decomposition. With ``torch.library`` alone the fake and the kernel can differ, and a graph then reads memory in the
-# wrong order, without an error.
+# ``new_empty(image.shape)`` is planar even if the image is interleaved. imgops allocates the memory that the fake describes, so
+# the check compares the fake with the decomposition. With ``torch.library`` alone, the strides of the fake and the kernel can
+# differ. Then a graph reads memory in the wrong order, without an error.
 
 seen(operator(fake=lambda image: image.new_empty(image.shape)))
 
@@ -70,7 +70,7 @@ def copied(image: Tensor) -> Tensor:
 
 @copied.register_fake
 def _(image: Tensor) -> Tensor:
-    return image.new_empty(image.shape)  # planar: the kernel's result is not
+    return image.new_empty(image.shape)  # planar; the kernel's result is not
 
 
 def read(image: Tensor) -> Tensor:
@@ -90,9 +90,9 @@ for axis, image, title in zip(
 plt.show()
 
 # %%
-# A part that is not written
-# --------------------------
-# ``empty`` shows what was in the memory before: often zeros, often the last image.
+# An output that is only partly written
+# -------------------------------------
+# The rest of the output keeps what was in the memory before: often zeros, often the last image.
 
 
 def forgets_a_column(out: Tensor, image: Tensor) -> None:
@@ -104,7 +104,7 @@ seen(operator(kernel=forgets_a_column))
 # %%
 # An input that is written to
 # ---------------------------
-# In eager mode it shows sooner or later. A graph may have moved the call before or behind another use of the image.
+# In eager mode you notice this mistake sooner or later. A graph may move the call before or after another use of the image.
 
 
 def in_its_input(out: Tensor, image: Tensor) -> None:
@@ -114,16 +114,17 @@ def in_its_input(out: Tensor, image: Tensor) -> None:
 seen(operator(kernel=in_its_input))
 
 # %%
-# A gradient of something else
-# ----------------------------
-# Training goes on, in another direction. Where a decomposition is given, the gradient is derived from it; both must be right.
+# A wrong gradient
+# ----------------
+# Training continues, but in the wrong direction. imgops derives the gradient from the decomposition if you give one, so the
+# decomposition must be correct too.
 
 seen(operator(decomposition=lambda image: image * 1.0))
 
 # %%
-# A batching rule that leaves out where the batch is
-# --------------------------------------------------
-# Right for ``in_dims=0``, which is what one tries.
+# A batching rule that ignores ``in_dims``
+# ----------------------------------------
+# This rule is correct for ``in_dims=0``, the case that one usually tries.
 
 
 def batched(op: Any, info: Any, in_dims: Any, image: Tensor) -> tuple[Tensor, int]:
@@ -133,10 +134,10 @@ def batched(op: Any, info: Any, in_dims: Any, image: Tensor) -> tuple[Tensor, in
 seen(operator(vmap=batched))
 
 # %%
-# A number that is compiled in
-# ----------------------------
-# A float in a signature is a constant of the graph: each new one compiles again, until PyTorch gives up and runs eager. A tensor
-# is an input. imgops' public functions take numbers and pass tensors on.
+# A number that is a constant of the graph
+# ----------------------------------------
+# A float argument becomes a constant of the graph: each new value compiles again, until PyTorch gives up and runs eagerly. A
+# tensor is an input of the graph. imgops' public functions take numbers and pass them to the operator as tensors.
 
 
 @torch.library.custom_op("gallery::scaled", mutates_args=())

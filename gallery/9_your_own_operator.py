@@ -2,15 +2,16 @@
 Write your own operator
 =======================
 
-A median filter of OpenCV's, as an operator with everything: one graph, a gradient to second order, ``torch.vmap``,
-``torch.func``, DTensor, export, CUDA. Five steps, and then the generic tests of imgops run on it.
+This page turns OpenCV's median filter into a complete operator: it compiles into one graph, has a gradient to second order,
+and supports ``torch.vmap``, ``torch.func``, DTensor, export and CUDA. This takes five steps. The last one runs imgops'
+generic tests on the operator.
 """
 
 # %%
 # 1. The fake
 # -----------
-# It validates and says what comes out; it never looks at data. The same errors are raised in eager mode, in a graph and
-# on meta tensors.
+# The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the output. It never looks
+# at data. So eager mode, a graph and meta tensors raise the same errors.
 
 import cv2
 import matplotlib.pyplot as plt
@@ -32,7 +33,7 @@ def fake(image: Tensor, size: int) -> Tensor:
 # %%
 # 2. The kernel
 # -------------
-# It fills what the fake allocated: here plane by plane, by OpenCV.
+# The kernel fills the tensor that the fake allocated. Here OpenCV does this plane by plane.
 
 
 def kernel(out: Tensor, image: Tensor, size: int) -> None:
@@ -44,8 +45,8 @@ def kernel(out: Tensor, image: Tensor, size: int) -> None:
 # %%
 # 3. The decomposition
 # --------------------
-# The same in PyTorch's own operators. An exported program that runs without imgops holds this, and the gradient is derived
-# from it, in an operator that a compiler does not look into.
+# The decomposition computes the same in PyTorch's own operators. An exported program that runs without imgops contains the
+# decomposition. imgops also derives the gradient from it, in an operator that a compiler does not look into.
 
 
 def by_atoms(image: Tensor, size: int) -> Tensor:
@@ -57,10 +58,10 @@ def by_atoms(image: Tensor, size: int) -> Tensor:
 
 
 # %%
-# 4. The row
-# ----------
-# A typed signature without a body is the schema. A rule of ``imgops.vmap`` and one of ``imgops.sharding`` serve every
-# operator over ``(..., C, H, W)``.
+# 4. The declaration
+# ------------------
+# The schema is a typed signature without a body. The batching rule ``imgops.vmap.leading(3)`` and the sharding rule
+# ``imgops.sharding.leading(3)`` fit every operator on an image ``(..., C, H, W)``.
 
 
 @imgops.operator(
@@ -77,8 +78,9 @@ def median(image: Tensor, size: int) -> Tensor: ...
 # %%
 # 5. The samples
 # --------------
-# Each sample drives all generic tests: opcheck, gradcheck and gradgradcheck, forward mode, vmap, compile with a count of
-# recompiles, untouched inputs, strides. A test that cannot fail would be worth nothing, so a lie is told, too:
+# ``check_operator`` runs all generic tests on each sample: opcheck, gradcheck and gradgradcheck, forward mode, vmap, compile
+# with a count of recompilations, untouched inputs, strides. To see that the tests can fail, we also test an operator that has
+# a wrong fake:
 
 samples = [
     (torch.rand(3, 8, 9), 3),
@@ -104,7 +106,8 @@ except Exception as error:
 # %%
 # In use
 # ------
-# Salt and pepper on a photograph; the filter in a compiled graph, between other operators, with a gradient.
+# We add salt and pepper noise to a photograph. Then we use the filter in a compiled graph with another operator, and compute
+# a gradient through both.
 
 torch.manual_seed(0)
 photo = torch.from_numpy(data.chelsea()).permute(2, 0, 1)[:, :300, :300] / 255

@@ -1,4 +1,4 @@
-"""Plots of ``benchmarks/results``, once for a light page and once for a dark one."""
+"""Plot ``benchmarks/results``, once for light pages and once for dark ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def newest(results: Path, pattern: str) -> Path:
 
 
 def rows(path: Path) -> list[tuple[str, list[str]]]:
-    """The rows of a file's tables, each with the heading that it stands under."""
+    """Return the rows of all tables in a file, each with the heading above its table."""
     found, heading = [], ""
     for line in path.read_text().splitlines():
         if line.startswith("## "):
@@ -61,7 +61,7 @@ def _pipelines(axes: Axes, results: Path) -> None:
             )
     axes.set_yticks(range(len(lines)), [r[0] for r in lines])
     axes.invert_yaxis()
-    axes.set_xlabel("images a second, one thread, one photograph of 375 × 500 at a time")
+    axes.set_xlabel("images per second, one thread, one photograph of 375 × 500 at a time")
     axes.legend(frameon=False, loc="upper right", labelcolor="linecolor")
     axes.margins(x=0.08)
 
@@ -107,7 +107,7 @@ def _operators(axes: Axes, results: Path) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.margins(y=0.01)
-    axes.set_xlabel("time of the other over the time of imgops: right of the line imgops is faster")
+    axes.set_xlabel("the other's time divided by imgops' time: imgops is faster to the right of the line")
     axes.grid(axis="x", linewidth=0.4)
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda i: labels[i], reverse=True)

@@ -1,4 +1,4 @@
-"""What the pages are made of besides text: facts of operators, tables, plots of benchmarks, inventories."""
+"""The generated parts of the pages: facts of operators, tables, plots of benchmarks, inventories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from imgops.transforms import functional
 from tests.specs import SPECS
 from tests.specs import __main__ as operator_table
 
-#: The sections of the API: those of the specs, and what is no operator.
+#: The sections of the API: those of the specs, and below those of names that are no operators.
 SECTIONS = (
     *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms", "Thresholds"),
     *(
@@ -58,13 +58,13 @@ FAMILIES = {
     "Operators of your own": ["operator", "Gradient", "decompositions"],
     "What runs": ["show_config", "SlowPathWarning"],
 }
-#: The operators behind each transform and functional, which have its formula, border rule and gradient.
+#: The operators that each transform and functional calls. Their pages have its formula, border rule and gradient.
 MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
     for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
 }
 MADE_OF |= {name: list(_transforms.MADE_OF.get(name, ())) for name in transforms.ADDED}
-#: Transforms that only apply others, and those of torchvision's own arithmetic or of plain indexing.
+#: Transforms that only apply other transforms, use torchvision's own arithmetic, or only index tensors.
 NOT_MADE = {
     *("Compose", "RandomApply", "RandomChoice", "RandomOrder", "GaussianNoise", "RandomChannelPermutation"),
     *("ClampBoundingBoxes", "ClampKeyPoints", "ConvertBoundingBoxFormat", "SetClampingMode"),
@@ -78,13 +78,13 @@ MODULES = ("config", "vmap", "sharding", "autocast", "testing")
 
 
 def public_of(module: Any) -> list[str]:
-    """The names of a small module that a user may call."""
+    """Return the names of a small module that users may call."""
     own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     return [n for n in own if not n.startswith("_")]
 
 
 class Facts(Parsed):
-    """``.. facts:: imgops.crop``: formula, reference, tolerance, measured difference, border, gradient."""
+    """``.. facts:: imgops.crop`` shows formula, reference, tolerance, measured difference, border and gradient."""
 
     required_arguments = 1
 
@@ -106,7 +106,7 @@ class Facts(Parsed):
             ("Tolerance", spec.difference),
             ("dtypes", spec.dtype_names),
         ]
-        gradient, batching = spec.gradient or "that of the operators that it is made of", "yes"
+        gradient, batching = spec.gradient or "that of the operators that it calls", "yes"
         if spec.is_operator:
             gradient = double(operator_table.gradient(spec))
             batching = "yes" if spec.operator.vmap else "none"
@@ -120,10 +120,10 @@ class Facts(Parsed):
 
 
 _GRADIENTS = {
-    "straight through": "that of the identity, for the true one is 0 almost everywhere",
-    "derived": "of the formula, derived; inside an operator (beyond the first order reverse mode only)",
-    "none": "none: asking for one raises ``NotImplementedError``",
-    "–": "none: the data are files",
+    "straight through": "that of the identity, because the true gradient is 0 almost everywhere",
+    "derived": "derived from the decomposition, inside an operator (beyond the first order, reverse mode only)",
+    "none": "none: asking for a gradient raises ``NotImplementedError``",
+    "–": "none, because the data are files",
 }
 
 
@@ -137,7 +137,7 @@ def _tables(mark: str) -> list[list[str]]:
 
 
 def _rest(cell: str) -> str:
-    """Markdown's links and code as reStructuredText's."""
+    """Turn Markdown's links and code into reStructuredText's."""
     cell = re.sub(r"\[([^]]+)\]\(([^)]+)\)", r"`\1 <\2>`__", cell)
     return re.sub(r"(?<!`)`(imgops\.\w+)`(?!_)", r":func:`\1`", cell)
 
@@ -154,12 +154,12 @@ def _transform_facts(name: str) -> list[str]:
             ]
     if MADE_OF.get(name):
         operators = ", ".join(f":func:`imgops.{n}`" for n in MADE_OF[name])
-        facts.append(("Made of", f"{operators}: the formula, border rule, tolerance and gradient"))
+        facts.append(("Made of", f"{operators} (there: formula, border rule, tolerance and gradient)"))
     return box(facts) if facts else []
 
 
 class OperatorTable(Parsed):
-    """Every operator with its facets."""
+    """Show every operator with its facets."""
 
     def lines(self) -> list[str]:
         head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "CUDA", "gradient"]
@@ -187,7 +187,7 @@ class OperatorTable(Parsed):
 
 
 class TransformTable(Parsed):
-    """The classes that are imgops' own, and how near to torchvision's."""
+    """Show imgops' own classes, and how near they are to torchvision's."""
 
     def lines(self) -> list[str]:
         rows = []
@@ -199,8 +199,8 @@ class TransformTable(Parsed):
 
 
 _FUNCTIONALS = (
-    "torchvision's functions, made of imgops' operators: the same names, arguments and defaults. Where torchvision "
-    "takes a number, a tensor of one number per sample is taken too, with a gradient."
+    "These are torchvision's functions, made of imgops' operators, with the same names, arguments and defaults. Where "
+    "torchvision takes a number, they also take a tensor of one number per sample, with a gradient."
 )
 
 
@@ -214,8 +214,8 @@ def _summary(names: list[str]) -> list[str]:
 
 
 def api_page() -> str:
-    """The tables of the API, family by family, from the names that are public."""
-    lines = [".. Made by docs/_ext/imgops_docs.py from the names that are public.", "", "API", "===", ""]
+    """Return the page with the tables of the API, section by section, made from the public names."""
+    lines = [".. docs/_ext/imgops_docs.py makes this page from the public names.", "", "API", "===", ""]
     for family, names in FAMILIES.items():
         lines += [*_title(family), *_summary([f"imgops.{n}" for n in names])]
     for name in MODULES:
@@ -232,7 +232,7 @@ def api_page() -> str:
 
 
 def reset(conf: Any, where: str) -> None:
-    """Each example begins with the same seeds, and with nothing compiled."""
+    """Start each example with the same seeds and with nothing compiled."""
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
@@ -242,13 +242,13 @@ def reset(conf: Any, where: str) -> None:
 
 
 def _sources() -> str:
-    """The text of all docstrings, tutorials and pages."""
+    """Return the text of all docstrings, tutorials and pages."""
     return "".join(
         p.read_text() for n in ("imgops/**/*.py", "gallery/*.py", "docs/*.rst") for p in ROOT.glob(n)
     )
 
 
-#: Stand-ins for other projects' inventories: (domain:role, name, page)
+#: Replacements for other projects' inventories: (domain:role, name, page)
 _NAMES: dict[str, list[tuple[str, str, str]]] = {
     "python": [("py:module", "io", "library/io.html#module-$")],
     "numpy": [("py:class", "numpy.ndarray", "reference/generated/numpy.ndarray.html#$")],
@@ -307,7 +307,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     page = DOCS / "api.rst"
     if not page.exists() or page.read_text() != api_page():
         page.write_text(api_page())
-    # MathML: every browser draws it by itself, without a script from the network.
+    # MathML, because every browser draws it without a script from the network.
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     app.add_directive("facts", Facts)
     app.add_directive("operator-table", OperatorTable)

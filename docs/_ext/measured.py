@@ -1,4 +1,4 @@
-"""The difference of each operator from its reference on one photograph, measured when the pages are built."""
+"""Measure how far each operator is from its reference on one photograph, when the pages are built."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.specs import SPECS
 
 @cache
 def difference(name: str) -> str:
-    """In words: the greatest difference in levels, and how many values have any."""
+    """Return in words the largest difference in levels, and the share of values that differ."""
     spec = SPECS[name]
     if spec.photo is None:
         return "in the tests"
     ours, theirs = spec.photo
     photo = torch.from_numpy(data.astronaut()).permute(2, 0, 1)
     found, wanted = ours(photo), theirs(photo)
-    if not isinstance(wanted, Tensor):  # torchvision gives an image of PIL for one
+    if not isinstance(wanted, Tensor):  # torchvision returned a PIL image, because it was given one
         from tests.specs._libraries import chw
 
         wanted = chw(wanted)

@@ -1,4 +1,4 @@
-"""The tables of the migration page: what another library's transforms are here."""
+"""The tables of the migration page: the transforms of another library and their counterparts in imgops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent.parent / "migration"
 
 @dataclass(frozen=True)
 class Row:
-    """One or several transforms; without a counterpart ``here`` is empty, and ``text`` says why."""
+    """One or several transforms of another library. If they have no counterpart, ``here`` is empty and ``text`` says why."""
 
     names: tuple[str, ...]
     here: str
@@ -29,13 +29,13 @@ def rows(library: str) -> list[Row]:
 
 
 def table(library: str) -> list[list[str]]:
-    """Cells in reStructuredText."""
-    head = [library, "here", "its parameters", "per sample"]
+    """Return the cells in reStructuredText."""
+    head = [library, "imgops", "parameters, or the reason", "per sample"]
     cells = [head]
     for row in rows(library):
         names = ", ".join(f"``{n}``" for n in row.names)
         if row.here:
             cells.append([names, f":class:`~imgops.transforms.{row.here}`", row.text or "–", row.per_sample])
         else:
-            cells.append([names, "not here", row.text, "–"])
+            cells.append([names, "no counterpart", row.text, "–"])
     return cells

@@ -14,7 +14,7 @@ from tests.added_cases import JOINING, ROWS
 
 
 def pair(before: str, after: str) -> list[str]:
-    """Two pictures beside each other."""
+    """Return the lines that show two pictures side by side."""
     lines = [".. container:: pair", ""]
     for name, text in ((before, "a photograph"), (after, f"the photograph after {after}")):
         lines += [f"   .. image:: /_build/pictures/{name}.webp", f"      :alt: {text}", ""]
@@ -22,7 +22,7 @@ def pair(before: str, after: str) -> list[str]:
 
 
 class PicturePair(Parsed):
-    """``.. picture-pair:: before after``: two pictures by their names."""
+    """``.. picture-pair:: before after`` shows the two pictures with these names."""
 
     required_arguments = 2
 
@@ -31,7 +31,10 @@ class PicturePair(Parsed):
 
 
 class Pictures(Parsed):
-    """``.. pictures:: operators``: each picture leads to its page; ``chosen``: those of the front page."""
+    """``.. pictures:: operators`` shows all pictures of operators, and ``chosen`` those of the front page.
+
+    Each picture links to its page.
+    """
 
     required_arguments = 1
 
@@ -52,7 +55,7 @@ class Pictures(Parsed):
 
 
 def _difference(name: str) -> tuple[str, str]:
-    """What the pixels are compared with, and how far they may be off on uint8."""
+    """Return what the pixels are compared with, and how far they may differ on uint8."""
     found = [row for row in ROWS if row.name == name and row.of]
     levels = max((row.levels for row in found), default=0)
     same = list(dict.fromkeys(row.of for row in found))
@@ -73,7 +76,7 @@ def added_facts(name: str) -> list[str]:
         ("The same as", f"{reference}: {difference} on uint8, for the same parameters"),
         ("In a graph", "one graph, with the draws of eager mode; forward and backward"),
         ("per_sample", _per_sample(name)),
-        ("Follow", "masks, boxes, keypoints" if moves(name) else "nothing: pixels stay where they are"),
+        ("Also moved", "masks, boxes, keypoints" if moves(name) else "none: pixels stay where they are"),
     ]
     if made_of:
         facts.append(("Made of", ", ".join(f":func:`imgops.{n}`" for n in made_of)))
@@ -81,12 +84,12 @@ def added_facts(name: str) -> list[str]:
 
 
 class AddedTable(Parsed):
-    """The transforms that torchvision does not have."""
+    """Show the transforms that torchvision does not have."""
 
     def lines(self) -> list[str]:
         rows = [["transform", "the same pixels as", "on uint8", "masks, boxes, keypoints", "per sample"]]
         for name in transforms.ADDED:
-            follow = "follow" if moves(name) else "stay"
+            follow = "move" if moves(name) else "stay"
             rows.append(
                 [f":class:`~imgops.transforms.{name}`", *_difference(name), follow, _per_sample(name)]
             )
@@ -94,7 +97,7 @@ class AddedTable(Parsed):
 
 
 class MigrationTable(Parsed):
-    """``.. migration:: kornia``: every transform of another library."""
+    """``.. migration:: kornia`` shows every transform of another library."""
 
     required_arguments = 1
 
@@ -103,11 +106,19 @@ class MigrationTable(Parsed):
 
 
 class Contributed(Parsed):
-    """``.. contributed::``: a row for each machine of which timings were sent, and all of them by operator."""
+    """``.. contributed::`` shows the machines that have contributed timings, and all the timings by operator."""
 
     def lines(self) -> list[str]:
         machines = contributed.every()
-        rows = [["machine", "date, from", "versions", "rows", *(f"median, {p}" for p in contributed.PEERS)]]
+        rows = [
+            [
+                "machine",
+                "date, contributor",
+                "versions",
+                "timings",
+                *(f"median, {p}" for p in contributed.PEERS),
+            ]
+        ]
         for one in machines:
             versions = ", ".join(f"{name} {one['versions'][name]}" for name in ("imgops", "torch", "opencv"))
             medians = [_ratio(one.typical(peer)) for peer in contributed.PEERS]
@@ -136,7 +147,7 @@ def _ratio(value: float | None) -> str:
 
 
 class Results(Parsed):
-    """``.. results:: recipes``: the tables of the newest file of a benchmark."""
+    """``.. results:: recipes`` shows the tables of a benchmark's newest file."""
 
     required_arguments = 1
 

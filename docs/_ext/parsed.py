@@ -1,4 +1,4 @@
-"""What the directives share: they write reStructuredText."""
+"""The base of the directives, which write reStructuredText."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-#: What the directives read: a page is made again when one of these changes.
+#: The files that the directives read. Sphinx builds a page again when one of them changes.
 SOURCES = [
     str(p)
     for p in (

@@ -1,4 +1,4 @@
-"""The pictures of the pages: what each operator and transform does to one photograph.
+"""The pictures of the pages, which show what each operator and transform does to one photograph.
 
 ``python docs/_ext/pictures.py`` draws the strip of the README again.
 """
@@ -22,12 +22,12 @@ from imgops.show import _scene
 
 FOLDER = ROOT / "docs" / "_build" / "pictures"
 STRIP = ROOT / "docs" / "strip.jpg"
-#: On the front page and in the README.
+#: The examples on the front page and in the README.
 CHOSEN = (
     *("paste", "warp_perspective", "RandomGridDistortion", "clahe"),
     *("RandomRain", "canny", "Mosaic", "connected_components"),
 )
-#: The cat's face, and its ear.
+#: The cat's face and its ear.
 _BOXES = [(0.22, 0.2, 0.78, 0.95), (0.7, 0.02, 0.86, 0.35)]
 
 
@@ -37,19 +37,19 @@ def scene() -> dict[str, Any]:
 
 
 def full_name(name: str) -> str:
-    """Of the page that a picture belongs to."""
+    """Return the name of the API page that a picture belongs to."""
     return (
         f"imgops.transforms.{name}" if hasattr(transforms, name) and name[0].isupper() else f"imgops.{name}"
     )
 
 
 def moves(name: str) -> bool:
-    """Whether what goes with an image is drawn too."""
+    """Return whether the picture also shows masks, boxes and keypoints, because the transform moves them."""
     return name[0].isupper() and bool(getattr(getattr(transforms, name), "_moves", False))
 
 
 def draw_all() -> None:
-    """Pictures of all, and the photograph before, plain and with what goes with it."""
+    """Draw every example, and the photograph itself, with and without its masks, boxes and keypoints."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     before = scene()
     _save(_scene.picture(before["image"]), "before")
@@ -63,7 +63,7 @@ def _save(image: Image.Image, name: str) -> None:
 
 
 def strip() -> None:
-    """Eight pictures with their names."""
+    """Draw the strip: eight pictures with their names."""
     width, height, line, gap = 300, 200, 40, 12
     page = Image.new("RGB", (4 * (width + gap) - gap, 2 * (height + line)), "white")
     text, font = ImageDraw.Draw(page), ImageFont.load_default(22)
