@@ -1,4 +1,16 @@
-"""imgops: PIL and OpenCV as first-class PyTorch operators."""
+"""PIL's and OpenCV's image operations as PyTorch operators.
+
+An image is a tensor ``(..., C, H, W)``: uint8 from 0 to 255, or floating point, from 0 to 1 where an
+operation assumes a range. Sizes are ``(height, width)``, positions ``(x, y)`` and boxes
+``(left, top, right, bottom)``, in pixels from the top left corner. The leading dimensions are a batch, and
+most parameters may be a tensor with one value for each sample.
+
+``imgops.crop``, ``imgops.resize`` and the other functions run eagerly, under ``torch.compile``, autograd and
+``torch.func``, on the CPU and on CUDA. ``from imgops import transforms as v2`` replaces
+``torchvision.transforms.v2``; there ``per_sample=True`` gives each image of a batch a draw of its own.
+``python -m imgops demo`` shows the operators on a photograph; ``imgops.show_config()`` prints what is
+installed.
+"""
 
 try:
     import cv2 as _cv2  # noqa: F401
