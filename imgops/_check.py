@@ -229,9 +229,30 @@ def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Te
     repeated = 0 in value.stride()
     if repeated and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
         fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
+    if not value.is_contiguous() and _repeats_memory(value):
+        fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
     for other_name, other in others:
         if overlap(value, other):
             fail(ValueError, op, f"{name} must not overlap {other_name} in memory", "overlapping tensors")
+
+
+def _repeats_memory(x: Tensor) -> bool:
+    """Return whether two elements share memory; of symbolic strides nothing is known."""
+    sizes = [
+        (stride, n) for stride, n in zip(x.stride(), x.shape, strict=True) if type(n) is not int or n != 1
+    ]
+    if any(type(v) is not int for pair in sizes for v in pair):
+        return False
+    reach = 0
+    for stride, n in sorted(sizes):
+        if stride <= reach:  # rare: look at every element
+            offsets = sum(
+                (s * torch.arange(m).reshape(-1, *(1,) * i) for i, (s, m) in enumerate(reversed(sizes))),
+                torch.zeros((), dtype=torch.int64),
+            )
+            return offsets.unique().numel() < offsets.numel()
+        reach += stride * (n - 1)
+    return False
 
 
 _EFFORT: Any = 1 << 16

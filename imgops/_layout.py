@@ -88,6 +88,21 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
     return image.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
+def in_usual_strides(image: Tensor, interleaved: bool) -> Tensor:
+    """Return the image in a memory format, with the usual strides of dimensions of size 1, too.
+
+    PyTorch calls a tensor contiguous whatever strides such dimensions have. A copy is made only if needed.
+    """
+    whole = image.movedim(-3, -1).contiguous() if interleaved else image.contiguous()
+    strides: list[int] = []
+    step = 1
+    for size in reversed(whole.shape):
+        strides.insert(0, step)
+        step *= max(size, 1)
+    whole = whole.as_strided(whole.shape, strides)
+    return whole.movedim(-1, -3) if interleaved else whole
+
+
 def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = True) -> Tensor:
     """Return memory of a format that a kernel can write to: ``target`` if it has the format, or a copy.
 

@@ -146,6 +146,7 @@ def operator(
         if name in _operators.table:
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
         signature = inspect.signature(declared)
+        _require_single_tensors(name, signature)
         contract = _contract(name, signature, mutates, dynamic)
         _operators.require_gradient(name, contract.mutates, autograd)
         operator = Operator(
@@ -179,6 +180,18 @@ def operator(
         return call
 
     return register
+
+
+def _require_single_tensors(name: str, signature: inspect.Signature) -> None:
+    """Check that no argument is a list of tensors, and that no more than one tensor is returned."""
+    for parameter in signature.parameters.values():
+        kind = str(parameter.annotation)
+        if "Tensor" in kind and "[" in kind.replace("Optional[", ""):
+            must = f"{parameter.name} must be a Tensor or None, not several: stack them"
+            raise TypeError(f"operator: {name}: {must}, got {kind}")
+    returned = str(signature.return_annotation)
+    if "Tensor" in returned and "[" in returned:
+        raise TypeError(f"operator: {name}: one Tensor or nothing must be returned, got {returned}")
 
 
 def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], dynamic: bool) -> Contract:

@@ -151,6 +151,8 @@ def prepare_once(operator: Operator) -> Prepare:
     def make(args: Sequence[Any]) -> Any:
         # A kernel must not write into the caller's tensors; PyTorch's own check comes after the kernel.
         out = fake(*args)
+        if not isinstance(out, torch.Tensor):
+            _check.fail(TypeError, operator.name, "fake must return a Tensor", type(out).__name__)
         for name, x in zip(names, args, strict=False):
             if x is not None and _check.overlap(x, out):
                 _check.fail(RuntimeError, operator.name, "fake must return a tensor of its own", name)

@@ -24,6 +24,7 @@ from imgops._torch_private import CountingBackend
 from imgops.kernels.cpu import _splines
 from imgops.transforms._core import arguments
 from imgops.transforms.geometry import distortion
+from tests.tiers import nightly
 
 SAMPLING = [row for row in ROWS if row.per_sample]
 BATCHES = [*SAMPLING, *(c for c in CASES if c.draws and not (c.sized or c.boxes))]
@@ -158,6 +159,7 @@ def test_classes_behind_an_object_are_its_own() -> None:
         ours.CopyPaste(share=1.0, p=1.0)([first, second])
 
 
+@nightly
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 def test_how_often_other_numbers_of_boxes_compile() -> None:
     """PyTorch compiles one graph for one box and one for more, in each sample, after the first call."""

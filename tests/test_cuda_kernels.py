@@ -27,9 +27,11 @@ from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import Maker
 from tests.specs._spec import EXACT
 from tests.test_reference import compare
+from tests.tiers import nightly, nightly_unless
 
 FOLDER = Path(cuda.__file__).parent
 KERNELS = [s for s in SAMPLES if OPERATORS[s.op].operator.cuda is not None]
+FIRST_OF_KERNELS = [spec.samples[0] for spec in OPERATORS.values()]
 interpreted = pytest.mark.skipif(
     not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
 )
@@ -56,7 +58,7 @@ def makers(sample: Sample) -> list[Maker]:
 
 
 @interpreted
-@pytest.mark.parametrize("sample", KERNELS, ids=str)
+@pytest.mark.parametrize("sample", nightly_unless(FIRST_OF_KERNELS.__contains__, KERNELS), ids=str)
 def test_kernel(sample: Sample) -> None:
     """The result is the real library's if it has a function of arrays, else the CPU kernel's, in its memory format."""
     spec, kernel = SPECS[sample.op], cuda_kernel(f"imgops::{sample.op}")
@@ -124,7 +126,7 @@ def noise(*shape: int, seed: int = 0, interleaved: bool = False) -> Tensor:
 
 
 @interpreted
-@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("interleaved", [False, pytest.param(True, marks=nightly)])
 @pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
 def test_resize_with_a_box_for_each_image_is_pil(name: str, interleaved: bool) -> None:
     images = noise(2, 3, 61, 90, interleaved=interleaved)
@@ -392,6 +394,7 @@ def test_launches_have_one_place() -> None:
     assert "enable_fp_fusion=False" in (FOLDER / "_launch.py").read_text()
 
 
+@nightly
 def test_kernels_compile_for_a_gpu() -> None:
     """They compile to PTX without a GPU; nothing is fused without being asked for, and no quotient is approximate."""
     pytest.importorskip("triton")
@@ -464,6 +467,7 @@ def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.M
 
 
 @interpreted
+@nightly
 def test_the_page_of_benchmarks_has_the_traffic_of_the_kernels() -> None:
     """It is counted again, except for where memory happens to begin; ``python -m tests.cuda_traffic`` writes the page."""
     from tests import cuda_traffic

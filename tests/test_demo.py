@@ -14,6 +14,7 @@ from PIL import Image
 
 from imgops import demo
 from imgops.__main__ import run
+from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,6 +35,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
         assert np.asarray(picture.convert("L")).std() > 30
 
 
+@nightly
 def test_command_with_inductor(tmp_path: Path) -> None:
     """The command of the README, compiled as far as this machine can."""
     out = tmp_path / "demo.png"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.tiers import nightly
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -21,6 +23,7 @@ def test_two_processes(tmp_path: Path) -> None:
     assert "process 0: done" in out and "process 1: done" in out
 
 
+@nightly
 def test_the_example_trains_as_one_process_does() -> None:
     out = run("-m", "torch.distributed.run", "--nproc-per-node", "2", "examples/train_sharded.py")
     assert "3 of 6 images in each process" in out

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.tiers import nightly
+
 pytest.importorskip("ray")
 pytest.importorskip("datasets")
 pytest.importorskip("torchdata")
@@ -109,6 +111,7 @@ def images_of(folder: Path) -> dict[str, bytes]:
     return found
 
 
+@nightly
 def test_ray_data(photos: Path, tmp_path: Path) -> None:
     out = run("examples/ray_data.py", photos, tmp_path / "one", "--workers", 1, "--copies", 6)
     reported(out)
@@ -180,6 +183,7 @@ def shards(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@nightly
 def test_webdataset_loader(shards: Path, tmp_path: Path) -> None:
     command = ("examples/webdataset_loader.py", shards, "--size", 128, "--batch", 4, "--epochs", 2)
     one = run(*command, "--workers", 0)
@@ -199,6 +203,7 @@ def test_webdataset_loader(shards: Path, tmp_path: Path) -> None:
     assert re.findall(r"^epoch (\d): (\d+) images, sum ([\d.]+)", resumed, re.M) == sums
 
 
+@nightly
 def test_train_ddp(photos: Path, tmp_path: Path) -> None:
     program = ("examples/train_ddp.py", photos, "--epochs", 2, "--size", 64, "--batch", 16, "--every", 2)
     launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")

@@ -13,6 +13,7 @@ from torch import Tensor
 import imgops
 from imgops._operators import Contract, operators
 from tests.specs import OPERATORS
+from tests.tiers import nightly
 
 
 class Preprocess(torch.nn.Module):
@@ -91,6 +92,7 @@ def test_without_decomposition_the_operators_stay_opaque(tmp_path: Path, image: 
     assert torch.equal(torch.export.load(tmp_path / "program.pt2").module()(image)[0], Preprocess()(image)[0])
 
 
+@nightly
 def test_aot_inductor_packages_it(
     tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import nightly
+
 ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's")
@@ -25,7 +27,7 @@ def run(gigabytes: int, what: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("gigabytes", [8, 16])
+@pytest.mark.parametrize("gigabytes", [8, pytest.param(16, marks=nightly)])
 def test_more_than_there_is_memory_for(gigabytes: int) -> None:
     found = run(gigabytes, "huge")
     assert len(found) == 19 and set(found.values()) == {"error", "memory"}
@@ -33,6 +35,7 @@ def test_more_than_there_is_memory_for(gigabytes: int) -> None:
     assert found["resize to 2**62"] == "error"
 
 
+@nightly
 def test_a_million_pixels_in_a_row() -> None:
     found = run(16, "long")
     assert len(found) > 120 and set(found.values()) == {"returned", "error"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import cv2
@@ -12,6 +13,7 @@ from transform_cases import JITTER, picture
 
 import imgops
 from imgops import transforms as ours
+from tests.tiers import nightly_unless
 
 
 class Photos(Dataset[Any]):
@@ -46,7 +48,7 @@ def epoch(method: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.cat([b[0] for b in batches]), torch.cat([b[1] for b in batches])
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", nightly_unless(lambda m: m == "fork", ["fork", "spawn"]))
 def test_workers(method: str) -> None:
     """They do not hang although OpenCV's pool ran in the parent, use one thread each, and a seed repeats an epoch."""
     pipeline()(picture(height=1500, width=1500))
@@ -64,9 +66,13 @@ class Keyed(Photos):
         return ours.seeded(self.transform, index)(picture(height=60, width=80, seed=index))
 
 
-@pytest.mark.parametrize("pin", [False, True], ids=["", "pinned"])
-@pytest.mark.parametrize("persistent", [False, True], ids=["", "persistent"])
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("method", "persistent", "pin"),
+    nightly_unless(
+        lambda kind: kind in (("fork", False, False), ("spawn", True, True)),
+        list(product(("fork", "spawn", "forkserver"), (False, True), (False, True))),
+    ),
+)
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
     """Each of three epochs has the images that this process computes."""
@@ -119,8 +125,10 @@ def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> li
     return [[(int(worker), int(number)) for worker, number in loader] for _ in range(2)]
 
 
-@pytest.mark.parametrize("persistent", [False, True], ids=["", "persistent"])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("method", "persistent"),
+    nightly_unless(lambda kind: kind == ("fork", True), list(product(("fork", "spawn"), (False, True)))),
+)
 def test_a_generator_draws_other_numbers_in_every_worker_and_epoch(method: str, persistent: bool) -> None:
     dataset = Drawn()
     state = dataset.transform.transforms[0].generator.get_state()

@@ -12,5 +12,9 @@ nightly = pytest.mark.nightly
 
 
 def nightly_unless(is_quick: Callable[[Any], bool], values: Iterable[Any]) -> list[Any]:
-    """Return the values as parameters of a test, those that are not quick marked nightly."""
-    return [v if is_quick(v) else pytest.param(v, marks=nightly) for v in values]
+    """Return the values as parameters of a test, those that are not quick marked nightly.
+
+    A tuple is the values of several parameters.
+    """
+    marks = ((v, () if is_quick(v) else nightly) for v in values)
+    return [pytest.param(*(v if type(v) is tuple else (v,)), marks=m) for v, m in marks]

@@ -378,11 +378,13 @@ class _Choosing(_Container):
         if self.joins_samples or any(_changed_shape(t, inputs) is not None for t in self.transforms):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
+        later, sampler.selects_later = sampler.selects_later, False
         for i in range(len(self.transforms)):
             before = sampler.narrow_gate(chosen == i)
             out = self._one(i, inputs, sampler)
             sampler.gate = before
             inputs = out if several else (out,)
+        sampler.selects_later = later
         return out
 
     def _one_of_results(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
@@ -462,6 +464,10 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         return inputs if len(inputs) > 1 else inputs[0]
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
+        if self.p <= 0:
+            return shape
+        if self.p >= 1:
+            return self._plan_through(shape, program)
         before = program.narrow_gate(step, 0, -1)
         after = self._plan_through(shape, program)
         program.gate = before
@@ -475,11 +481,12 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         if self.p <= 0:
             return inputs if len(inputs) > 1 else inputs[0]
-        before = sampler.gate
-        if self.p < 1:
-            sampler.narrow_gate(chosen[..., 0] > 0)
+        if self.p >= 1:
+            return self._through(inputs, sampler)
+        before, later = sampler.narrow_gate(chosen[..., 0] > 0), sampler.selects_later
+        sampler.selects_later = False  # whoever selects later knows nothing of this gate
         out = self._through(inputs, sampler)
-        sampler.gate = before
+        sampler.gate, sampler.selects_later = before, later
         return out
 
 

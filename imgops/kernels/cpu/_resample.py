@@ -56,7 +56,7 @@ def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bo
     """Resize as PIL in one call of the native module, which makes its tables; return False if it cannot."""
     interleaved, order = _layout.writes_interleaved(out), pil_order()
     if not (image.dtype == torch.uint8 and _has_whole_rows(image, interleaved)):
-        image = _layout.in_format(image, interleaved)
+        image = _layout.in_usual_strides(image, interleaved)
     rows_first = order is not None and order(*image.shape[-2:], *out.shape[-2:])
     return native.pil_resize(out, image, interpolation, region, rows_first)
 
@@ -79,11 +79,12 @@ def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: st
 
 
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
-    """Return whether the values of each row are adjacent in memory, as they are in a crop."""
+    """Return whether the values of each row are adjacent in memory and rows do not overlap, as in a crop."""
+    channels, width, row = image.shape[-3], image.shape[-1], image.stride(-2)
     if not interleaved:
-        return image.stride(-1) == 1
-    channels = image.shape[-3]
-    return image.stride(-3) == 1 and image.stride(-1) == channels and channels > 1
+        return image.stride(-1) == 1 and row >= width
+    adjacent = image.stride(-3) == 1 and image.stride(-1) == channels and channels > 1
+    return adjacent and row >= width * channels
 
 
 def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:

@@ -57,7 +57,8 @@ def resize(
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
         _resample.apply(out, image.detach(), tables)
     else:
-        _by_opencv(out, image, interpolation, _layout.writes_interleaved(out))
+        # An interleaved image may come out as a single pixel, which has both formats.
+        _by_opencv(out, image, interpolation, _layout.is_interleaved(image))
 
 
 def resize_out(
@@ -70,6 +71,8 @@ def resize_out(
     out: Tensor,
 ) -> None:
     interleaved = _layout.is_interleaved(image)
+    if out.is_contiguous():
+        out = _layout.in_usual_strides(out.detach(), False)  # the same memory
     by_opencv = not antialias and interpolation != "nearest" and image.dtype in _OPENCV_HAS
     if by_opencv and _layout.is_window(out, interleaved) and out.numel():
         _by_opencv(out, image, interpolation, interleaved)

@@ -28,6 +28,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
 from imgops import _subclass
@@ -158,7 +159,11 @@ class OperatorTransform(torchvision_private.Hooks):
         if params is None:
             params = Params(inpt.canvas_size, torch.zeros(0, dtype=torch.float64, device="cpu"))
         values, kind = _subclass.plain(inpt), annotation_kinds.kind_of(inpt)
-        out = operators.by_torchvision(values, params.tensor(), *params.canvas, self._description, kind)
+        own = inpt.canvas_size
+        how = (*params.canvas, *own, self._description, kind)
+        out = operators.by_torchvision(values, params.tensor(), *how)
+        if any(guard_or_false(a != b) for a, b in zip(own, params.canvas, strict=True)):
+            params = Params(own, params.numbers, params.transform)
         return _dispatch.wrap_like(out, inpt, self._canvas(params))
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
@@ -406,20 +411,22 @@ class RandomTransform(OperatorTransform):
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
             if wanted and isinstance(inpt, tv_tensors.BoundingBoxes):
-                out.append(self._boxes(inpt, params, sample, boxes))
+                out.append(self._boxes(inpt, params, sampler, sample, boxes))
                 sample += 1
             else:
                 out.append(self._change(inpt, params, sampler) if wanted else inpt)
         return out
 
-    def _boxes(self, inpt: Any, params: Params, sample: int, among: int) -> Any:
+    def _boxes(self, inpt: Any, params: Params, sampler: ParameterSampler, sample: int, among: int) -> Any:
         """Transform the boxes of one of the samples, or nested boxes of all of them."""
         numbers = params.numbers
         if inpt.is_nested and among == 1:
             each = _subclass.plain(inpt).unbind()
             moved = [
-                self._annotations(_subclass.like(x, inpt), Params(params.canvas, row))
-                for x, row in zip(each, numbers, strict=True)
+                self._annotations_of_open(
+                    _subclass.like(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
+                )
+                for i, (x, row) in enumerate(zip(each, numbers, strict=True))
             ]
             nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
             out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested one
@@ -428,7 +435,17 @@ class RandomTransform(OperatorTransform):
         if among != numbers.shape[0]:
             must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {among} with per_sample=True")
-        return self._annotations(inpt, Params(params.canvas, numbers[sample]))
+        gate = sampler.gate_of_result(sample)
+        return self._annotations_of_open(inpt, Params(params.canvas, numbers[sample]), gate)
+
+    def _annotations_of_open(self, inpt: Any, params: Params, gate: Tensor | None) -> Any:
+        """Transform boxes or keypoints where the gate is open: neutral parameters still clamp boxes."""
+        out = self._annotations(inpt, params)
+        if gate is None:
+            return out
+        moved, plain = _subclass.plain(out), _subclass.plain(inpt)
+        chosen = gate.to(plain.device).reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
+        return _dispatch.wrap_like(torch.where(chosen, moved, plain), inpt, out.canvas_size)
 
     def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         """Transform one input, by the operators if they support it, else by torchvision's code."""
@@ -439,7 +456,7 @@ class RandomTransform(OperatorTransform):
                     return _dispatch.wrap_like(self._image(image, params, type(inpt)), inpt)
                 if not params.is_known:
                     numbers = params.beside(image)
-                    how = (*params.canvas, self._description, "image")
+                    how = (*params.canvas, *params.canvas, self._description, "image")
                     return _dispatch.wrap_like(operators.by_torchvision(image, numbers, *how), inpt)
             elif self._moves and isinstance(inpt, tv_tensors.Mask):
                 mask = _subclass.plain(inpt)
@@ -447,7 +464,7 @@ class RandomTransform(OperatorTransform):
                 out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
                 return _dispatch.wrap_like(out.squeeze(-3) if flat else out, inpt)
         if isinstance(inpt, ANNOTATIONS) and not params.is_known:
-            return self._annotations(inpt, params) if self._moves else inpt
+            return self._annotations_of_open(inpt, params, sampler.gate_of_result()) if self._moves else inpt
         if not params.is_known and not isinstance(inpt, PIL.Image.Image):
             return inpt
         values = self.unpack(params.tensor().tolist(), *params.canvas)

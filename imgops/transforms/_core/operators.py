@@ -19,19 +19,34 @@ from imgops.transforms._core import annotation_kinds, programs
 
 
 def _by_torchvision_fake(
-    values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+    values: Tensor,
+    numbers: Tensor,
+    height: int,
+    width: int,
+    own_height: int,
+    own_width: int,
+    description: str,
+    kind: str,
 ) -> Tensor:
     return torch.empty(values.shape, dtype=values.dtype, device=values.device)
 
 
 def _by_torchvision_kernel(
-    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+    out: Tensor,
+    values: Tensor,
+    numbers: Tensor,
+    height: int,
+    width: int,
+    own_height: int,
+    own_width: int,
+    description: str,
+    kind: str,
 ) -> None:
     transform = programs.from_description(description)
     whole = numbers.ndim == 1
     rows = [numbers] if whole else list(numbers)
     for target, source, row in zip([out] if whole else out, [values] if whole else values, rows, strict=True):
-        inpt = annotation_kinds.tv_tensor(source.detach(), kind, (height, width))
+        inpt = annotation_kinds.tv_tensor(source.detach(), kind, (own_height, own_width))
         params = transform.unpack(row.tolist(), height, width)
         target.copy_(inpt if params is None else transform.by_torchvision(inpt, params))
 
@@ -40,8 +55,19 @@ def _by_torchvision_kernel(
     "imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake
 )
 def by_torchvision(
-    values: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
-) -> Tensor: ...
+    values: Tensor,
+    numbers: Tensor,
+    height: int,
+    width: int,
+    own_height: int,
+    own_width: int,
+    description: str,
+    kind: str,
+) -> Tensor:
+    """Transform boxes, keypoints or an image by torchvision's code.
+
+    The parameters are for images of ``height`` and ``width``; boxes may have a canvas of another size.
+    """
 
 
 # -- sizes that depend on parameters ----------------------------------------------------------------

@@ -154,6 +154,15 @@ class ParameterSampler:
         self.gate = gate if before is None else before & gate
         return before
 
+    def gate_of_result(self, sample: int | None = None) -> Tensor | None:
+        """Return the gate, or that of one sample, that decides about a result; None if nothing is left out.
+
+        A container that selects between whole results decides by itself.
+        """
+        if self.gate is None or self.selects_later:
+            return None
+        return self.gate if sample is None or not self.gate.ndim else self.gate[sample]
+
     def _single(self, transform: Any, shape: Shape) -> Tensor:
         if not transform._description:
             must = "make_params and transform must be imgops' own in a graph and with per_sample=True"

@@ -134,7 +134,8 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
 
 
 def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
-    source = v.to(image.dtype).expand(*image.shape[:-2], h, w)
+    value = v if isinstance(v, Tensor) else torch.as_tensor(v, device=image.device)
+    source = value.to(image.dtype).expand(*image.shape[:-2], h, w)
     return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
 
 

@@ -55,6 +55,8 @@ KERNELS |= {
     "uniform_temporal_subsample": reference.uniform_temporal_subsample_video,
 }
 
+#: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
+_NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
 _ARITHMETIC = ("to_dtype", "normalize", "uniform_temporal_subsample")
 _IMAGES = (tv_tensors.Image, tv_tensors.Video)
 _BUILTIN = frozenset(
@@ -102,13 +104,15 @@ def own_kernel(functional: Function, kind: type) -> Function | None:
 def _images(name: str) -> Function:
     work, theirs = KERNELS[name], getattr(reference, name)
     any_dtype = name in (*_OF_MASKS_TOO, "five_crop", "ten_crop", *_color.OF_ANY_DTYPE, *_ARITHMETIC)
+    needs_pixels = name in _NEEDS_PIXELS
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
-        if any_dtype or plain.dtype in COMPUTED:
+        is_ours = any_dtype or plain.dtype in COMPUTED
+        if is_ours and (name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and _is_empty(plain)))):
             try:
                 out = work(plain, *args, **keywords)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, IndexError):
                 _refuse_in_torchvisions_words(name, plain, args, keywords)
                 raise
         else:
@@ -118,6 +122,11 @@ def _images(name: str) -> Function:
         return tuple(wrap_like(o, inpt) for o in out) if isinstance(out, tuple) else wrap_like(out, inpt)
 
     return call
+
+
+def _is_empty(image: Tensor) -> bool:
+    """Return whether an image has no pixels; a graph, which may not know sizes, takes it to have some."""
+    return not _subclass.in_graph() and 0 in image.shape[-2:]
 
 
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
@@ -141,12 +150,16 @@ def _masks(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         mask = _subclass.plain(inpt)
+        if name in _NEEDS_PIXELS and _is_empty(mask):
+            return torchvision_private.kernel_of(getattr(reference, name), type(inpt))(
+                inpt, *args, **keywords
+            )
         try:
             bound = signature.bind(mask[None] if mask.ndim == 2 else mask, *args, **keywords)
             if nearest:
                 bound.arguments["interpolation"] = InterpolationMode.NEAREST
             out = work(*bound.args, **bound.kwargs)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, IndexError):
             _refuse_in_torchvisions_words(name, inpt, args, keywords)
             raise
         return wrap_like(out[0] if mask.ndim == 2 else out, inpt)

@@ -6,6 +6,7 @@ a tensor of one number per sample.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -134,16 +135,30 @@ def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
     return (out if image.dtype == torch.bool else out.round()).to(image.dtype)
 
 
+def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
+    """Return a warp's result in the dtype of ``image``; torchvision rounds bool here, and not in a resize."""
+    return restore_dtype(out.round() if image.dtype == torch.bool != out.dtype else out, image)
+
+
 def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     return imgops.crop(image, (left, top, left + width, top + height))
 
 
 def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
-    height, width = (
-        (output_size, output_size) if isinstance(output_size, int) else (*output_size, *output_size)[:2]
-    )
+    height, width = _size_of_crop(output_size)
     left, top = _center_offset(image.shape[-1], width), _center_offset(image.shape[-2], height)
     return imgops.crop(image, (left, top, left + width, top + height))
+
+
+def _size_of_crop(output_size: Any) -> tuple[Any, Any]:
+    """Return the height and width of a center crop, as torchvision reads them."""
+    if isinstance(output_size, (numbers.Number, torch.SymInt)):
+        size = output_size if isinstance(output_size, (int, torch.SymInt)) else int(output_size)  # type: ignore[call-overload]
+        return size, size
+    if len(output_size) > 2:
+        must = "center_crop: output_size must be a number, or one or two numbers"
+        raise_error(ValueError, f"{must}, got {tuple(output_size)}")
+    return (*output_size, *output_size)[:2]  # type: ignore[return-value]
 
 
 def _center_offset(size: int, wanted: int) -> int:
@@ -275,7 +290,7 @@ def _as_sequence(value: Any) -> Sequence[Any]:
 def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
     name = _interpolation_name("affine", interpolation)
     out = imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", color_of(fill))
-    return restore_dtype(out, image)
+    return _round_to_dtype(out, image)
 
 
 def rotate(
@@ -331,9 +346,9 @@ def perspective(
 
 def warp_corners(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill) -> Tensor:
     name = _interpolation_name("perspective", interpolation)
-    numbers = _numbers(image, name)
-    return restore_dtype(
-        imgops.warp_perspective(numbers, matrix, None, name, "constant", color_of(fill)), image
+    source = _numbers(image, name)
+    return _round_to_dtype(
+        imgops.warp_perspective(source, matrix, None, name, "constant", color_of(fill)), image
     )
 
 
@@ -355,7 +370,7 @@ def elastic(
         displacement = displacement[0]
     name = _interpolation_name("elastic", interpolation)
     map = _matrices.displacement_map(displacement.to(image.device, non_blocking=True), height, width)
-    return restore_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
+    return _round_to_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
 #: The functionals that treat masks differently from images.

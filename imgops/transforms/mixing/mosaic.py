@@ -191,6 +191,8 @@ class Mosaic(_Join):
         return y, x
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
+        for sample in samples[1:]:
+            self._check_alike(samples[0].pixels, sample.pixels)
         params = self._sample_params([s.flat[s.image] for s in samples], sampler)
         assert params is not None
         y, x = self._middle(params)
@@ -209,6 +211,15 @@ class Mosaic(_Join):
             places.append((left, top, wide, high))
         flat = samples[0].flat
         return [self._part(i, samples, places) for i in range(len(flat))]
+
+    def _check_alike(self, first: Tensor, other: Tensor) -> None:
+        """Check that two images can be parts of one."""
+        if first.dtype != other.dtype:
+            raise_error(TypeError, f"Mosaic: images must have one dtype, got {first.dtype} and {other.dtype}")
+        if first.shape[:-2] != other.shape[:-2]:
+            must = "images must have the same dimensions before their height and width"
+            got = f"{tuple(first.shape)} and {tuple(other.shape)}"
+            raise_error(ValueError, f"Mosaic: {must}, got {got}")
 
     def _part(self, at: int, samples: list[Sample], places: list[tuple[int, int, int, int]]) -> Any:
         first = samples[0].flat[at]
