@@ -248,3 +248,110 @@ def test_samples_left_out_of_a_batch_are_as_they_were() -> None:
     torch.manual_seed(0)
     for one, image in zip(found, images, strict=True):
         assert torch.equal(one, theirs(image))
+
+
+class Inverted(torch.nn.Module):
+    """A user's transform, which knows nothing of what is chosen."""
+
+    def forward(self, image: Tensor, *labels: Tensor) -> Any:
+        return (1 - image, *labels) if labels else 1 - image
+
+
+#: Containers inside of a choice between results of two sizes, or of mixes.
+NESTED: dict[str, Callable[[], Any]] = {
+    "RandomApply": lambda: ours.RandomApply([Inverted()], p=0.5),
+    "RandomChoice": lambda: ours.RandomChoice([Inverted(), ours.Identity()]),
+    "RandomOrder": lambda: ours.RandomOrder([Inverted(), ours.RandomSolarize(0.3, p=1.0)]),
+    "RandomApply of ours": lambda: ours.RandomApply([ours.RandomInvert(p=1.0)], p=0.5),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_choice_inside_of_a_choice(name: str) -> None:
+    """Its own choice is made although the outer container selects between whole results."""
+    image = picture(torch.float32)[..., :20, :16].contiguous()
+    resized = ours.Compose([NESTED[name](), ours.Resize((12, 12))])
+    outer = ours.RandomChoice([resized, ours.RandomCrop(12)])
+    torch.compiler.reset()
+    graph = torch.compile(outer, fullgraph=True, backend="eager")
+    for seed in range(12):
+        assert agree(outcome(graph, seed, image), outcome(outer, seed, image), 2e-6), f"seed {seed}"
+    mixed = ours.Compose([NESTED[name](), ours.MixUp(num_classes=3)])
+    batch = torch.stack([picture(torch.float32, seed=s)[..., :8, :8] for s in range(4)])
+    assert_graph_is_eager(ours.RandomChoice([mixed, ours.CutMix(num_classes=3)]), batch, LABELS["shares"])
+
+
+@pytest.mark.parametrize("change", [ours.Resize((12, 12)), ours.RandomCrop(12)], ids=["Resize", "RandomCrop"])
+def test_a_form_that_may_change_is_refused_inside_of_a_choice(change: Any) -> None:
+    image = picture()[..., :20, :16].contiguous()
+    outer = ours.RandomChoice([ours.RandomApply([change], p=0.5), ours.Resize((12, 12))])
+    with pytest.raises(
+        ValueError, match=f"RandomApply: transforms that may be left out .*{type(change).__name__}"
+    ):
+        torch.compile(outer, fullgraph=True, backend="eager")(image)
+    with pytest.raises(ValueError, match="RandomApply: transforms that may be left out"):
+        ours.Compose([outer], per_sample=True)(torch.stack([image, image]))
+
+
+def test_what_is_always_applied_is_sampled_as_a_loop_samples() -> None:
+    steps = [ours.RandomVerticalFlip(0.5), ours.Resize((12, 12)), ours.RandomHorizontalFlip(0.5)]
+    always = ours.RandomApply(steps, p=1.0)
+    images = torch.stack([picture(torch.float32, seed=s)[..., :20, :16] for s in range(3)])
+    for seed in range(4):
+        found = seeded(seed, ours.Compose([always], per_sample=True), images)
+        torch.manual_seed(seed)
+        assert torch.equal(found, torch.stack([always(image) for image in images]))
+
+
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@pytest.mark.parametrize(
+    "transform",
+    [ours.RandomRotation(30), ours.RandomAffine(20), ours.RandomCrop((40, 52)), ours.ElasticTransform()],
+    ids=lambda t: type(t).__name__,
+)
+def test_boxes_that_are_left_out_are_as_they_were(transform: Any, per_sample: bool) -> None:
+    """Outside of the canvas, too: neutral parameters would clamp them."""
+
+    def of(index: int) -> tuple[Any, Any]:
+        canvas = {"canvas_size": (40, 52)}
+        boxes = tv_tensors.BoundingBoxes([[-3.0, -2, 5 + index, 6]], format="XYXY", **canvas)
+        return tv_tensors.Image(picture(seed=index)), boxes
+
+    made = ours.RandomApply([transform], p=0.5)
+    if per_sample:
+        images, boxes = zip(*map(of, range(4)))
+        batch = {"image": tv_tensors.Image(torch.stack(images)), "boxes": list(boxes)}
+        whole = ours.Compose([made], per_sample=True)
+        torch.manual_seed(3)
+        wanted = [made(*of(i)) for i in range(4)]
+        found = seeded(3, whole, batch)
+        for (image, box), i in zip(wanted, range(4)):
+            assert torch.equal(found["image"][i], image)
+            torch.testing.assert_close(found["boxes"][i].as_subclass(Tensor), box.as_subclass(Tensor))
+        return
+    torch.compiler.reset()
+    graph = torch.compile(made, fullgraph=True, backend="eager")
+    for seed in range(4):
+        wanted, found = seeded(seed, made, *of(0)), seeded(seed, graph, *of(0))
+        torch.testing.assert_close(found[1].as_subclass(Tensor), wanted[1].as_subclass(Tensor))
+
+
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize("name", ["RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation"])
+def test_boxes_of_several_canvases(name: str) -> None:
+    """In a graph as in eager mode and in torchvision: each has its own."""
+    transform = ours.RandomRotation([30, 30]) if name == "RandomRotation" else getattr(ours, name)(1.0)
+
+    def of(kind: type, height: int, width: int) -> Any:
+        values = [[1.0, 1, 5, 6]] if kind is tv_tensors.BoundingBoxes else [[1.0, 1]]
+        how = {"format": "XYXY"} if kind is tv_tensors.BoundingBoxes else {}
+        return kind(values, canvas_size=(height, width), **how)
+
+    for kind in (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints):
+        given = [of(kind, 20, 16), of(kind, 30, 40)]
+        torch.compiler.reset()
+        found = torch.compile(transform, fullgraph=True, backend="eager")(given)
+        for a, b in zip(found, transform(given)):
+            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor))
+            assert tuple(a.canvas_size) == tuple(b.canvas_size)

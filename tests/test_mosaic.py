@@ -268,3 +268,16 @@ def test_whole_keypoints_are_rounded_as_boxes_are() -> None:
         )
         wanted = seeded(3, transform, {**samples[0], "points": exact})["points"]
         assert torch.equal(moved.as_subclass(Tensor), wanted.as_subclass(Tensor).round().long())
+
+
+def test_images_of_two_kinds_make_no_mosaic() -> None:
+    """Whatever place they come to: some are cut off, some are outside."""
+    level, real = torch.zeros(3, 20, 30, dtype=torch.uint8), torch.rand(3, 20, 30)
+    for seed in range(8):
+        with pytest.raises(
+            TypeError, match=r"Mosaic: images must have one dtype, got torch.uint8 and torch.float32"
+        ):
+            seeded(seed, ours.Mosaic(32), [level, real, real, real])
+        for other in (torch.rand(1, 20, 30), torch.rand(2, 3, 20, 30)):
+            with pytest.raises(ValueError, match="Mosaic: images must have the same dimensions before their"):
+                seeded(seed, ours.Mosaic(32), [real, other, real, real])

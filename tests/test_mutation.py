@@ -310,3 +310,34 @@ def test_inference_mode() -> None:
         assert imgops.paste_(image, torch.ones(1, 1, 1), (0, 0)) is image and image.sum() == 1
     with pytest.raises(RuntimeError, match=r"[Ii]nference"):
         imgops.paste_(image, torch.ones(1, 1, 1, requires_grad=True), (0, 0))
+
+
+def test_rows_that_overlap_and_strides_of_one_row() -> None:
+    """PyTorch calls a tensor contiguous whatever the strides of its dimensions of size 1 are."""
+    row = torch.arange(5, dtype=torch.uint8)
+    for image in (
+        row.expand(3, 4, 5),
+        row.expand(3, 4, 5)[..., :2, :1],
+        row.expand(2, 3, 1, 5).expand(2, 3, 4, 5),
+    ):
+        whole = image.clone(memory_format=torch.contiguous_format)
+        assert bits_equal(imgops.resize(image, (8, 8)), imgops.resize(whole, (8, 8)))
+    for dtype in (torch.uint8, torch.float32, torch.float16):
+        for antialias in (True, False):
+            out = torch.zeros(2, 1, 28, dtype=dtype).transpose(1, 2)
+            assert out.is_contiguous() and out.stride() != (28, 1, 1)
+            imgops.resize_out(torch.ones(2, 9, 9, dtype=dtype), (28, 1), antialias=antialias, out=out)
+            assert bool((out == 1).all())
+    planes = torch.zeros(200).as_strided((3, 4, 4), (1, 4, 1))
+    with pytest.raises(ValueError, match=r"resize_out: out must have memory for each element, got strides"):
+        imgops.resize_out(torch.ones(3, 9, 9), (4, 4), out=planes)
+    apart = torch.zeros(20).as_strided((1, 2, 2), (9, 3, 2))  # 0, 2, 3, 5: no two at one place
+    assert bool((imgops.resize_out(torch.ones(1, 9, 9), (2, 2), out=apart) == 1).all())
+
+
+def test_a_single_pixel_of_an_interleaved_image_is_that_of_the_frame() -> None:
+    for seed in range(20):
+        frame = np.random.default_rng(seed).random((7, 5, 3), np.float32)
+        image = torch.from_numpy(frame).permute(2, 0, 1)
+        wanted = cv2.resize(frame, (1, 1)).reshape(3)
+        assert np.array_equal(imgops.resize(image, (1, 1), antialias=False).numpy().reshape(3), wanted)

@@ -234,6 +234,49 @@ def test_a_fault_of_ours_is_not_hidden_by_torchvision(monkeypatch: pytest.Monkey
         make("center_crop")(kind(picture()), [4, 4])
 
 
+LEVELS, CORNERS = picture()[..., :20, :30].contiguous(), [[0, 0], [29, 0], [29, 19], [0, 19]]
+MOVED = [[3, 2], [27, 1], [29, 19], [0, 16]]
+#: Calls that torchvision's functionals accept although they are none of the usual ones.
+ACCEPTED: dict[str, Callable[[Any], Any]] = {
+    "erase by a number": lambda m: m.erase(LEVELS, 1, 2, 3, 3, v=0),
+    "center_crop by a float": lambda m: m.center_crop(LEVELS, 5.0),
+    "center_crop by NumPy's integer": lambda m: m.center_crop(LEVELS, np.int64(5)),
+    "rotate no pixels": lambda m: m.rotate(LEVELS[:, :0], 3.0),
+    "affine of no pixels": lambda m: m.affine(LEVELS[..., :0], 3.0, [0, 0], 1.0, [0.0, 0.0]),
+    "perspective of no pixels": lambda m: m.perspective(LEVELS[:, :0], CORNERS, MOVED),
+    "resize no images": lambda m: m.resize(LEVELS[None, :, :0][:0], [4, 5]),
+    "a mask of no pixels": lambda m: m.resize(tv_tensors.Mask(LEVELS[None, :, :0][:0]), [4, 5]),
+    "crop two dimensions": lambda m: m.crop(LEVELS[0], 1, 2, 3, 4),
+    "five_crop two dimensions": lambda m: torch.stack(m.five_crop(LEVELS[0], [3, 3])),
+    "invert two dimensions": lambda m: m.invert(LEVELS[0]),
+    "equalize two dimensions": lambda m: m.equalize(LEVELS[0]),
+    "perspective of bool": lambda m: m.perspective(LEVELS > 100, CORNERS, MOVED),
+    "rotate bool": lambda m: m.rotate(LEVELS > 100, 30.0, interpolation=InterpolationMode.BILINEAR),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_accepted_as_by_torchvision(name: str) -> None:
+    assert bits_equal(*(ACCEPTED[name](m.functional).as_subclass(Tensor) for m in (ours, v2)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.center_crop(LEVELS, [5, 7, 9]),
+        lambda m: m.permute_channels(LEVELS, [3, 1, 0]),
+        lambda m: m.adjust_brightness(LEVELS[0], -1.0),
+        lambda m: m.rotate(LEVELS, 3.0, center=[1], interpolation="x"),
+    ],
+)
+def test_functionals_refuse_as_torchvisions(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(Exception) as theirs:
+        call(v2.functional)
+    with pytest.raises(theirs.type) as mine:
+        call(ours.functional)
+    assert str(mine.value) == str(theirs.value)
+
+
 @pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix"])
 def test_policies_refuse_labels_everywhere(name: str) -> None:
     given = (tv_tensors.Image(picture()[None]), tv_tensors.Mask(torch.zeros(1, 40, 52)))

@@ -380,3 +380,24 @@ def test_no_gradient_refuses_in_every_mode() -> None:
             call()
     with pytest.raises(Exception, match=message):
         torch.compile(binary, fullgraph=True, backend="aot_eager")(leaf)
+
+
+def test_several_tensors_in_one_argument_are_refused() -> None:
+    def total(images: list[Tensor]) -> Tensor: ...
+
+    def parts(image: Tensor) -> tuple[Tensor, Tensor]: ...
+
+    with pytest.raises(
+        TypeError, match="operator: usertest::total: images must be a Tensor or None, not several"
+    ):
+        imgops.operator("usertest::total", kernel=print, fake=print)(total)
+    with pytest.raises(
+        TypeError, match="operator: usertest::parts: one Tensor or nothing must be returned, got"
+    ):
+        imgops.operator("usertest::parts", kernel=print, fake=print)(parts)
+
+    def same(image: Tensor) -> Tensor: ...
+
+    pair = imgops.operator("usertest::pair", kernel=print, fake=lambda image: (image,))(same)
+    with pytest.raises(TypeError, match="pair: fake must return a Tensor, got tuple"):
+        pair(torch.zeros(3, 4, 5))
