@@ -238,7 +238,7 @@ def frame_table() -> list[str]:
     single = ours.RandomPerspective(p=1.0)
     each = ours.RandomPerspective(p=1.0, per_sample=True)
     return [
-        "| Python calls inside of imgops | |",
+        "| transform | Python calls inside of imgops |",
         "|---|---|",
         f"| RandomPerspective, one image | {frames_of(lambda: single(image))} |",
         f"| RandomPerspective, `per_sample`, four images | {frames_of(lambda: each(batch))} |",
