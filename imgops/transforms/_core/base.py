@@ -98,7 +98,7 @@ class OperatorTransform(torchvision_private.Hooks):
             image.ndim > 2
             and (self._dtypes is None or image.dtype in self._dtypes)
             and (self._channels is None or image.shape[-3] in self._channels)
-            and not (self._needs_pixels and not _subclass.in_graph() and 0 in image.shape[-2:])
+            and not (self._needs_pixels and _dispatch.is_empty(image))
         )
 
     def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:

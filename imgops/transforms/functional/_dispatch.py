@@ -109,7 +109,7 @@ def _images(name: str) -> Function:
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
         is_ours = any_dtype or plain.dtype in COMPUTED
-        if is_ours and (name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and _is_empty(plain)))):
+        if is_ours and (name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))):
             try:
                 out = work(plain, *args, **keywords)
             except (TypeError, ValueError, IndexError):
@@ -124,7 +124,7 @@ def _images(name: str) -> Function:
     return call
 
 
-def _is_empty(image: Tensor) -> bool:
+def is_empty(image: Tensor) -> bool:
     """Return whether an image has no pixels; a graph, which may not know sizes, takes it to have some."""
     return not _subclass.in_graph() and 0 in image.shape[-2:]
 
@@ -150,7 +150,7 @@ def _masks(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         mask = _subclass.plain(inpt)
-        if name in _NEEDS_PIXELS and _is_empty(mask):
+        if name in _NEEDS_PIXELS and is_empty(mask):
             return torchvision_private.kernel_of(getattr(reference, name), type(inpt))(
                 inpt, *args, **keywords
             )

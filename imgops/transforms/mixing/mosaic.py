@@ -200,7 +200,7 @@ class Mosaic(_Join):
         for i, sample in enumerate(samples):
             row, column = divmod(i, self.grid)
             height, width = sample.pixels.shape[-2:]
-            if not _subclass.in_graph() and 0 in (height, width):
+            if _dispatch.is_empty(sample.pixels):
                 must, got = "image must have at least one pixel", f"shape {tuple(sample.pixels.shape)}"
                 raise_error(ValueError, f"Mosaic: {must}, got {got}")
             cell = self.size[0] / self.grid, self.size[1] / self.grid
