@@ -126,7 +126,7 @@ def _images(name: str) -> Function:
 
 def is_empty(image: Tensor) -> bool:
     """Return whether an image has no pixels; a graph, which may not know sizes, takes it to have some."""
-    return not _subclass.in_graph() and 0 in image.shape[-2:]
+    return not torch.compiler.is_compiling() and 0 in image.shape[-2:]
 
 
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:

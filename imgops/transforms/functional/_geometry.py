@@ -46,7 +46,7 @@ def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, boo
 
 
 def _interpolation_name(op: str, interpolation: Interpolation) -> str:
-    name = _name(interpolation)
+    name = interpolation if interpolation in _PLAIN else _name(interpolation)
     if name not in _PLAIN:
         raise_error(ValueError, f"{op}: interpolation must be nearest, bilinear or bicubic, got {name}")
     return name
@@ -137,7 +137,9 @@ def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
 
 def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
     """Return a warp's result in the dtype of ``image``; torchvision rounds bool here, and not in a resize."""
-    return restore_dtype(out.round() if image.dtype == torch.bool != out.dtype else out, image)
+    if out.dtype == image.dtype:
+        return out
+    return restore_dtype(out.round() if image.dtype == torch.bool else out, image)
 
 
 def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
