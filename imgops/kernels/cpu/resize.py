@@ -57,8 +57,9 @@ def resize(
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
         _resample.apply(out, image.detach(), tables)
     else:
-        # An interleaved image may come out as a single pixel, which has both formats.
-        _by_opencv(out, image, interpolation, _layout.is_interleaved(image))
+        # A single pixel has both formats; OpenCV computes it like the image that it comes from.
+        is_pixel = out.shape[-2:] == (1, 1) and _layout.is_interleaved(image)
+        _by_opencv(out, image, interpolation, is_pixel or _layout.writes_interleaved(out))
 
 
 def resize_out(

@@ -132,7 +132,8 @@ def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
     """Convert ``out`` to the dtype of the image; integers are rounded."""
     if out.dtype == image.dtype:
         return out
-    return (out if image.dtype == torch.bool else out.round()).to(image.dtype)
+    is_whole = not image.dtype.is_floating_point and image.dtype != torch.bool
+    return (out.round() if is_whole else out).to(image.dtype)
 
 
 def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
