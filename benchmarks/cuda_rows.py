@@ -133,7 +133,7 @@ def _jitter(x: Tensor) -> Calls:
         return k.enhance.adjust_hue(k.enhance.adjust_saturation(x, factor[:, 2]), factor[:, 3])
 
     found: Calls = {
-        "imgops": lambda x: imgops.color_sequence(x, order, amounts, names),
+        "imgops": lambda x: imgops.color_sequence(x, order, amounts, names.split(",")),
         "torchvision": torchvision,
     }
     return found | _kornia(kornia_jitter)

@@ -39,7 +39,7 @@ def on_the_device(name: str, *args):
     """Run the operator's CUDA kernel; on the CPU, by Triton's interpreter."""
     if device.type == "cuda":
         return getattr(torch.ops.imgops, name)(*args)
-    return imgops.testing.cuda_kernel(f"imgops::{name}")(*args)
+    return imgops.extend.testing.cuda_kernel(f"imgops::{name}")(*args)
 
 
 photo = torch.from_numpy(data.astronaut()[:256, 100:356]).permute(2, 0, 1)

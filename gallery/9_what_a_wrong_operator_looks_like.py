@@ -34,9 +34,9 @@ def negative(out: Tensor, image: Tensor) -> None:
 def operator(**facets: Any) -> Callable[[Tensor], Tensor]:
     """Return the negative, with some parts of the operator replaced."""
     right = {"kernel": negative, "fake": torch.empty_like, "decomposition": torch.neg}
-    facets = right | {"vmap": imgops.vmap.leading(3)} | facets
+    facets = right | {"vmap": imgops.extend.vmap.leading(3)} | facets
 
-    @imgops.operator(f"gallery::negative{next(numbers)}", **facets)
+    @imgops.extend.operator(f"gallery::negative{next(numbers)}", **facets)
     def op(image: Tensor) -> Tensor: ...
 
     return op
@@ -44,7 +44,7 @@ def operator(**facets: Any) -> Callable[[Tensor], Tensor]:
 
 def seen(op: Callable[[Tensor], Tensor]) -> None:
     try:
-        imgops.testing.check_operator(op, [(sample,)])
+        imgops.extend.testing.check_operator(op, [(sample,)])
         print("nothing is wrong")
     except AssertionError as error:
         check, _, text = str(error).removeprefix("check_operator: ").partition(": ")

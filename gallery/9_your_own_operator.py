@@ -60,17 +60,17 @@ def by_atoms(image: Tensor, size: int) -> Tensor:
 # %%
 # 4. The declaration
 # ------------------
-# The schema is a typed signature without a body. The batching rule ``imgops.vmap.leading(3)`` and the sharding rule
-# ``imgops.sharding.leading(3)`` fit every operator on an image ``(..., C, H, W)``.
+# The schema is a typed signature without a body. The batching rule ``imgops.extend.vmap.leading(3)`` and the sharding rule
+# ``imgops.extend.sharding.leading(3)`` fit every operator on an image ``(..., C, H, W)``.
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "gallery::median",
     kernel=kernel,
     fake=fake,
     decomposition=by_atoms,
-    vmap=imgops.vmap.leading(3),
-    sharding=imgops.sharding.leading(3),
+    vmap=imgops.extend.vmap.leading(3),
+    sharding=imgops.extend.sharding.leading(3),
 )
 def median(image: Tensor, size: int) -> Tensor: ...
 
@@ -86,11 +86,11 @@ samples = [
     (torch.rand(3, 8, 9), 3),
     (torch.randint(0, 256, (2, 1, 7, 6), dtype=torch.uint8), 5),
 ]
-imgops.testing.check_operator(median, samples)
+imgops.extend.testing.check_operator(median, samples)
 print("all generic tests pass")
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "gallery::median_that_lies",
     kernel=kernel,
     fake=lambda x, size: x.new_empty(x.shape[::-1]),
@@ -99,7 +99,7 @@ def liar(image: Tensor, size: int) -> Tensor: ...
 
 
 try:
-    imgops.testing.check_operator(liar, samples[:1])
+    imgops.extend.testing.check_operator(liar, samples[:1])
 except Exception as error:
     print("and the lie is found:", type(error).__name__)
 

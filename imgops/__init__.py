@@ -8,8 +8,8 @@ most parameters may be a tensor with one value for each sample.
 ``imgops.crop``, ``imgops.resize`` and the other functions run eagerly, under ``torch.compile``, autograd and
 ``torch.func``, on the CPU and on CUDA. ``from imgops import transforms as v2`` replaces
 ``torchvision.transforms.v2``; there ``per_sample=True`` gives each image of a batch a draw of its own.
-``python -m imgops demo`` shows the operators on a photograph; ``imgops.show_config()`` prints what is
-installed.
+``imgops.extend`` has what authors of operators need. ``python -m imgops demo`` shows the operators on a
+photograph; ``imgops.show_config()`` prints what is installed.
 """
 
 try:
@@ -22,10 +22,12 @@ except ImportError as error:
         ) from error
     raise
 
-from imgops import autocast, config, ops, sharding, testing, vmap
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from imgops import ops
 from imgops._info import show_config
-from imgops._operators import Gradient, decompositions
-from imgops._registry import operator
+from imgops._operators import decompositions
 from imgops._slow_path import SlowPathWarning
 from imgops.inverse import adjoint, inverse
 from imgops.ops.blending import *
@@ -52,19 +54,26 @@ from imgops.ops.thresholds import *
 __version__ = "0.1.0"
 
 __all__ = [
-    "Gradient",
     "SlowPathWarning",
     "adjoint",
-    "autocast",
-    "config",
     "decompositions",
     "inverse",
-    "operator",
-    "sharding",
     "show_config",
-    "testing",
-    "vmap",
 ]
 # The public functions of the operators, as the ``__all__`` of each family lists them.
 __all__ += [name for family in vars(ops).values() for name in getattr(family, "__all__", ())]
 __all__.sort()
+
+#: Loaded when they are first asked for: ``transforms`` imports torchvision, and few users write operators.
+_LAZY = ("extend", "transforms")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _import_module(f"imgops.{name}")
+    raise AttributeError(f"module 'imgops' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what users call, without the folders of the implementation."""
+    return sorted([*__all__, *_LAZY, "__all__", "__doc__", "__file__", "__name__", "__path__", "__version__"])

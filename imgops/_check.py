@@ -347,6 +347,15 @@ def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...
     return integers(op, name, (value, value) if one else value, names)
 
 
+#: Names that PyTorch and OpenCV give to padding modes -> PIL's and torchvision's.
+_PADDING_MODES = {"replicate": "edge", "circular": "wrap"}
+
+
+def padding_mode(name: str) -> str:
+    """Return a padding mode's name in torchvision's words."""
+    return _PADDING_MODES.get(name, name) if isinstance(name, str) else name
+
+
 def region(op: str, box: Sequence[float], height: int, width: int) -> None:
     """Check a box of real numbers by PIL's rules, which a NaN breaks."""
     left, top, right, bottom = box
@@ -359,7 +368,7 @@ def boxes(op: str, boxes: Sequence[Sequence[int]], height: int, width: int) -> N
     """Check that each box has at least one pixel and lies inside the image."""
     for left, top, right, bottom in boxes:
         if not (0 <= left < right <= width and 0 <= top < bottom <= height):
-            must = f"boxes must satisfy 0 <= left < right <= {width} and 0 <= top < bottom <= {height}"
+            must = f"box must satisfy 0 <= left < right <= {width} and 0 <= top < bottom <= {height}"
             fail(ValueError, op, must, (left, top, right, bottom))
 
 

@@ -97,9 +97,9 @@ table: dict[str, Operator] = {}
 _HOW = {
     "kernel": "kernel=f, where f(out, *args) fills out",
     "fake": "fake=f, where f(*args) validates and returns an empty output",
-    "autograd": "autograd=imgops.Gradient(...), or decomposition=f to derive it from",
-    "vmap": "vmap=f; imgops.vmap.leading serves operators over (..., C, H, W)",
-    "sharding": "sharding=f; imgops.sharding.leading serves operators over (..., C, H, W)",
+    "autograd": "autograd=imgops.extend.Gradient(...), or decomposition=f to derive it from",
+    "vmap": "vmap=f; imgops.extend.vmap.leading serves operators over (..., C, H, W)",
+    "sharding": "sharding=f; imgops.extend.sharding.leading serves operators over (..., C, H, W)",
     "adjoint": "adjoint=name, for a linear operator",
 }
 
@@ -112,7 +112,7 @@ def require(name: str, facet: str, value: object) -> None:
 def require_gradient(name: str, mutates: bool, given: object) -> None:
     """Check that the gradient of a mutating operator is a function, and any other a ``Gradient``."""
     if given is not None and isinstance(given, Gradient) is mutates:
-        wanted = "a function, for an operator that mutates" if mutates else "an imgops.Gradient"
+        wanted = "a function, for an operator that mutates" if mutates else "an imgops.extend.Gradient"
         raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(given).__name__}")
 
 

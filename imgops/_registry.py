@@ -79,20 +79,20 @@ def operator(
         A native CUDA kernel of the same form. If there is none, or it returns ``NotImplemented``, and on
         every other device, the ``decomposition`` runs on the device; without a decomposition, the CPU kernel
         runs between a copy to the host and a copy back.
-    autograd : imgops.Gradient or callable, optional
+    autograd : imgops.extend.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
         operators: autograd records those, and an exported program holds them. If it is None and there is a
         ``decomposition``, the gradient is derived from the decomposition, in opaque operators
         ``name_backward`` and ``name_forward``.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
-        as its first argument. ``imgops.vmap.leading`` serves operators over ``(..., C, H, W)``.
+        as its first argument. ``imgops.extend.vmap.leading`` serves operators over ``(..., C, H, W)``.
     sharding : callable, optional
         DTensor's rule, as :func:`torch.distributed.tensor.experimental.register_sharding` takes it;
-        ``imgops.sharding.leading`` serves operators over ``(..., C, H, W)``.
+        ``imgops.extend.sharding.leading`` serves operators over ``(..., C, H, W)``.
     autocast : callable, optional
         ``autocast(device, args)`` returns the arguments that the operator gets in an autocast region:
-        ``imgops.autocast.float32`` or ``promote``. None leaves them as they are.
+        ``imgops.extend.autocast.float32`` or ``promote``. None leaves them as they are.
     decomposition : callable, optional
         ``decomposition(*args)`` computes the same result with core ATen operators.
     adjoint : str, optional
@@ -130,7 +130,7 @@ def operator(
     ...     return torch.empty_like(image)
     >>> def kernel(out: torch.Tensor, image: torch.Tensor) -> None:
     ...     out.copy_(image).neg_()
-    >>> @imgops.operator("example::negative", kernel=kernel, fake=fake, decomposition=torch.neg)
+    >>> @imgops.extend.operator("example::negative", kernel=kernel, fake=fake, decomposition=torch.neg)
     ... def negative(image: torch.Tensor) -> torch.Tensor: ...
     >>> x = torch.ones(2, requires_grad=True)
     >>> torch.autograd.grad(negative(x).sum(), x)

@@ -30,7 +30,7 @@ class Pad:
     """The parameters of :func:`imgops.pad`."""
 
     padding: int | tuple[int, ...]
-    mode: str = "constant"
+    padding_mode: str = "constant"
     fill: float | tuple[float, ...] = 0
 
 

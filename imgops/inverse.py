@@ -55,7 +55,7 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     """
     operator = _operators.operator_of(op)
     if operator is None:
-        raise TypeError(f"adjoint: op must be an operator of imgops.operator, got {op!r}")
+        raise TypeError(f"adjoint: op must be an operator of imgops.extend.operator, got {op!r}")
     if operator.adjoint is None:
         _operators.raise_missing(operator, "adjoint")
 
@@ -143,7 +143,7 @@ def _undo_paste(image: Tensor, source: Tensor, position: Any, mask: Tensor | Non
     return _cut(height, width, (left, top, left + source.shape[-1], top + source.shape[-2]))
 
 
-def _undo_pad(image: Tensor, padding: Any, mode: str = "constant", fill: Any = 0) -> Undo:
+def _undo_pad(image: Tensor, padding: Any, padding_mode: str = "constant", fill: Any = 0) -> Undo:
     left, top, right, bottom = movement.sides(padding.padding if isinstance(padding, Pad) else padding)
     height, width = image.shape[-2:]
     return _cut(height + top + bottom, width + left + right, (left, top, left + width, top + height))

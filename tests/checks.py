@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from imgops.testing import _call
-from imgops.testing._call import bits_equal as bits_equal
-from imgops.testing._call import through_dispatcher as through_dispatcher
-from imgops.testing._checks import check_adjoint as check_adjoint
-from imgops.testing._checks import check_vmap as check_vmap
-from imgops.testing._checks import same_metadata as same_metadata
+from imgops.extend.testing import _call
+from imgops.extend.testing._call import bits_equal as bits_equal
+from imgops.extend.testing._call import through_dispatcher as through_dispatcher
+from imgops.extend.testing._checks import check_adjoint as check_adjoint
+from imgops.extend.testing._checks import check_vmap as check_vmap
+from imgops.extend.testing._checks import same_metadata as same_metadata
 
 
 def captured(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:

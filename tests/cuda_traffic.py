@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from triton.runtime import interpreter
 
-from imgops.testing import cuda_kernel
+from imgops.extend.testing import cuda_kernel
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.rst"
 _MARKS = re.compile(r"(\.\. traffic: .*?\n\n)(.*?)(\.\. /traffic)", re.S)

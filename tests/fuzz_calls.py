@@ -35,7 +35,7 @@ from torchvision.transforms import v2 as reference
 from transform_cases import CASES
 
 from imgops import transforms as v2
-from imgops.testing._call import through_dispatcher
+from imgops.extend.testing._call import through_dispatcher
 from tests.fuzz_oracle import Wrong, beside_the_library
 from tests.fuzz_values import OBJECTS, changed, shown_as
 from tests.specs import SPECS

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops.testing._call import Call
+from imgops.extend.testing._call import Call
 from tests.specs._spec import EXACT
 from tests.test_reference import per_image
 

@@ -38,7 +38,7 @@ CALLS: tuple[Callable[[Random, Tensor], Any], ...] = (
     lambda r, x: imgops.adjust_hue(x, r.uniform(-0.5, 0.5)),
     lambda r, x: imgops.adjust_saturation(imgops.adjust_contrast(x, r.random()), 1.4),
     lambda r, x: imgops.equalize(x),
-    lambda r, x: imgops.pad(x, r.randint(0, 20), mode=r.choice(("reflect", "edge", "constant"))),
+    lambda r, x: imgops.pad(x, r.randint(0, 20), padding_mode=r.choice(("reflect", "edge", "constant"))),
     lambda r, x: imgops.jpeg(x, r.randint(20, 95)),
     lambda r, x: imgops.decode_image(imgops.encode_image(x, r.choice(("jpeg", "png", "webp")), 80)),
     lambda r, x: imgops.median_blur(x, 3),

@@ -19,7 +19,7 @@ from checks import (
 
 import imgops
 from imgops._operators import Contract
-from imgops.testing import Call, _checks, _func
+from imgops.extend.testing import Call, _checks, _func
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker, formatted
 from tests.specs._spec import EXACT, Tolerance

@@ -214,7 +214,7 @@ def test_bombs_are_refused_by_their_header(monkeypatch: pytest.MonkeyPatch) -> N
     must = "decode_image: data must be an image of at most 599 pixels (max_pixels)"
     check_raises(lambda: imgops.decode_image(raw, max_pixels=599), ValueError, f"{must}, got 20 x 30")
     assert imgops.decode_image(raw, max_pixels=600).shape == (3, 20, 30)
-    assert imgops.config.DecodeImage().max_pixels == Image.MAX_IMAGE_PIXELS
+    assert imgops.extend.config.DecodeImage().max_pixels == Image.MAX_IMAGE_PIXELS
     # Pillow's own limit is global to the process, and does not apply here.
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     assert imgops.decode_image(raw).shape == (3, 20, 30)

@@ -147,12 +147,12 @@ def test_a_sharpened_rim_stays_at_any_factor() -> None:
 
 
 def test_a_chosen_step_costs_nothing_else(photo: Tensor) -> None:
-    nothing = imgops.color_sequence(photo, torch.full((4,), -1), torch.zeros(1), "hue")
+    nothing = imgops.color_sequence(photo, torch.full((4,), -1), torch.zeros(1), ["hue"])
     assert bits_equal(nothing, photo) and nothing.data_ptr() != photo.data_ptr()
     batch = torch.stack([photo, photo])
     order = torch.tensor([[0], [-1]])
     factor = torch.tensor([[0.5], [0.5]], requires_grad=True)
-    some = imgops.color_sequence(batch / 255, order, factor, "brightness")
+    some = imgops.color_sequence(batch / 255, order, factor, ["brightness"])
     assert bits_equal(some[1], photo / 255)
     (grad,) = torch.autograd.grad(some.sum(), factor)
     assert grad[0] > 0 and grad[1] == 0
@@ -161,7 +161,7 @@ def test_a_chosen_step_costs_nothing_else(photo: Tensor) -> None:
 def test_sharpness_may_come_after_other_steps(photo: Tensor) -> None:
     """Sharpness reads the pixels around the one that it writes, so it cannot work in place."""
     found = imgops.color_sequence(
-        photo, torch.tensor([1, 0]), torch.tensor([1.7, 0.6]), "sharpness,brightness"
+        photo, torch.tensor([1, 0]), torch.tensor([1.7, 0.6]), ["sharpness", "brightness"]
     )
     assert bits_equal(found, imgops.adjust_sharpness(imgops.adjust_brightness(photo, 0.6), 1.7))
 

@@ -115,7 +115,7 @@ def test_parameters_that_do_not_fit() -> None:
     x = torch.ones(2, 3, 5, 6)
     message = "motion_blur: angle must have one value, or that for each image of (2,), got shape (3,)"
     check_raises(lambda: imgops.motion_blur(x, 5, torch.ones(3)), ValueError, message)
-    message = "alpha_composite: over must be on the device of image (cpu), got meta"
+    message = "alpha_composite: other must be on the device of image (cpu), got meta"
     check_raises(
         lambda: imgops.alpha_composite(torch.ones(4, 2, 2), torch.ones(4, 2, 2, device="meta")),
         ValueError,

@@ -21,8 +21,8 @@ from torch import Tensor
 import imgops
 from imgops._operators import Contract, operators
 from imgops._torch_private import TorchDispatchMode
+from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda, devices, transfer
-from imgops.testing import cuda_kernel
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import Maker
 from tests.specs._spec import EXACT
@@ -166,28 +166,28 @@ def test_plain_resize_is_opencv(size: tuple[int, int], interpolation: str) -> No
 
 
 @interpreted
-@pytest.mark.parametrize("border", ["constant", "edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("padding_mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-def test_warps_are_opencv(interpolation: str, border: str) -> None:
+def test_warps_are_opencv(interpolation: str, padding_mode: str) -> None:
     """The width fills OpenCV's vectors; for the remainder, OpenCV's compiler decides which products are fused."""
     flags = {"nearest": 0, "bilinear": 1, "bicubic": 2}[interpolation]
-    mode = {"constant": 0, "edge": 1, "symmetric": 2, "wrap": 3, "reflect": 4}[border]
+    mode = {"constant": 0, "edge": 1, "symmetric": 2, "wrap": 3, "reflect": 4}[padding_mode]
     how = {"borderMode": mode, "borderValue": (9.0,) * 4}
     image, fill = noise(1, 90, 110), torch.tensor(9.0)
     turn = np.array([[0.83, -0.41, 21.7], [0.37, 0.91, -13.3]])
     found = cuda_kernel("imgops::warp_affine")(
-        image, torch.from_numpy(turn), fill, 97, 128, interpolation, border
+        image, torch.from_numpy(turn), fill, 97, 128, interpolation, padding_mode
     )
     wanted = cv2.warpAffine(image[0].numpy(), turn, (128, 97), flags=flags, **how)
     assert bits_equal(found[0], torch.from_numpy(wanted))
     y, x = torch.meshgrid(torch.arange(97.0), torch.arange(128.0), indexing="ij")
     map = torch.stack([x * 0.9 + y * 0.2 - 11.3, y * 0.87 - x * 0.11 + 7.9])
-    found = cuda_kernel("imgops::remap")(image, map, fill, interpolation, border)
+    found = cuda_kernel("imgops::remap")(image, map, fill, interpolation, padding_mode)
     wanted = cv2.remap(image[0].numpy(), *map.numpy(), flags, **how)
     assert bits_equal(found[0], torch.from_numpy(wanted))
     tilt = np.array([[0.83, -0.41, 21.7], [0.37, 0.91, -13.3], [6e-4, -4e-4, 1.1]])
     found = cuda_kernel("imgops::warp_perspective")(
-        image, torch.from_numpy(tilt), fill, 97, 128, interpolation, border
+        image, torch.from_numpy(tilt), fill, 97, 128, interpolation, padding_mode
     )
     wanted = torch.from_numpy(cv2.warpPerspective(image[0].numpy(), tilt, (128, 97), flags=flags, **how))
     if interpolation == "bicubic":  # OpenCV computes its positions in a different order
@@ -224,7 +224,7 @@ def test_a_sequence_of_several_parts_and_turns(dtype: torch.dtype) -> None:
     for text, chosen in ((names, order), (names[: names.index(",sharpness")], order.clamp(max=3))):
         count = text.count(",") + 1
         args = images, chosen, amounts[:count], text
-        wanted = imgops.color_sequence(args[0], chosen, amounts[:count], text)
+        wanted = imgops.color_sequence(args[0], chosen, amounts[:count], text.split(","))
         found = cuda_kernel("imgops::color_sequence")(*args)
         if dtype == torch.uint8:
             assert bits_equal(found, wanted)
@@ -329,7 +329,7 @@ def test_a_device_without_doubles_uses_the_host(monkeypatch: pytest.MonkeyPatch)
     def fake(image: Tensor) -> Tensor:
         return torch.empty_like(image)
 
-    @imgops.operator("route_test::doubles", kernel=kernel, fake=fake, decomposition=refuses)
+    @imgops.extend.operator("route_test::doubles", kernel=kernel, fake=fake, decomposition=refuses)
     def doubles(image: Tensor) -> Tensor: ...
 
     run = devices.kernel_of(doubles.operator)

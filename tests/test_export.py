@@ -163,7 +163,7 @@ def test_a_config_can_be_saved_and_loaded(tmp_path: Path, strict: bool) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return imgops.pad(imgops.resize(imgops.crop(x, self.crop), self.resize), self.pad)
 
-    config = imgops.config
+    config = imgops.extend.config
     configs = (
         config.Crop((1, 1, 8, 9)),
         config.Resize((5, 6), "bicubic", box=(0, 0, 6.5, 7)),
@@ -181,14 +181,14 @@ def test_a_config_can_be_saved_and_loaded(tmp_path: Path, strict: bool) -> None:
     assert torch.equal(compiled(x), wanted)
 
     def built_inside(x: Tensor) -> Tensor:
-        return imgops.resize(x, imgops.config.Resize((5, 6), antialias=False))
+        return imgops.resize(x, imgops.extend.config.Resize((5, 6), antialias=False))
 
     compiled = torch.compile(built_inside, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x), imgops.resize(x, (5, 6), antialias=False))
 
 
 def test_configs_are_values() -> None:
-    Resize = imgops.config.Resize
+    Resize = imgops.extend.config.Resize
     assert Resize((4, 5)) == Resize(size=(4, 5), interpolation="bilinear", antialias=True)
     assert len({Resize((4, 5)), Resize((4, 5)), Resize((4, 6))}) == 2
     assert repr(Resize((4, 5))) == "Resize(size=(4, 5), interpolation='bilinear', antialias=True, box=None)"
@@ -196,8 +196,8 @@ def test_configs_are_values() -> None:
         Resize((4, 5)).size = (1, 1)  # type: ignore[misc]
     x, out = torch.rand(3, 6, 6), torch.empty(3, 4, 5)
     assert imgops.resize_out(x, Resize((4, 5)), out=out) is out and torch.equal(out, imgops.resize(x, (4, 5)))
-    place = imgops.config.Paste((1, 2))
+    place = imgops.extend.config.Paste((1, 2))
     assert torch.equal(imgops.paste(x, x[:, :2, :2], place), imgops.paste(x, x[:, :2, :2], (1, 2)))
     levels = (x * 255).to(torch.uint8)
-    data = imgops.encode_image(levels, imgops.config.EncodeImage("png"))
-    assert torch.equal(imgops.decode_image(data, imgops.config.DecodeImage("RGB")), levels)
+    data = imgops.encode_image(levels, imgops.extend.config.EncodeImage("png"))
+    assert torch.equal(imgops.decode_image(data, imgops.extend.config.DecodeImage("RGB")), levels)

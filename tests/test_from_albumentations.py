@@ -640,13 +640,13 @@ def with_their_draws(given: Any, name: str, params_of: Callable[[Any], dict[str,
         assert_same(mine, wanted, 1, 0.005)
 
 
-@pytest.mark.parametrize("border", [0, 1])
-def test_a_perspective_zooms_in(border: int) -> None:
+@pytest.mark.parametrize("padding_mode", [0, 1])
+def test_a_perspective_zooms_in(padding_mode: int) -> None:
     def params_of(drawn: dict[str, Any]) -> dict[str, Any]:
         zoom = np.diag([WIDTH / drawn["max_width"], HEIGHT / drawn["max_height"], 1])
         return {"matrix": (zoom @ drawn["matrix"]).ravel().tolist()}
 
-    given = A.Perspective((0.05, 0.2), border_mode=border, fill=9, fill_mask=1, p=1)
+    given = A.Perspective((0.05, 0.2), border_mode=padding_mode, fill=9, fill_mask=1, p=1)
     with_their_draws(given, "_PerspectiveCounterpart", params_of)
 
 

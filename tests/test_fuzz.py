@@ -77,8 +77,8 @@ def test_objects_that_are_no_strings_or_switches(dispatched: bool) -> None:
     """The dispatcher raised errors of its own, or took bytes for a string."""
     image = torch.rand(3, 6, 7, requires_grad=dispatched)
     for wrong in (b"bytes", [None], {}, None, 3, object()):
-        with pytest.raises(ValueError, match=r"^pad: mode must be one of 'constant', .*, got "):
-            imgops.pad(image, 1, mode=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^pad: padding_mode must be one of 'constant', .*, got "):
+            imgops.pad(image, 1, padding_mode=wrong)  # type: ignore[arg-type]
         with pytest.raises((TypeError, ValueError), match=r"^cvt_color: code must be "):
             imgops.cvt_color(image, wrong)  # type: ignore[arg-type]
     for wrong in (b"bytes", np.arange(4), None, "text"):
@@ -108,7 +108,7 @@ def test_sizes_without_sense() -> None:
         lambda n: imgops.motion_blur(IMAGE, n),
         lambda n: imgops.bilateral_filter(IMAGE, n, 9.0, 2.0),
         lambda n: imgops.clahe(IMAGE, 2.0, n),
-        lambda n: imgops.adaptive_threshold(IMAGE, block_size=n),
+        lambda n: imgops.adaptive_threshold(IMAGE, kernel_size=n),
         lambda n: imgops.erode(IMAGE, n),
         lambda n: imgops.morphology(IMAGE, "open", (1, n)),
         lambda n: imgops.unsharp_mask(IMAGE, float(n)),
@@ -188,11 +188,11 @@ def test_pixels_that_are_no_numbers(value: float, channels: int) -> None:
     """OpenCV's bilateral filter read 8 GiB before its table, and the process crashed."""
     image = torch.rand(2, channels, 7, 6)
     image[1, 0, 3, 3], image[1, 0, 0, 5] = value, -value
-    for border in BORDERS:
-        found = imgops.bilateral_filter(image, 5, 0.8, 2.0, border)
-        formula = blur.bilateral_filter(image[1], torch.tensor(0.8), torch.tensor(2.0), 5, border)
+    for padding_mode in BORDERS:
+        found = imgops.bilateral_filter(image, 5, 0.8, 2.0, padding_mode)
+        formula = blur.bilateral_filter(image[1], torch.tensor(0.8), torch.tensor(2.0), 5, padding_mode)
         torch.testing.assert_close(found[1], formula, rtol=0, atol=0, equal_nan=True)
-        assert torch.equal(found[0], imgops.bilateral_filter(image[0], 5, 0.8, 2.0, border))
+        assert torch.equal(found[0], imgops.bilateral_filter(image[0], 5, 0.8, 2.0, padding_mode))
 
 
 @pytest.mark.parametrize("ipp", ["enabled", "disabled"])
@@ -223,5 +223,5 @@ def test_switches_of_canny() -> None:
 
 def test_steps_that_are_not_finite() -> None:
     amounts = torch.tensor([float("nan")])
-    with pytest.raises(ValueError, match=r"^color_sequence: amounts must be finite, got nan"):
-        imgops.color_sequence(IMAGE, torch.tensor([0]), amounts, "posterize")
+    with pytest.raises(ValueError, match=r"^color_sequence: parameters must be finite, got nan"):
+        imgops.color_sequence(IMAGE, torch.tensor([0]), amounts, ["posterize"])

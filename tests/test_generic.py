@@ -1,4 +1,4 @@
-"""The generic checks of imgops.testing on every sample of every spec."""
+"""The generic checks of imgops.extend.testing on every sample of every spec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from checks import bits_equal, check_adjoint, check_vmap
 
 import imgops
 from imgops._operators import Contract, operators
-from imgops.testing import _checks, _func
+from imgops.extend.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT

@@ -23,19 +23,19 @@ OPENCV_ROUNDS = pytest.mark.skipif(
 )
 
 
-def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, border: str) -> Tensor:
+def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, padding_mode: str) -> Tensor:
     """Sample pixel by pixel, in double precision; this shares nothing with imgops."""
     height, width = image.shape[-2:]
 
     def at(i: int, j: int) -> Any:
-        if border == "constant":
+        if padding_mode == "constant":
             return (
                 image[:, i, j].double()
                 if 0 <= i < height and 0 <= j < width
                 else torch.zeros(len(image)).double()
             )
-        i = cv2.borderInterpolate(i, height, BORDERS[border])
-        return image[:, i, cv2.borderInterpolate(j, width, BORDERS[border])].double()
+        i = cv2.borderInterpolate(i, height, BORDERS[padding_mode])
+        return image[:, i, cv2.borderInterpolate(j, width, BORDERS[padding_mode])].double()
 
     def cubic(d: float, a: float = -0.75) -> float:
         d = abs(d)
@@ -55,19 +55,21 @@ def sampled(image: Tensor, x: Tensor, y: Tensor, name: str, border: str) -> Tens
     return out
 
 
-@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("padding_mode", MODES)
 @pytest.mark.parametrize("name", ["bilinear", "bicubic"])
-def test_double_precision_is_exact(name: str, border: str) -> None:
+def test_double_precision_is_exact(name: str, padding_mode: str) -> None:
     image = torch.rand(2, 6, 5, dtype=torch.float64)
     map = torch.rand(2, 4, 3, dtype=torch.float64) * 14 - 4
-    out = imgops.remap(image, map, name, border)
-    torch.testing.assert_close(out, sampled(image, map[0], map[1], name, border), rtol=1e-12, atol=1e-12)
+    out = imgops.remap(image, map, name, padding_mode)
+    torch.testing.assert_close(
+        out, sampled(image, map[0], map[1], name, padding_mode), rtol=1e-12, atol=1e-12
+    )
     matrix = torch.tensor([[0.7, -0.4, 1.1], [0.5, 1.2, -2.3]], dtype=torch.float64)
     inverse = torch.linalg.inv(torch.cat([matrix, torch.tensor([[0.0, 0, 1]]).double()]))
     y, x = torch.meshgrid(torch.arange(7.0).double(), torch.arange(8.0).double(), indexing="ij")
     u, v = (inverse[k, 0] * x + inverse[k, 1] * y + inverse[k, 2] for k in (0, 1))
-    warped = imgops.warp_affine(image, matrix, (7, 8), name, border)
-    torch.testing.assert_close(warped, sampled(image, u, v, name, border), rtol=1e-12, atol=1e-12)
+    warped = imgops.warp_affine(image, matrix, (7, 8), name, padding_mode)
+    torch.testing.assert_close(warped, sampled(image, u, v, name, padding_mode), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -103,57 +105,57 @@ def test_half_precision_has_no_nan() -> None:
 
 
 @OPENCV_ROUNDS
-@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("padding_mode", MODES)
 @pytest.mark.parametrize("name", list(FLAGS)[:3])
-def test_positions_that_are_not_finite_show_the_border(name: str, border: str) -> None:
+def test_positions_that_are_not_finite_show_the_border(name: str, padding_mode: str) -> None:
     """NaN lies far to the left and above; the result is the same in every dtype, and finite."""
     image = torch.rand(2, 4, 5)
     far = torch.tensor([float("nan"), float("inf"), float("-inf"), 3e9, -3e9, 1e20, 1.0])
     map = torch.stack(torch.broadcast_tensors(far[:, None], far))
-    single = imgops.remap(image, map, name, border, fill=5)
-    double = imgops.remap(image.double(), map.double(), name, border, fill=5)
+    single = imgops.remap(image, map, name, padding_mode, fill=5)
+    double = imgops.remap(image.double(), map.double(), name, padding_mode, fill=5)
     assert single.isfinite().all() and double.isfinite().all()
     torch.testing.assert_close(single.double(), double, rtol=0, atol=1e-5)
     levels = (image * 255).byte()
-    found = imgops.remap(levels, map, name, border, fill=5)
-    wanted = imgops.remap(levels.double(), map.double(), name, border, fill=5).round().clamp(0, 255)
+    found = imgops.remap(levels, map, name, padding_mode, fill=5)
+    wanted = imgops.remap(levels.double(), map.double(), name, padding_mode, fill=5).round().clamp(0, 255)
     assert (found.double() - wanted).abs().max() <= 1
-    if border == "constant":
+    if padding_mode == "constant":
         assert (single[:, :6] == 5).all() and (found[:, :6] == 5).all()
 
 
 @OPENCV_ROUNDS
-@pytest.mark.parametrize("border", MODES)
-def test_a_horizon_shows_the_border(border: str) -> None:
+@pytest.mark.parametrize("padding_mode", MODES)
+def test_a_horizon_shows_the_border(padding_mode: str) -> None:
     """Where w is 0 a position is infinite; the pixels are the same in every dtype and in the decomposition."""
     image = torch.rand(2, 6, 7)
     matrix = torch.linalg.inv(torch.tensor([[1.0, 0, 0], [0, 1, 0], [-0.5, 0, 1]], dtype=torch.float64))
     for name in ("nearest", "bilinear", "bicubic"):
         single, double = (
-            imgops.warp_perspective(x, matrix, None, name, border) for x in (image, image.double())
+            imgops.warp_perspective(x, matrix, None, name, padding_mode) for x in (image, image.double())
         )
         assert single.isfinite().all()
         torch.testing.assert_close(single.double(), double, rtol=0, atol=1e-4)
     row = imgops.decompositions()[torch.ops.imgops.warp_perspective.default]
-    torch.testing.assert_close(row(image.double(), matrix, None, 6, 7, "bicubic", border), double)
+    torch.testing.assert_close(row(image.double(), matrix, None, 6, 7, "bicubic", padding_mode), double)
 
 
-@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("padding_mode", MODES)
 @pytest.mark.parametrize("name", list(FLAGS)[:3])
-def test_far_positions_cost_what_near_ones_do(name: str, border: str) -> None:
+def test_far_positions_cost_what_near_ones_do(name: str, padding_mode: str) -> None:
     """OpenCV folds one period at a time and never returns from some of these; each call would take minutes."""
     for size in ((1, 8), (8, 1), (1, 1), (6, 7)):
         image = torch.rand(1, *size)
         for x in (image, image.double(), (image * 255).byte()):
             for scale in (1.0, 1e-9, 1e-300, 0.0, float("inf"), float("nan")):
                 matrix = torch.tensor([[scale, 0, 0.5], [0, 1, 0.25]], dtype=torch.float64)
-                assert imgops.warp_affine(x, matrix, None, name, border).isfinite().all()
+                assert imgops.warp_affine(x, matrix, None, name, padding_mode).isfinite().all()
                 row = torch.tensor([[1e-3, -0.3 * scale, 1e-9]], dtype=torch.float64)
-                out = imgops.warp_perspective(x, torch.cat([matrix, row]), (4, 7), name, border)
+                out = imgops.warp_perspective(x, torch.cat([matrix, row]), (4, 7), name, padding_mode)
                 assert out.isfinite().all()
             for far in (1e9, 3e9, 1e30, float("inf")):
                 map = torch.full((2, 8, 8), far)
-                assert imgops.remap(x, map, name, border).isfinite().all()
+                assert imgops.remap(x, map, name, padding_mode).isfinite().all()
 
 
 def test_what_opencv_gives_stays_to_the_bit() -> None:
@@ -163,13 +165,13 @@ def test_what_opencv_gives_stays_to_the_bit() -> None:
         height, width = (int(v) for v in rng.integers(2, 9, 2))
         plane = (rng.random((height, width)) * 255).astype(rng.choice([np.uint8, np.float32]))
         image = torch.from_numpy(plane)[None]
-        for border in MODES[1:]:
+        for padding_mode in MODES[1:]:
             for name in ("nearest", "bilinear", "bicubic"):
                 for scale in (10, 1000, 20000):
                     map = ((rng.random((2, 5, 6)) - 0.5) * scale).astype(np.float32)
-                    wanted = cv2.remap(plane, map[0], map[1], FLAGS[name], borderMode=BORDERS[border])
-                    found = imgops.remap(image, torch.from_numpy(map), name, border)
-                    assert np.array_equal(found[0].numpy(), wanted), (border, name, scale)
+                    wanted = cv2.remap(plane, map[0], map[1], FLAGS[name], borderMode=BORDERS[padding_mode])
+                    found = imgops.remap(image, torch.from_numpy(map), name, padding_mode)
+                    assert np.array_equal(found[0].numpy(), wanted), (padding_mode, name, scale)
 
 
 def test_a_far_sample_of_a_batch_leaves_the_others_to_opencv() -> None:

@@ -11,7 +11,7 @@ from checks import bits_equal, check_raises
 from torch import Tensor
 
 import imgops
-from imgops.testing import _call
+from imgops.extend.testing import _call
 
 ops = torch.ops.imgops
 X = torch.rand(2, 3, 8, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -56,7 +56,9 @@ def test_adjoint_is_differentiable_and_compiles() -> None:
 
 
 def test_adjoint_refuses() -> None:
-    with pytest.raises(TypeError, match=r"adjoint: op must be an operator of imgops.operator, got <built-in"):
+    with pytest.raises(
+        TypeError, match=r"adjoint: op must be an operator of imgops.extend.operator, got <built-in"
+    ):
         imgops.adjoint(print)
     for op in (imgops.median_blur, imgops.paste_):
         with pytest.raises(NotImplementedError, match="adjoint must be a facet of imgops::"):
@@ -85,7 +87,7 @@ def test_undo_a_paste_and_a_pad() -> None:
     source = torch.rand(3, 3, 4, dtype=torch.float64)
     out = imgops.paste(X, source, (2, 1))
     assert bits_equal(imgops.inverse(imgops.paste, X, source, (2, 1))(out), source.expand(2, 3, 3, 4))
-    for padding in (2, (1, 3), (1, 2, 0, 4), imgops.config.Pad((1, 2, 0, 4), "edge")):
+    for padding in (2, (1, 3), (1, 2, 0, 4), imgops.extend.config.Pad((1, 2, 0, 4), "edge")):
         undo = imgops.inverse(imgops.pad, X, padding)
         assert bits_equal(undo(imgops.pad(X, padding)), X)
 
@@ -100,7 +102,7 @@ def test_undo_a_resize() -> None:
     assert bits_equal(
         undo(scores, interpolation="nearest"), imgops.resize(scores, (8, 9), "nearest", antialias=False)
     )
-    config = imgops.config.Resize((16, 18))
+    config = imgops.extend.config.Resize((16, 18))
     assert imgops.inverse(imgops.resize, X, config)(scores).shape == (2, 5, 8, 9)
 
 

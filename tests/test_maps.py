@@ -114,12 +114,12 @@ def test_polar(log: bool) -> None:
     flags = cv2.INTER_LINEAR | cv2.WARP_FILL_OUTLIERS | (cv2.WARP_POLAR_LOG if log else 0)
     center, radius = (20.3, 15.7), 18.0
     wanted = cv2.warpPolar(image, (60, 80), center, radius, flags)
-    found = imgops.remap(torch.from_numpy(image)[None], imgops.polar_map((80, 60), center, radius, log=log))
+    found = imgops.remap(torch.from_numpy(image)[None], imgops.polar_map(center, radius, (80, 60), log=log))
     apart = np.abs(found[0].numpy().astype(int) - wanted)
     assert apart.max() <= 1 and (apart > 0).mean() < 0.01
     back = cv2.warpPolar(wanted, (W, H), center, radius, flags | cv2.WARP_INVERSE_MAP)
-    map = imgops.polar_map(SIZE, center, radius, log=log, inverse=True, source_size=(80, 60))
-    found = imgops.remap(torch.from_numpy(wanted)[None], map, border="wrap")
+    map = imgops.polar_map(center, radius, SIZE, log=log, inverse=True, source_size=(80, 60))
+    found = imgops.remap(torch.from_numpy(wanted)[None], map, padding_mode="wrap")
     inside = map[0].numpy() < 58
     apart = np.abs(found[0].numpy().astype(int) - back)[inside]
     assert inside.mean() > 0.3 and apart.max() <= 1 and (apart > 0).mean() < 0.1
@@ -152,11 +152,11 @@ CALLS: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
         ),
     ),
     "polar": (
-        lambda c, r: imgops.polar_map((4, 5), c, r, dtype=D),
+        lambda c, r: imgops.polar_map(c, r, (4, 5), dtype=D),
         (torch.tensor([2.2, 1.7], dtype=D), torch.tensor(2.5, dtype=D)),
     ),
     "log-polar back": (
-        lambda c, r: imgops.polar_map((4, 5), c, r, log=True, inverse=True, dtype=D),
+        lambda c, r: imgops.polar_map(c, r, (4, 5), log=True, inverse=True, dtype=D),
         (torch.tensor([2.2, 1.7], dtype=D), torch.tensor(2.5, dtype=D)),
     ),
 }
@@ -197,13 +197,13 @@ def test_one_graph_without_recompiles(name: str) -> None:
 def test_numbers_and_devices() -> None:
     found: Any = imgops.optical_distortion_map(0.1, (4, 5), device="meta")
     assert found.device.type == "meta" and found.shape == (2, 4, 5) and found.dtype == torch.float32
-    assert imgops.polar_map((4, 5), (2.0, 2.0), 3.0, device="meta").device.type == "meta"
+    assert imgops.polar_map((2.0, 2.0), 3.0, (4, 5), device="meta").device.type == "meta"
 
 
 CORNERS = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
 _LINE = torch.tensor([[0, 0], [1, 3], [2, 6], [3, 9]]) * torch.tensor(0.1, dtype=torch.float64)
 _MAPS: dict[str, Callable[..., Tensor]] = {
-    "polar_map": lambda **options: imgops.polar_map((4, 5), (2.0, 2.0), 4.0, **options),
+    "polar_map": lambda **options: imgops.polar_map((2.0, 2.0), 4.0, (4, 5), **options),
     "grid_distortion_map": lambda **options: imgops.grid_distortion_map(
         [1.0, 2], [1.0, 2], (4, 5), **options
     ),
@@ -229,9 +229,9 @@ _WRONG_VALUES: dict[str, tuple[str, Callable[[object], object]]] = {
     "alpha": ("elastic_map: alpha", lambda v: imgops.elastic_map(_noise(), v, 2.0)),
     "sigma": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v)),
     "sigma of a kernel": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v, 5)),
-    "radius": ("polar_map: max_radius", lambda v: imgops.polar_map((4, 5), (2.0, 2.0), v)),
-    "radius of log": ("polar_map: max_radius", lambda v: imgops.polar_map((4, 5), (2.0, 2.0), v, log=True)),
-    "center": ("polar_map: center", lambda v: imgops.polar_map((4, 5), (v, 2.0), 4.0)),
+    "radius": ("polar_map: max_radius", lambda v: imgops.polar_map((2.0, 2.0), v, (4, 5))),
+    "radius of log": ("polar_map: max_radius", lambda v: imgops.polar_map((2.0, 2.0), v, (4, 5), log=True)),
+    "center": ("polar_map: center", lambda v: imgops.polar_map((v, 2.0), 4.0, (4, 5))),
     "steps_x": ("grid_distortion_map: steps_x", lambda v: imgops.grid_distortion_map([v, 1], [1, 1], (4, 5))),
     "steps_y": ("grid_distortion_map: steps_y", lambda v: imgops.grid_distortion_map([1, 1], [v, 1], (4, 5))),
     "lens": ("optical_distortion_map: coefficients", lambda v: imgops.optical_distortion_map(v, (4, 5))),
@@ -239,8 +239,8 @@ _WRONG_VALUES: dict[str, tuple[str, Callable[[object], object]]] = {
         "thin_plate_spline_map: targets",
         lambda v: imgops.thin_plate_spline_map(CORNERS, CORNERS * v, (4, 5)),
     ),
-    "shot": ("shot_noise: amount", lambda v: imgops.shot_noise(_noise(), _noise(), v)),
-    "speckle": ("multiplicative_noise: amount", lambda v: imgops.multiplicative_noise(_noise(), _noise(), v)),
+    "shot": ("shot_noise: scale", lambda v: imgops.shot_noise(_noise(), _noise(), v)),
+    "speckle": ("speckle_noise: sigma", lambda v: imgops.speckle_noise(_noise(), _noise(), v)),
     "intensity": ("iso_noise: intensity", lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 0.1, v)),
 }
 
@@ -271,7 +271,7 @@ def test_radii_that_are_too_small_or_too_large_are_refused(name: str, value: flo
 @pytest.mark.parametrize(
     ("start", "call"),
     [
-        ("polar_map: max_radius", lambda x: imgops.polar_map((4, 5), x[:2, 0], x[:3, 0, 0] + 1)),
+        ("polar_map: max_radius", lambda x: imgops.polar_map(x[:2, 0], x[:3, 0, 0] + 1, (4, 5))),
         ("grid_distortion_map: steps_y", lambda x: imgops.grid_distortion_map(x[:2, 0], x[:3, 0], (4, 5))),
         ("thin_plate_spline_map: targets", lambda x: imgops.thin_plate_spline_map(x[:2], x[:3], (4, 5))),
         ("thin_plate_spline_map: targets", lambda x: imgops.thin_plate_spline_map(x[0], x[0, :3], (4, 5))),
@@ -314,6 +314,6 @@ def test_steps_must_not_add_up_to_0() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_noise_that_is_not_finite_is_no_warning(value: float) -> None:
     image, noise = torch.full((3, 4, 5), 9, dtype=torch.uint8), torch.full((3, 4, 5), value)
-    for call in (imgops.shot_noise, imgops.multiplicative_noise):
+    for call in (imgops.shot_noise, imgops.speckle_noise):
         assert call(image, noise, 0.5).shape == image.shape
     assert imgops.iso_noise(image, noise[:2], 0.1, 0.5).shape == image.shape

@@ -177,7 +177,7 @@ def test_a_pil_with_other_levels_is_noticed(
     monkeypatch.setitem(_pil._comparisons, "adjust_brightness", replace(compared, by_pil=inverted))
     image = picture(3, 9, 8)
     assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)
-    steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), "brightness")
+    steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), ["brightness"])
     assert bits_equal(steps, 255 - image)
 
 

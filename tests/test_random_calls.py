@@ -58,22 +58,26 @@ class Draw:
         element[0, 0] = 1
         return element
 
-    def border(self) -> str:
+    def padding_mode(self) -> str:
         return self.choice(*BORDERS)
 
 
 ARGUMENTS: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
-    "erode": lambda d: (d.image(), d.element(), d.border()),
-    "dilate": lambda d: (d.image(), d.element(), d.border()),
-    "hit_or_miss": lambda d: (d.levels(), d.element() - d.choice(0, 2) * d.element()[:1, :1], d.border()),
+    "erode": lambda d: (d.image(), d.element(), d.padding_mode()),
+    "dilate": lambda d: (d.image(), d.element(), d.padding_mode()),
+    "hit_or_miss": lambda d: (
+        d.levels(),
+        d.element() - d.choice(0, 2) * d.element()[:1, :1],
+        d.padding_mode(),
+    ),
     "sobel": lambda d: (
         d.image(),
         *d.choice((1, 0), (0, 1), (1, 1), (2, 0)),
         d.choice(3, 5, 7),
-        d.border(),
+        d.padding_mode(),
     ),
-    "scharr": lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.border()),
-    "laplacian": lambda d: (d.image(), d.choice(1, 3, 5, 7), d.border()),
+    "scharr": lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.padding_mode()),
+    "laplacian": lambda d: (d.image(), d.choice(1, 3, 5, 7), d.padding_mode()),
     "canny": lambda d: (
         d.levels(d.choice(1, 3)),
         d.number(0, 400),
@@ -81,13 +85,13 @@ ARGUMENTS: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
         d.choice(3, 5, 7),
         d.choice(True, False),
     ),
-    "box_blur": lambda d: (d.image(), d.whole(1, 9), d.whole(1, 9), d.border()),
+    "box_blur": lambda d: (d.image(), d.whole(1, 9), d.whole(1, 9), d.padding_mode()),
     "bilateral_filter": lambda d: (
         d.image(d.choice(1, 3)),
         d.number(0.1 * d.white, d.white),
         d.number(0.5, 4),
         d.whole(1, 9),
-        d.border(),
+        d.padding_mode(),
     ),
     "unsharp_mask": lambda d: (d.image(), d.number(0, 9), d.number(0, 300), d.number(0, 20)),
     "pyr_down": lambda d: (d.image(),),

@@ -92,7 +92,7 @@ def test_links_lead_somewhere() -> None:
 FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction(getattr(imgops, n))}
 
 
-OTHERS = {"check_operator": imgops.testing.check_operator, "seeded": imgops.transforms.seeded}
+OTHERS = {"check_operator": imgops.extend.testing.check_operator, "seeded": imgops.transforms.seeded}
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OTHERS])

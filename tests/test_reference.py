@@ -12,7 +12,7 @@ from checks import bits_equal, check_format
 from torch import Tensor
 
 import imgops
-from imgops.testing import Call
+from imgops.extend.testing import Call
 from tests.specs import OPERATORS, SPECS, OpSpec, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT

@@ -33,7 +33,7 @@ def test_a_label_without_pixels_has_zeros() -> None:
 
 
 def test_nothing_to_label() -> None:
-    labels, count = imgops.connected_components(torch.zeros(2, 1, 0, 4, dtype=torch.uint8))
+    labels, count, *_ = imgops.connected_components(torch.zeros(2, 1, 0, 4, dtype=torch.uint8))
     assert labels.shape == (2, 1, 0, 4) and count.tolist() == [[1], [1]]
 
 

@@ -12,7 +12,7 @@ from checks import bits_equal
 from torch import Tensor
 
 import imgops
-from imgops.testing import check_operator
+from imgops.extend.testing import check_operator
 
 _checked: list[int] = []
 
@@ -57,14 +57,14 @@ def blur_decomposition(image: Tensor, radius: int) -> Tensor:
     return torch.nn.functional.conv2d(flat, weight, padding=radius).reshape(image.shape)
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "usertest::blur",
     kernel=blur_kernel,
     fake=blur_fake,
-    autograd=imgops.Gradient(blur_setup_context, blur_backward, blur_jvp),
-    vmap=imgops.vmap.leading(3),
-    sharding=imgops.sharding.leading(3),
-    autocast=imgops.autocast.float32,
+    autograd=imgops.extend.Gradient(blur_setup_context, blur_backward, blur_jvp),
+    vmap=imgops.extend.vmap.leading(3),
+    sharding=imgops.extend.sharding.leading(3),
+    autocast=imgops.extend.autocast.float32,
     decomposition=blur_decomposition,
     adjoint="blur",
 )
@@ -88,11 +88,11 @@ def gamma_decomposition(image: Tensor, exponent: Tensor) -> Tensor:
     return torch.pow(image, exponent[..., None, None, None])
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "usertest::gamma",
     kernel=gamma_kernel,
     fake=gamma_fake,
-    vmap=imgops.vmap.leading(3, 0),
+    vmap=imgops.extend.vmap.leading(3, 0),
     decomposition=gamma_decomposition,
 )
 def gamma(image: Tensor, exponent: Tensor) -> Tensor: ...
@@ -101,7 +101,7 @@ def gamma(image: Tensor, exponent: Tensor) -> Tensor: ...
 # An operator with neither a gradient nor a batching rule.
 
 
-@imgops.operator("usertest::bare", kernel=lambda out, image: out.copy_(image), fake=torch.empty_like)
+@imgops.extend.operator("usertest::bare", kernel=lambda out, image: out.copy_(image), fake=torch.empty_like)
 def bare(image: Tensor) -> Tensor: ...
 
 
@@ -112,23 +112,23 @@ def darken_(image: Tensor, amount: int) -> None:
     image.mul_(1 - amount / 10)
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "usertest::darken_",
     kernel=darken_,
     fake=lambda image, amount: _image("darken_", image),
     mutates=["image"],
     autograd=darken_,
-    vmap=imgops.vmap.leading(3, mutates=1),
+    vmap=imgops.extend.vmap.leading(3, mutates=1),
 )
 def darken(image: Tensor, amount: int) -> Tensor: ...
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "usertest::noise",
     kernel=lambda out, image: out.copy_(image + torch.rand(image.shape)),
     fake=torch.empty_like,
     random=True,
-    vmap=imgops.vmap.leading(3),
+    vmap=imgops.extend.vmap.leading(3),
 )
 def noise(image: Tensor) -> Tensor: ...
 
@@ -202,7 +202,7 @@ def test_missing_facets_are_named() -> None:
     ):
         torch.vmap(bare)(x)
     with pytest.raises(
-        NotImplementedError, match=r"bare: autograd must be a facet .* autograd=imgops.Gradient"
+        NotImplementedError, match=r"bare: autograd must be a facet .* autograd=imgops.extend.Gradient"
     ):
         bare(x.clone().requires_grad_()).sum().backward()
     with pytest.raises(NotImplementedError, match="forward-mode AD of this order must have a rule"):
@@ -220,33 +220,33 @@ def test_incomplete_registrations_are_refused() -> None:
     with pytest.raises(
         TypeError, match=r"operator: usertest::sharpen must have a kernel, got None: pass kernel=f"
     ):
-        imgops.operator("usertest::sharpen", fake=torch.empty_like)(sharpen)
+        imgops.extend.operator("usertest::sharpen", fake=torch.empty_like)(sharpen)
     with pytest.raises(
         TypeError, match=r"operator: usertest::sharpen must have a fake, got None: pass fake=f"
     ):
-        imgops.operator("usertest::sharpen", kernel=print)(sharpen)
+        imgops.extend.operator("usertest::sharpen", kernel=print)(sharpen)
     with pytest.raises(ValueError, match="operator: name must be 'namespace::name', got 'sharpen'"):
-        imgops.operator("sharpen", kernel=print, fake=torch.empty_like)
+        imgops.extend.operator("sharpen", kernel=print, fake=torch.empty_like)
     with pytest.raises(ValueError, match="operator: name must be new, got 'usertest::blur' a second time"):
-        imgops.operator("usertest::blur", kernel=print, fake=torch.empty_like)(sharpen)
+        imgops.extend.operator("usertest::blur", kernel=print, fake=torch.empty_like)(sharpen)
     with pytest.raises(ValueError, match=r"usertest::sharpen: mutates must name .*, got \('other',\)"):
-        imgops.operator("usertest::sharpen", kernel=print, fake=print, mutates=["other"])(sharpen)
+        imgops.extend.operator("usertest::sharpen", kernel=print, fake=print, mutates=["other"])(sharpen)
 
 
 def test_a_gradient_of_the_wrong_kind_is_refused() -> None:
     def soften(image: Tensor) -> Tensor: ...
 
-    gradient = imgops.Gradient(blur_setup_context, blur_backward)
+    gradient = imgops.extend.Gradient(blur_setup_context, blur_backward)
     with pytest.raises(
-        TypeError, match=r"usertest::soften: autograd must be an imgops\.Gradient, got function"
+        TypeError, match=r"usertest::soften: autograd must be an imgops\.extend\.Gradient, got function"
     ):
-        imgops.operator("usertest::soften", kernel=print, fake=print, autograd=darken_)(soften)
+        imgops.extend.operator("usertest::soften", kernel=print, fake=print, autograd=darken_)(soften)
     with pytest.raises(
         TypeError, match=r"autograd must be a function, for an operator that mutates, got Grad"
     ):
-        imgops.operator("usertest::soften", kernel=print, fake=print, mutates=["image"], autograd=gradient)(
-            soften
-        )
+        imgops.extend.operator(
+            "usertest::soften", kernel=print, fake=print, mutates=["image"], autograd=gradient
+        )(soften)
 
 
 @pytest.mark.parametrize(
@@ -282,21 +282,21 @@ def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
 
     def declared(image: Tensor, radius: int) -> Tensor: ...
 
-    broken = imgops.operator(
+    broken = imgops.extend.operator(
         name,
         kernel=kernel,
         fake=fake,
-        autograd=imgops.Gradient(
+        autograd=imgops.extend.Gradient(
             blur_setup_context, backward if break_ == "gradient" else blur_backward, blur_jvp
         ),
-        vmap=wrong_vmap if break_ == "vmap" else imgops.vmap.leading(3),
+        vmap=wrong_vmap if break_ == "vmap" else imgops.extend.vmap.leading(3),
         sharding=wrong_sharding if break_ == "sharding" else None,
-        autocast=imgops.autocast.float32,
+        autocast=imgops.extend.autocast.float32,
         decomposition=torch.neg if break_ == "decomposition" else None,
     )(declared)
     if break_ == "decomposition":
-        broken = imgops.operator(
-            f"{name}2", kernel=kernel, fake=fake, autograd=imgops.Gradient(blur_setup_context, blur_backward, blur_jvp),
+        broken = imgops.extend.operator(
+            f"{name}2", kernel=kernel, fake=fake, autograd=imgops.extend.Gradient(blur_setup_context, blur_backward, blur_jvp),
             decomposition=lambda image, radius: blur_decomposition(image, radius) + 1,
         )(declared)  # fmt: skip
     with pytest.raises(AssertionError, match=rf"^check_operator: ({check}): "):
@@ -311,7 +311,9 @@ def test_a_fake_that_returns_what_it_was_given_is_refused(name: str, fake: Any) 
 
     def declared(image: Tensor) -> Tensor: ...
 
-    shares = imgops.operator(f"usertest::{name}", kernel=lambda out, image: out.fill_(7), fake=fake)(declared)
+    shares = imgops.extend.operator(f"usertest::{name}", kernel=lambda out, image: out.fill_(7), fake=fake)(
+        declared
+    )
     image = torch.zeros(3, 4, 5)
     with pytest.raises(RuntimeError, match=f"^{name}: fake must return a tensor of its own, got image"):
         shares(image)
@@ -351,7 +353,7 @@ def binary_kernel(out: Tensor, image: Tensor) -> None:
     out.copy_(image > 0.5)
 
 
-@imgops.operator(
+@imgops.extend.operator(
     "usertest::binary",
     kernel=binary_kernel,
     fake=binary_fake,
@@ -390,14 +392,14 @@ def test_several_tensors_in_one_argument_are_refused() -> None:
     with pytest.raises(
         TypeError, match="operator: usertest::total: images must be a Tensor or None, not several"
     ):
-        imgops.operator("usertest::total", kernel=print, fake=print)(total)
+        imgops.extend.operator("usertest::total", kernel=print, fake=print)(total)
     with pytest.raises(
         TypeError, match="operator: usertest::parts: one Tensor or nothing must be returned, got"
     ):
-        imgops.operator("usertest::parts", kernel=print, fake=print)(parts)
+        imgops.extend.operator("usertest::parts", kernel=print, fake=print)(parts)
 
     def same(image: Tensor) -> Tensor: ...
 
-    pair = imgops.operator("usertest::pair", kernel=print, fake=lambda image: (image,))(same)
+    pair = imgops.extend.operator("usertest::pair", kernel=print, fake=lambda image: (image,))(same)
     with pytest.raises(TypeError, match="pair: fake must return a Tensor, got tuple"):
         pair(torch.zeros(3, 4, 5))

@@ -418,8 +418,8 @@ def test_box_blur_keeps_a_constant_image(dtype: torch.dtype, format: str) -> Non
     levels = torch.arange(256).to(dtype)[:, None, None, None].expand(256, 3, 3, 5)
     image = formatted(levels.contiguous(), format)
     for size in _WINDOWS:
-        for border in ("edge", "wrap"):
-            found = imgops.box_blur(image, size, border)
+        for padding_mode in ("edge", "wrap"):
+            found = imgops.box_blur(image, size, padding_mode)
             assert torch.allclose(found.double(), image.double(), rtol=1e-6), size
 
 

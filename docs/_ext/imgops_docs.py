@@ -29,8 +29,7 @@ from parsed import DOCS, ROOT, Parsed, box, double, table
 from pictures import draw_all, full_name, moves
 from sphinx.application import Sphinx
 
-import imgops
-from imgops import show, transforms
+from imgops import extend, show, transforms
 from imgops._operators import Contract, operators
 from imgops.show import _transforms
 from imgops.transforms import functional
@@ -55,7 +54,7 @@ SECTIONS = (
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
     "Adjoint and inverse": ["adjoint", "inverse"],
-    "Operators of your own": ["operator", "Gradient", "decompositions"],
+    "Operators of your own": ["extend.operator", "extend.Gradient", "decompositions"],
     "What runs": ["show_config", "SlowPathWarning"],
 }
 #: The operators that each transform and functional calls. Their pages have its formula, border rule and gradient.
@@ -79,7 +78,11 @@ MODULES = ("config", "vmap", "sharding", "autocast", "testing")
 
 def public_of(module: Any) -> list[str]:
     """Return the names of a small module that users may call."""
-    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+    own = [
+        n
+        for n, v in vars(module).items()
+        if f"{getattr(v, '__module__', '')}.".startswith(f"{module.__name__}.")
+    ]
     return [n for n in own if not n.startswith("_")]
 
 
@@ -219,8 +222,8 @@ def api_page() -> str:
     for family, names in FAMILIES.items():
         lines += [*_title(family), *_summary([f"imgops.{n}" for n in names])]
     for name in MODULES:
-        names = [f"imgops.{name}.{n}" for n in public_of(getattr(imgops, name))]
-        lines += [*_title(f"imgops.{name}"), *_summary(names)]
+        names = [f"imgops.extend.{name}.{n}" for n in public_of(getattr(extend, name))]
+        lines += [*_title(f"imgops.extend.{name}"), *_summary(names)]
     own = [f"imgops.transforms.{n}" for n in transforms.OURS]
     lines += [*_title("Transforms of torchvision"), *_summary(own)]
     added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, "from_albumentations")]

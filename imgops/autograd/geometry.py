@@ -54,8 +54,8 @@ def _pull_back(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) ->
 
 
 def remap_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    grad, map, *_, interpolation, border = inputs
-    ctx.how = interpolation, border
+    grad, map, *_, interpolation, padding_mode = inputs
+    ctx.how = interpolation, padding_mode
     _save(ctx, grad, map)
 
 
@@ -70,9 +70,9 @@ def remap_adjoint_backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, 
 
 
 def warp_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    image, matrix, fill, height, width, interpolation, border = inputs
+    image, matrix, fill, height, width, interpolation, padding_mode = inputs
     ctx.size = height, width
-    ctx.how = interpolation, border
+    ctx.how = interpolation, padding_mode
     _save(ctx, image, matrix, fill)
 
 

@@ -87,7 +87,7 @@ def paste_jvp(ctx: Any, image: Tensor | None, source: Tensor | None, mask: Tenso
 
 
 def pad_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    image, fill, *ctx.padding, ctx.mode = inputs
+    image, fill, *ctx.padding, ctx.padding_mode = inputs
     ctx.size = image.shape
     ctx.fill_size = None if fill is None else fill.shape
     ctx.fill_place = {} if fill is None else {"device": fill.device, "dtype": fill.dtype}
@@ -97,10 +97,10 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     left, top, right, bottom = ctx.padding
     grad_image = grad_fill = None
     if ctx.needs_input_grad[0]:
-        grad_image = ops.pad_adjoint(grad, left, top, right, bottom, ctx.mode)
+        grad_image = ops.pad_adjoint(grad, left, top, right, bottom, ctx.padding_mode)
     if ctx.needs_input_grad[1]:
         # Only a constant border contains the fill.
-        border = grad if ctx.mode == "constant" else zeros(grad, grad.shape)
+        border = grad if ctx.padding_mode == "constant" else zeros(grad, grad.shape)
         border = ops.paste(border, zeros(grad, ctx.size), None, left, top)
         size = (1,) * (grad.ndim - 2 - len(ctx.fill_size)) + tuple(ctx.fill_size)
         total = border.sum((-2, -1)).sum_to_size(size)
@@ -111,16 +111,16 @@ def pad_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 def pad_jvp(ctx: Any, image: Any, fill: Tensor | None, *_: None) -> Tensor:
     if image is None:  # only the fill has a tangent
         image = zeros(fill, ctx.size)
-    return ops.pad(image, fill, *ctx.padding, ctx.mode)
+    return ops.pad(image, fill, *ctx.padding, ctx.padding_mode)
 
 
 def pad_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _, *ctx.padding, ctx.mode = inputs
+    _, *ctx.padding, ctx.padding_mode = inputs
 
 
 def pad_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return ops.pad(grad, None, *ctx.padding, ctx.mode), None, None, None, None, None
+    return ops.pad(grad, None, *ctx.padding, ctx.padding_mode), None, None, None, None, None
 
 
 def pad_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
-    return ops.pad_adjoint(grad, *ctx.padding, ctx.mode)
+    return ops.pad_adjoint(grad, *ctx.padding, ctx.padding_mode)

@@ -23,16 +23,16 @@ def fold_positions(mode: str, i: Tensor, size: int) -> Tensor:
     return torch.minimum(i, period - i)
 
 
-def widen(image: Tensor, around: tuple[int, int, int, int], border: str, outside: float = 0) -> Tensor:
+def widen(image: Tensor, around: tuple[int, int, int, int], padding_mode: str, outside: float = 0) -> Tensor:
     """Extend an image by its border; ``around`` is (top, bottom, left, right)."""
     top, bottom, left, right = around
-    if border == "constant":
+    if padding_mode == "constant":
         return torch.nn.functional.pad(image, (left, right, top, bottom), value=outside)
     height, width = image.shape[-2:]
     y = torch.arange(-top, height + bottom, device=image.device)
     x = torch.arange(-left, width + right, device=image.device)
-    return image.index_select(-2, fold_positions(border, y, height)).index_select(
-        -1, fold_positions(border, x, width)
+    return image.index_select(-2, fold_positions(padding_mode, y, height)).index_select(
+        -1, fold_positions(padding_mode, x, width)
     )
 
 
@@ -44,13 +44,13 @@ def margins(rows: int, columns: int) -> tuple[int, int, int, int]:
     return rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
 
 
-def correlate_along(image: Tensor, taps: Sequence[float], dim: int, border: str) -> Tensor:
+def correlate_along(image: Tensor, taps: Sequence[float], dim: int, padding_mode: str) -> Tensor:
     """Correlate an image along one axis with a few taps, whose anchor is at ``len(taps) // 2``."""
     if len(taps) == 1:
         return image * taps[0]
     before, after = len(taps) // 2, len(taps) - 1 - len(taps) // 2
     around = (before, after, 0, 0) if dim == -2 else (0, 0, before, after)
-    wide, size = widen(image, around, border), image.shape[dim]
+    wide, size = widen(image, around, padding_mode), image.shape[dim]
     return _sum_of(tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
 
 

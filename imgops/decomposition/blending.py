@@ -11,10 +11,10 @@ from imgops.decomposition._precision import finish, finish_rounded, parameter, w
 _BITS = 7
 
 
-def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
-        return finish(_of_levels(image.int(), over.int()), image)
-    below, above = image.to(working_dtype(image)), over.to(working_dtype(image))
+        return finish(_of_levels(image.int(), other.int()), image)
+    below, above = image.to(working_dtype(image)), other.to(working_dtype(image))
     (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
     rest = a * (1 - b)
     alpha = b + rest
@@ -42,9 +42,9 @@ def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamm
     return finish_rounded(x * a + y * b + c, image)
 
 
-def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+def blend(image: Tensor, other: Tensor, alpha: Tensor) -> Tensor:
     start, end = image.to(working_dtype(image)), other.to(working_dtype(image))
-    factor = parameter(weight, image)
+    factor = parameter(alpha, image)
     if image.dtype == torch.uint8:
         return finish((start + factor * (end - start)).clamp(0, 255).trunc(), image)
     return finish(end * factor + start * (1 - factor), image)

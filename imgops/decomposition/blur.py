@@ -10,25 +10,28 @@ from imgops.decomposition._precision import finish, finish_rounded, parameter, w
 from imgops.decomposition.filter import correlate
 
 
-def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor:
-    across = correlate_along(image.to(working_dtype(image)), (1.0,) * kernel_width, -1, border)
-    total, area = correlate_along(across, (1.0,) * kernel_height, -2, border), kernel_width * kernel_height
+def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor:
+    across = correlate_along(image.to(working_dtype(image)), (1.0,) * kernel_width, -1, padding_mode)
+    total, area = (
+        correlate_along(across, (1.0,) * kernel_height, -2, padding_mode),
+        kernel_width * kernel_height,
+    )
     if image.dtype == torch.uint8:
         return finish((total.double() / area + 0.5).floor(), image)
     return finish(total / area, image)
 
 
-def reach(diameter: int) -> int:
+def reach(kernel_size: int) -> int:
     """Return the radius of OpenCV's window for a diameter."""
-    return max(diameter // 2, 1)
+    return max(kernel_size // 2, 1)
 
 
 def bilateral_filter(
-    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> Tensor:
-    x, radius = image.to(working_dtype(image)), reach(diameter)
+    x, radius = image.to(working_dtype(image)), reach(kernel_size)
     color, space = (_exponent(parameter(sigma, image)) for sigma in (sigma_color, sigma_space))
-    wide, (height, width) = widen(x, (radius,) * 4, border), x.shape[-2:]
+    wide, (height, width) = widen(x, (radius,) * 4, padding_mode), x.shape[-2:]
     total, weights = torch.zeros_like(x), torch.zeros_like(x[..., :1, :, :])
     for down in range(-radius, radius + 1):
         for right in range(-radius, radius + 1):

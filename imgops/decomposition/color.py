@@ -53,9 +53,9 @@ def adjust_saturation(image: Tensor, factor: Tensor) -> Tensor:
     return finish(mix(luma(image).to(x.dtype), x, parameter(factor, image), image), image)
 
 
-def grayscale(image: Tensor, channels: int) -> Tensor:
+def grayscale(image: Tensor, num_output_channels: int) -> Tensor:
     gray = luma(image)
-    return finish(gray.expand(*image.shape[:-3], channels, *image.shape[-2:]), image)
+    return finish(gray.expand(*image.shape[:-3], num_output_channels, *image.shape[-2:]), image)
 
 
 def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     return finish(out.reshape(*image.shape[:-3], matrix.shape[-2], *image.shape[-2:]), image)
 
 
-def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
+def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
     given, steps = image, [STEPS[name] for name in names.split(",")]
     if image.dtype != torch.uint8:
         image = image.to(working_dtype(image))
@@ -106,7 +106,7 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
         which = order[..., turn].to(image.device)[..., None, None, None]
         out = image
         for i, step in enumerate(steps):
-            out = torch.where(which == i, step(image, amounts[..., i]), out)
+            out = torch.where(which == i, step(image, parameters[..., i]), out)
         image = out
     return finish(image, given)
 

@@ -12,13 +12,13 @@ from imgops.decomposition._precision import finish, working_dtype
 _SCHARR = ((3.0, 10.0, 3.0), (-1.0, 0.0, 1.0))
 
 
-def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Tensor:
-    return _finish(_sobel(image.to(working_dtype(image)), dx, dy, kernel_size, border), image)
+def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor:
+    return _finish(_sobel(image.to(working_dtype(image)), dx, dy, kernel_size, padding_mode), image)
 
 
-def _sobel(image: Tensor, dx: int, dy: int, size: int, border: str) -> Tensor:
-    across = correlate_along(image, _taps(dx, size), -1, border)
-    return correlate_along(across, _taps(dy, size), -2, border)
+def _sobel(image: Tensor, dx: int, dy: int, size: int, padding_mode: str) -> Tensor:
+    across = correlate_along(image, _taps(dx, size), -1, padding_mode)
+    return correlate_along(across, _taps(dy, size), -2, padding_mode)
 
 
 def _taps(order: int, size: int) -> tuple[float, ...]:
@@ -31,17 +31,21 @@ def _taps(order: int, size: int) -> tuple[float, ...]:
     return tuple(values)
 
 
-def scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor:
-    across = correlate_along(image.to(working_dtype(image)), _SCHARR[dx], -1, border)
-    return _finish(correlate_along(across, _SCHARR[dy], -2, border), image)
+def scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor:
+    across = correlate_along(image.to(working_dtype(image)), _SCHARR[dx], -1, padding_mode)
+    return _finish(correlate_along(across, _SCHARR[dy], -2, padding_mode), image)
 
 
-def laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor:
+def laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor:
     x = image.to(working_dtype(image))
     if kernel_size == 1:
         second = (1.0, -2.0, 1.0)
-        return _finish(correlate_along(x, second, -1, border) + correlate_along(x, second, -2, border), image)
-    return _finish(_sobel(x, 2, 0, kernel_size, border) + _sobel(x, 0, 2, kernel_size, border), image)
+        return _finish(
+            correlate_along(x, second, -1, padding_mode) + correlate_along(x, second, -2, padding_mode), image
+        )
+    return _finish(
+        _sobel(x, 2, 0, kernel_size, padding_mode) + _sobel(x, 0, 2, kernel_size, padding_mode), image
+    )
 
 
 def _finish(out: Tensor, image: Tensor) -> Tensor:
@@ -54,8 +58,10 @@ def _finish(out: Tensor, image: Tensor) -> Tensor:
 _TANGENT = round((2**0.5 - 1) * 2**15)
 
 
-def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
-    dx, dy = (_round(_sobel(image.float(), *order, aperture, "edge"), aperture) for order in ((1, 0), (0, 1)))
+def canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor:
+    dx, dy = (
+        _round(_sobel(image.float(), *order, kernel_size, "edge"), kernel_size) for order in ((1, 0), (0, 1))
+    )
     size = dx * dx + dy * dy if l2_gradient else dx.abs() + dy.abs()
     best = [x[..., :1, :, :] for x in (size, dx, dy)]
     for channel in range(1, image.shape[-3]):
@@ -64,7 +70,7 @@ def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: 
         best = [torch.where(larger, a, b) for a, b in zip(other, best, strict=True)]
     size, dx, dy = best
     thin = _is_largest_across(size, dx, dy)
-    low, high = (_limit(v.to(image.device), aperture, l2_gradient) for v in (low, high))
+    low, high = (_limit(v.to(image.device), kernel_size, l2_gradient) for v in (low, high))
     low, high = torch.minimum(low, high), torch.maximum(low, high)
     shape = size.shape
     weak, strong = ((thin & (size > limit)).flatten(0, -3) for limit in (low, high))
@@ -72,13 +78,13 @@ def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: 
     return finish(torch.where(edges, 255, 0), image[..., :1, :, :], torch.uint8)
 
 
-def _round(derivative: Tensor, aperture: int) -> Tensor:
-    return (derivative / 16 if aperture == 7 else derivative).round().to(torch.int32)
+def _round(derivative: Tensor, kernel_size: int) -> Tensor:
+    return (derivative / 16 if kernel_size == 7 else derivative).round().to(torch.int32)
 
 
-def _limit(value: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
+def _limit(value: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor:
     value = value.double()
-    if aperture == 7:
+    if kernel_size == 7:
         value = value / 16
     if l2_gradient:
         value = value.clamp(max=32767)

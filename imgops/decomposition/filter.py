@@ -12,18 +12,18 @@ from imgops.decomposition._borders import margins, widen
 from imgops.decomposition._precision import finish, finish_rounded, mix, of_sums, parameter, working_dtype
 
 
-def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     x = image.to(working_dtype(image))
-    return finish_rounded(correlate(x, kernel.to(image.device, x.dtype), border), image)
+    return finish_rounded(correlate(x, kernel.to(image.device, x.dtype), padding_mode), image)
 
 
-def correlate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def correlate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     """Correlate every channel of an image with a kernel ``(..., h, w)``, anchored at ``h // 2, w // 2``."""
     dtype = of_sums(image.dtype, image.device)
     if dtype != image.dtype:
-        return correlate(image.to(dtype), kernel.to(dtype), border).to(image.dtype)
+        return correlate(image.to(dtype), kernel.to(dtype), padding_mode).to(image.dtype)
     rows, columns = kernel.shape[-2:]
-    wide = widen(image, margins(rows, columns), border)
+    wide = widen(image, margins(rows, columns), padding_mode)
     planes = image.shape[:-2].numel()
     if kernel.ndim == 2:
         flat = wide.reshape(planes, 1, wide.shape[-2], wide.shape[-1])

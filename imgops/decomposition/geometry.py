@@ -84,10 +84,10 @@ def warp_affine(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor:
     map = affine_map(matrix, height, width, image.device, interpolation)
-    return remap(image, map, fill, interpolation, border)
+    return remap(image, map, fill, interpolation, padding_mode)
 
 
 def warp_perspective(
@@ -97,23 +97,23 @@ def warp_perspective(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor:
     map = perspective_map(matrix, height, width, image.device, interpolation)
-    return remap(image, map, fill, interpolation, border)
+    return remap(image, map, fill, interpolation, padding_mode)
 
 
-def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
+def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
     height, width = map.shape[-2:]
     if image.dtype in _SIGNED:  # ATen's gather takes no unsigned dtype but uint8: use the bits
         bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
-        moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, border)
+        moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, padding_mode)
         return moved.view(image.dtype)
     source = image if interpolation == "nearest" else image.to(working_dtype(image))
     pixels = source.reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
     outside = _outside(fill, image, source.dtype)
     out = None
-    for at, inside, weight, _ in _taps(map, image.shape[-2:], interpolation, border):
+    for at, inside, weight, _ in _taps(map, image.shape[-2:], interpolation, padding_mode):
         value = pixels.gather(-1, at.expand(*pixels.shape[:-1], at.shape[-1]))
         if inside is not None:
             value = torch.where(inside, value, outside)
@@ -127,12 +127,12 @@ def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, b
 
 
 def remap_adjoint(
-    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Tensor:
     work = working_dtype(grad)
     values = grad.to(work).reshape(*grad.shape[:-2], grad.shape[-2] * grad.shape[-1])
     total = values.new_zeros((*grad.shape[:-2], height * width))
-    for at, inside, weight, _ in _taps(map, (height, width), interpolation, border):
+    for at, inside, weight, _ in _taps(map, (height, width), interpolation, padding_mode):
         part = values if weight is None else values * weight.to(work)
         if inside is not None:
             part = torch.where(inside, part, 0)
@@ -141,7 +141,7 @@ def remap_adjoint(
 
 
 def remap_grad_map(
-    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor:
     height, width = map.shape[-2:]
     if interpolation == "nearest":
@@ -150,7 +150,7 @@ def remap_grad_map(
     pixels = image.to(work).reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
     outside = _outside(fill, image, work)
     towards_x = towards_y = torch.zeros((), dtype=work, device=image.device)
-    for at, inside, _, slopes in _taps(map, image.shape[-2:], interpolation, border):
+    for at, inside, _, slopes in _taps(map, image.shape[-2:], interpolation, padding_mode):
         value = pixels.gather(-1, at.expand(*pixels.shape[:-1], at.shape[-1]))
         if inside is not None:
             value = torch.where(inside, value, outside)
@@ -167,7 +167,9 @@ def _outside(fill: Tensor | None, image: Tensor, dtype: torch.dtype) -> Tensor:
     return saturate(fill.to(image.device), image.dtype).to(dtype)[..., None]
 
 
-def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[tuple[Any, Any, Any, Any]]:
+def _taps(
+    map: Tensor, size: Any, interpolation: str, padding_mode: str
+) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Yield the index, validity, weight and slopes of each tap of the interpolation.
 
     The index is that of the tap's pixel in the flattened image. The validity is whether it lies inside of the
@@ -175,12 +177,12 @@ def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[t
     All are ``(..., 1, pixels)``.
     """
     x, y = map.reshape(*map.shape[:-2], map.shape[-2] * map.shape[-1]).unsqueeze(-3).unbind(-2)
-    left, across = _axis(x, size[1], interpolation, border)
-    top, down = _axis(y, size[0], interpolation, border)
+    left, across = _axis(x, size[1], interpolation, padding_mode)
+    top, down = _axis(y, size[0], interpolation, padding_mode)
     for j, (wy, sy) in enumerate(down):
-        row, row_inside = _index(top + j, size[0], border)
+        row, row_inside = _index(top + j, size[0], padding_mode)
         for i, (wx, sx) in enumerate(across):
-            column, column_inside = _index(left + i, size[1], border)
+            column, column_inside = _index(left + i, size[1], padding_mode)
             inside = None
             if row_inside is not None and column_inside is not None:
                 inside = row_inside & column_inside
@@ -191,26 +193,26 @@ def _taps(map: Tensor, size: Any, interpolation: str, border: str) -> Iterator[t
                 yield at, inside, wx * wy, (sx * wy, wx * sy)
 
 
-def _index(i: Tensor, size: int, border: str) -> tuple[Tensor, Tensor | None]:
-    if border != "constant":
-        return fold_positions(border, i, size), None
+def _index(i: Tensor, size: int, padding_mode: str) -> tuple[Tensor, Tensor | None]:
+    if padding_mode != "constant":
+        return fold_positions(padding_mode, i, size), None
     return i.clamp(0, size - 1), (i >= 0) & (i < size)
 
 
-def _bound_positions(position: Tensor, size: Any, border: str) -> Tensor:
+def _bound_positions(position: Tensor, size: Any, padding_mode: str) -> Tensor:
     """Return coordinates that fit into integers, and that show the same pixels as the given ones."""
     position = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
-    if border in ("constant", "edge"):
+    if padding_mode in ("constant", "edge"):
         return position.clamp(-FAR, FAR)
-    period = {"wrap": size, "symmetric": 2 * size, "reflect": torch.sym_max(2 * size - 2, 1)}[border]
+    period = {"wrap": size, "symmetric": 2 * size, "reflect": torch.sym_max(2 * size - 2, 1)}[padding_mode]
     return torch.where(position.abs() > FAR, torch.fmod(position, period), position)
 
 
 def _axis(
-    position: Tensor, size: Any, interpolation: str, border: str
+    position: Tensor, size: Any, interpolation: str, padding_mode: str
 ) -> tuple[Tensor, list[tuple[Any, Any]]]:
     """Return the first pixel along an axis, and the weight of each pixel with its derivative."""
-    position = _bound_positions(position, size, border)
+    position = _bound_positions(position, size, padding_mode)
     if interpolation == "nearest":
         return position.detach().round().long(), [(None, None)]
     start = position.detach().floor()

@@ -9,26 +9,26 @@ from imgops.decomposition._borders import margins, widen
 from imgops.decomposition._precision import finish
 
 
-def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return finish(_smallest(image, kernel != 0, border), image)
+def erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
+    return finish(_smallest(image, kernel != 0, padding_mode), image)
 
 
-def dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return finish(_largest(image, kernel != 0, border), image)
+def dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
+    return finish(_largest(image, kernel != 0, padding_mode), image)
 
 
-def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    hit, miss = _smallest(image, kernel > 0, border), _smallest(255 - image, kernel < 0, border)
+def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
+    hit, miss = _smallest(image, kernel > 0, padding_mode), _smallest(255 - image, kernel < 0, padding_mode)
     return finish(torch.bitwise_and(hit, miss), image)
 
 
-def _smallest(image: Tensor, member: Tensor, border: str) -> Tensor:
+def _smallest(image: Tensor, member: Tensor, padding_mode: str) -> Tensor:
     if image.dtype == torch.uint8:
-        return 255 - _largest(255 - image, member, border)
-    return -_largest(-image, member, border)
+        return 255 - _largest(255 - image, member, padding_mode)
+    return -_largest(-image, member, padding_mode)
 
 
-def _largest(image: Tensor, member: Tensor, border: str) -> Tensor:
+def _largest(image: Tensor, member: Tensor, padding_mode: str) -> Tensor:
     """Return the maximum over the members of a window ``(..., h, w)``; without members, the least value."""
     rows, columns = member.shape[-2:]
     height, width = image.shape[-2:]
@@ -36,7 +36,7 @@ def _largest(image: Tensor, member: Tensor, border: str) -> Tensor:
     # OpenCV's constant border is the least finite value, which half precision cannot represent.
     finite = image.dtype in (torch.float32, torch.float64)
     outside = torch.finfo(image.dtype).min if finite else least
-    wide = widen(image, margins(rows, columns), border, outside)
+    wide = widen(image, margins(rows, columns), padding_mode, outside)
     member = member.to(image.device)[..., None, None, None]
     found = torch.full_like(image, least)
     for y in range(rows):

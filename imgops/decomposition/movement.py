@@ -74,33 +74,33 @@ def _blend_levels(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
 
 
 def pad(
-    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Tensor:
-    if mode != "constant":
-        rows = _border(mode, image.shape[-2], top, bottom, image.device)
-        columns = _border(mode, image.shape[-1], left, right, image.device)
+    if padding_mode != "constant":
+        rows = _border(padding_mode, image.shape[-2], top, bottom, image.device)
+        columns = _border(padding_mode, image.shape[-1], left, right, image.device)
         return _like(image.index_select(-2, rows).index_select(-1, columns), image)
-    border = (left, right, top, bottom)
-    out = constant_pad(image, border)
+    around = (left, right, top, bottom)
+    out = constant_pad(image, around)
     if fill is not None:
-        outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), border, value=True)
+        outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), around, value=True)
         value = saturate(fill.to(image.device), image.dtype)
         out = torch.where(outside, value[..., None, None], out)
     return _like(out, image)
 
 
-def _border(mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
+def _border(padding_mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
     """Return the index of the pixel that each pixel of the padded image repeats, along one axis."""
-    return fold_positions(mode, torch.arange(-before, size + after, device=device), size)
+    return fold_positions(padding_mode, torch.arange(-before, size + after, device=device), size)
 
 
-def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
+def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor:
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
-    if mode == "constant":
+    if padding_mode == "constant":
         return crop(grad, left, top, left + width, top + height)
     working = torch.float64 if grad.dtype == torch.float64 else torch.float32
-    rows = _border(mode, height, top, bottom, grad.device)
-    columns = _border(mode, width, left, right, grad.device)
+    rows = _border(padding_mode, height, top, bottom, grad.device)
+    columns = _border(padding_mode, width, left, right, grad.device)
     sums = fold(fold(grad.to(working), -2, rows, height), -1, columns, width)
     return _like(sums.to(grad.dtype), grad)
 
@@ -112,9 +112,9 @@ def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
     return values.new_zeros(shape).index_add(dim, index, values)
 
 
-def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
-    left, top, right, bottom = (side[..., None, None, None] for side in boxes.to(image.device).unbind(-1))
+def erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor:
+    left, top, right, bottom = (side[..., None, None, None] for side in box.to(image.device).unbind(-1))
     x = torch.arange(image.shape[-1], device=image.device)
     y = torch.arange(image.shape[-2], device=image.device)[:, None]
     inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
-    return finish(torch.where(inside, value, image), image)
+    return finish(torch.where(inside, fill, image), image)

@@ -17,18 +17,18 @@ def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) 
     return finish(torch.where(noise < amount * (1 - salt), 0, out), image)
 
 
-def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
+def shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor:
     x, top = image.to(working_dtype(image)), _top(image)
-    variance = (parameter(amount, image) * x * top).clamp(min=0)
+    variance = (parameter(scale, image) * x * top).clamp(min=0)
     # The square root has no derivative at 0, where there is no noise.
     there = variance > 0
     deviation = torch.where(there, torch.where(there, variance, 1).sqrt(), 0)
     return _clamp(x + deviation * noise.to(x.dtype), image)
 
 
-def multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
+def speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor:
     x = image.to(working_dtype(image))
-    return _clamp(x * (1 + parameter(amount, image) * noise.to(x.dtype)), image)
+    return _clamp(x * (1 + parameter(sigma, image) * noise.to(x.dtype)), image)
 
 
 def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:

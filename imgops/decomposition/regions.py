@@ -22,13 +22,13 @@ _WAYS = ((0, 1), (1, 0), (1, 1), (1, -1)), ((1, 2), (1, -2), (2, 1), (2, -1))
 _FAR = 2**40
 
 
-def distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor:
+def distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor:
     zero = image == 0
     some = zero.flatten(-2).any(-1)[..., None, None]
-    if distance == "l2" and mask_size == 0:
+    if distance == "l2" and kernel_size == 0:
         out = torch.where(some, _euclidean(zero), torch.finfo(torch.float32).max ** 0.5)
     else:
-        steps = _STEPS[distance, mask_size if distance == "l2" else 3]
+        steps = _STEPS[distance, kernel_size if distance == "l2" else 3]
         out = torch.where(some, _by_steps(zero, steps), torch.finfo(torch.float32).max)
     return finish(out, image, torch.float32)
 

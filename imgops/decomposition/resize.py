@@ -45,30 +45,30 @@ def resize_adjoint(
 
 
 def resized_crop(
-    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
     if interpolation == "nearest":
-        out = _nearest_crop(image, boxes, height, width, antialias)
+        out = _nearest_crop(image, box, height, width, antialias)
     else:
         size = height, width
-        matrices = _crop_matrices(image.device, image.shape[-2:], boxes, size, interpolation, antialias)
+        matrices = _crop_matrices(image.device, image.shape[-2:], box, size, interpolation, antialias)
         if image.dtype == torch.uint8 and antialias:
-            out = _levels(image, matrices, _crop_edges(boxes, image.device))
+            out = _levels(image, matrices, _crop_edges(box, image.device))
         else:
             out = _apply(image, matrices)
     return _layout.in_format(out, _layout.is_interleaved(image))
 
 
 def resized_crop_adjoint(
-    grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    grad: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
     size = grad.shape[-2], grad.shape[-1]
     if interpolation == "nearest" and antialias:
-        rows, columns = _crop_positions((height, width), boxes, size, grad.device)
+        rows, columns = _crop_positions((height, width), box, size, grad.device)
         rows, columns = _per_image(grad, rows), _per_image(grad, columns)
         out = _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
     else:
-        rows, columns = _crop_matrices(grad.device, (height, width), boxes, size, interpolation, antialias)
+        rows, columns = _crop_matrices(grad.device, (height, width), box, size, interpolation, antialias)
         out = _apply(grad, (rows.mT, columns.mT))
     return _layout.in_format(out, _layout.is_interleaved(grad))
 

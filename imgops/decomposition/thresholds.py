@@ -13,22 +13,22 @@ from imgops.decomposition._precision import finish, parameter, working_dtype
 _LEAST = 2.0**-23
 
 
-def threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor:
+def threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor:
     x = image.to(working_dtype(image))
-    limit, top = parameter(value, image), parameter(maximum, image)
+    limit, top = parameter(threshold, image), parameter(max_value, image)
     if image.dtype == torch.uint8:
-        limit, top = parameter(value.double().floor(), image), top.round().clamp(0, 255)
-    if kind in ("otsu", "triangle"):
-        chosen = _otsu if kind == "otsu" else _triangle
-        limit, kind = chosen(histogram(image)).to(x.dtype)[..., None, None], "binary"
+        limit, top = parameter(threshold.double().floor(), image), top.round().clamp(0, 255)
+    if operation in ("otsu", "triangle"):
+        chosen = _otsu if operation == "otsu" else _triangle
+        limit, operation = chosen(histogram(image)).to(x.dtype)[..., None, None], "binary"
     above, zero = x > limit, torch.zeros_like(x)
-    if kind in ("binary", "binary_inv"):
-        out = torch.where(above == (kind == "binary"), top, zero)
-    elif kind == "trunc":
+    if operation in ("binary", "binary_inv"):
+        out = torch.where(above == (operation == "binary"), top, zero)
+    elif operation == "trunc":
         bound = limit.clamp(0, 255) if image.dtype == torch.uint8 else limit
         out = torch.where(above, bound, x)
     else:
-        out = torch.where(above == (kind == "tozero"), x, zero)
+        out = torch.where(above == (operation == "tozero"), x, zero)
     return finish(out, image)
 
 
@@ -65,20 +65,20 @@ def _triangle(counts: Tensor) -> Tensor:
 
 
 def adaptive_threshold(
-    image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
+    image: Tensor, max_value: Tensor, c: Tensor, kernel_size: int, method: str, operation: str
 ) -> Tensor:
     x = image.float()
     if method == "mean":
-        taps = (1.0,) * block_size
+        taps = (1.0,) * kernel_size
         total = correlate_along(correlate_along(x, taps, -1, "edge"), taps, -2, "edge")
-        mean = (total.double() / (block_size * block_size)).round().float()
+        mean = (total.double() / (kernel_size * kernel_size)).round().float()
     else:
-        weights = _gaussian_taps(block_size)
+        weights = _gaussian_taps(kernel_size)
         mean = correlate_along(correlate_along(x, weights, -1, "edge"), weights, -2, "edge").round()
-    top = parameter(maximum, image).round().clamp(0, 255)
-    less = parameter(c.double().ceil() if kind == "binary" else c.double().floor(), image)
+    top = parameter(max_value, image).round().clamp(0, 255)
+    less = parameter(c.double().ceil() if operation == "binary" else c.double().floor(), image)
     above = x - mean > -less
-    return finish(torch.where(above == (kind == "binary"), top, 0.0), image)
+    return finish(torch.where(above == (operation == "binary"), top, 0.0), image)
 
 
 #: The Gaussian kernels that OpenCV has as integers, in 256ths.

@@ -9,12 +9,12 @@ from imgops._check import fail, violates
 from imgops.fake._images import check_twin, image_like
 
 
-def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     op = "alpha_composite"
     out = image_like(op, image)
     if violates(image.shape[-3] == 4):
         fail(ValueError, op, "image must have 4 channels (RGBA)", _check.number(image.shape[-3]))
-    check_twin(op, "over", over, image)
+    check_twin(op, "other", other, image)
     return out
 
 
@@ -27,8 +27,8 @@ def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamm
     return out
 
 
-def blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+def blend(image: Tensor, other: Tensor, alpha: Tensor) -> Tensor:
     out = image_like("blend", image)
     check_twin("blend", "other", other, image)
-    _check.per_sample_parameter("blend", "weight", weight, image)
+    _check.per_sample_parameter("blend", "alpha", alpha, image)
     return out

@@ -9,9 +9,9 @@ from imgops._check import fail, violates
 from imgops.fake._images import BORDERS, image_like
 
 
-def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor:
+def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor:
     out = image_like("box_blur", image)
-    _check.choice("box_blur", "border", border, BORDERS)
+    _check.choice("box_blur", "padding_mode", padding_mode, BORDERS)
     if violates(kernel_width >= 1) or violates(kernel_height >= 1):
         got = _check.numbers(kernel_width, kernel_height)
         fail(ValueError, "box_blur", "kernel_size must be positive", got)
@@ -20,16 +20,16 @@ def box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) 
 
 
 def bilateral_filter(
-    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> Tensor:
     op = "bilateral_filter"
     out = image_like(op, image, gray_or_rgb=True)
-    _check.choice(op, "border", border, BORDERS)
+    _check.choice(op, "padding_mode", padding_mode, BORDERS)
     _check.per_sample_parameter(op, "sigma_color", sigma_color, image)
     _check.per_sample_parameter(op, "sigma_space", sigma_space, image)
-    if violates(diameter >= 1):
-        fail(ValueError, op, "diameter must be positive", _check.number(diameter))
-    _check.side(op, "diameter", diameter, most=511)  # OpenCV makes a list of all pixels in the square
+    if violates(kernel_size >= 1):
+        fail(ValueError, op, "kernel_size must be positive", _check.number(kernel_size))
+    _check.side(op, "kernel_size", kernel_size, most=511)  # OpenCV makes a list of all pixels in the square
     return out
 
 

@@ -35,11 +35,13 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     return out
 
 
-def grayscale(image: Tensor, channels: int) -> Tensor:
+def grayscale(image: Tensor, num_output_channels: int) -> Tensor:
     image_like("grayscale", image, gray_or_rgb=True)
-    if channels not in (1, 3):
-        fail(ValueError, "grayscale", "channels must be 1 or 3", _check.number(channels))
-    return _layout.empty(image, *image.shape[-2:], channels=channels)
+    if num_output_channels not in (1, 3):
+        fail(
+            ValueError, "grayscale", "num_output_channels must be 1 or 3", _check.number(num_output_channels)
+        )
+    return _layout.empty(image, *image.shape[-2:], channels=num_output_channels)
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
@@ -53,7 +55,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     return _layout.empty(image, *image.shape[-2:], channels=matrix.shape[-2])
 
 
-def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
+def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
     if not isinstance(names, str):
         _check.fail(TypeError, "color_sequence", "names must be a str", type(names).__name__)
     each = names.split(",")
@@ -71,5 +73,5 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     if order.dtype != torch.int64:
         fail(TypeError, "color_sequence", "order must be int64", order.dtype)
     _check.per_sample_parameter("color_sequence", "order", order, image, order.shape[-1])
-    _check.per_sample_parameter("color_sequence", "amounts", amounts, image, len(each))
+    _check.per_sample_parameter("color_sequence", "parameters", parameters, image, len(each))
     return out

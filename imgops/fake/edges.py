@@ -12,8 +12,8 @@ from imgops.fake._images import BORDERS, image_like
 SIZES = (1, 3, 5, 7)
 
 
-def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Tensor:
-    out = _derivative("sobel", image, border)
+def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor:
+    out = _derivative("sobel", image, padding_mode)
     _one_of("sobel", "kernel_size", kernel_size, SIZES)
     most = 2 if kernel_size == 1 else kernel_size - 1
     inside = not any(violates(order >= 0) or violates(order <= most) for order in (dx, dy))
@@ -23,22 +23,22 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Ten
     return out
 
 
-def scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor:
-    out = _derivative("scharr", image, border)
+def scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor:
+    out = _derivative("scharr", image, padding_mode)
     if (dx, dy) not in ((1, 0), (0, 1)):
         fail(ValueError, "scharr", "dx and dy must be 1 and 0, or 0 and 1", _check.numbers(dx, dy))
     return out
 
 
-def laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor:
-    out = _derivative("laplacian", image, border)
+def laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor:
+    out = _derivative("laplacian", image, padding_mode)
     _one_of("laplacian", "kernel_size", kernel_size, SIZES)
     return out
 
 
-def _derivative(op: str, image: Tensor, border: str) -> Tensor:
+def _derivative(op: str, image: Tensor, padding_mode: str) -> Tensor:
     out = image_like(op, image)
-    _check.choice(op, "border", border, BORDERS)
+    _check.choice(op, "padding_mode", padding_mode, BORDERS)
     if image.dtype == torch.uint8:  # its derivatives can be negative
         return _layout.empty(image, *image.shape[-2:], dtype=torch.int16)
     return out
@@ -50,7 +50,7 @@ def _one_of(op: str, name: str, value: int, values: tuple[int, ...]) -> None:
         fail(ValueError, op, must, _check.number(value))
 
 
-def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor:
+def canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor:
     _check.image("canny", "image", image)
     if image.dtype != torch.uint8:
         fail(TypeError, "canny", "image must be uint8", image.dtype)
@@ -59,5 +59,5 @@ def canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: 
         fail(ValueError, "canny", "image must have 1 or 3 channels", _check.number(image.shape[-3]))
     _check.per_sample_parameter("canny", "low", low, image)
     _check.per_sample_parameter("canny", "high", high, image)
-    _one_of("canny", "aperture", aperture, SIZES[1:])
+    _one_of("canny", "kernel_size", kernel_size, SIZES[1:])
     return _layout.empty(image, *image.shape[-2:], channels=1)

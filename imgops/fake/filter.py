@@ -8,9 +8,9 @@ from imgops import _check
 from imgops.fake._images import BORDERS, check_window, image_like
 
 
-def filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     out = image_like("filter2d", image)
-    _check.choice("filter2d", "border", border, BORDERS)
+    _check.choice("filter2d", "padding_mode", padding_mode, BORDERS)
     check_window("filter2d", kernel, image)
     return out
 

@@ -19,9 +19,9 @@ def warp_affine(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor:
-    return _warp("warp_affine", image, matrix, 2, fill, height, width, interpolation, border)
+    return _warp("warp_affine", image, matrix, 2, fill, height, width, interpolation, padding_mode)
 
 
 def warp_perspective(
@@ -31,9 +31,9 @@ def warp_perspective(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor:
-    return _warp("warp_perspective", image, matrix, 3, fill, height, width, interpolation, border)
+    return _warp("warp_perspective", image, matrix, 3, fill, height, width, interpolation, padding_mode)
 
 
 def _warp(
@@ -45,26 +45,26 @@ def _warp(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor:
-    _check_image(op, "image", image, fill, interpolation, border)
+    _check_image(op, "image", image, fill, interpolation, padding_mode)
     _check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
     _size(op, height, width)
     return _layout.empty(image, height, width)
 
 
-def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor:
-    _check_image("remap", "image", image, fill, interpolation, border)
+def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
+    _check_image("remap", "image", image, fill, interpolation, padding_mode)
     _map("remap", map, "image", image)
     return _layout.empty(image, *map.shape[-2:])
 
 
 def remap_adjoint(
-    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Tensor:
     _check.image("remap_adjoint", "grad", grad)
     _check.floating("remap_adjoint", "grad", grad)
-    _choices("remap_adjoint", interpolation, border)
+    _choices("remap_adjoint", interpolation, padding_mode)
     _map("remap_adjoint", map, "grad", grad)
     _same_size("remap_adjoint", grad, map)
     _size("remap_adjoint", height, width)
@@ -72,9 +72,9 @@ def remap_adjoint(
 
 
 def remap_grad_map(
-    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor:
-    _check_image("remap_grad_map", "image", image, fill, interpolation, border)
+    _check_image("remap_grad_map", "image", image, fill, interpolation, padding_mode)
     _check.image("remap_grad_map", "grad", grad)
     _check.batch("remap_grad_map", "grad", grad, "image", image)
     _map("remap_grad_map", map, "image", image)
@@ -83,10 +83,10 @@ def remap_grad_map(
 
 
 def _check_image(
-    op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, border: str
+    op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> None:
     _check.image(op, name, image)
-    _choices(op, interpolation, border)
+    _choices(op, interpolation, padding_mode)
     if interpolation != "nearest":
         _check.levels_or_floats(op, image)
     elif image.dtype.itemsize > 8:
@@ -97,9 +97,9 @@ def _check_image(
         check_fill(op, image, fill)
 
 
-def _choices(op: str, interpolation: str, border: str) -> None:
+def _choices(op: str, interpolation: str, padding_mode: str) -> None:
     _check.choice(op, "interpolation", interpolation, INTERPOLATIONS)
-    _check.choice(op, "border", border, BORDERS)
+    _check.choice(op, "padding_mode", padding_mode, BORDERS)
 
 
 def _size(op: str, height: int, width: int) -> None:

@@ -10,22 +10,22 @@ from imgops._check import fail
 from imgops.fake._images import BORDERS, check_window, image_like
 
 
-def erode(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return _validate("erode", image, kernel, border)
+def erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
+    return _validate("erode", image, kernel, padding_mode)
 
 
-def dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor:
-    return _validate("dilate", image, kernel, border)
+def dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
+    return _validate("dilate", image, kernel, padding_mode)
 
 
-def hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     if image.dtype != torch.uint8:
         fail(TypeError, "morphology", "image must be uint8 for 'hitmiss'", image.dtype)
-    return _validate("morphology", image, kernel, border)
+    return _validate("morphology", image, kernel, padding_mode)
 
 
-def _validate(op: str, image: Tensor, kernel: Tensor, border: str) -> Tensor:
+def _validate(op: str, image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     out = image_like(op, image)
-    _check.choice(op, "border", border, BORDERS)
+    _check.choice(op, "padding_mode", padding_mode, BORDERS)
     check_window(op, kernel, image)
     return out

@@ -92,13 +92,13 @@ def check_plane(op: str, name: str, value: Tensor, source: Tensor) -> None:
 
 
 def pad(
-    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Tensor:
     _check.image("pad", "image", image)
-    _check_padding("pad", left, top, right, bottom, mode)
+    _check_padding("pad", left, top, right, bottom, padding_mode)
     height, width = image.shape[-2:]
-    if mode != "constant" and violates(height * width > 0):
-        must = f"image must have at least one pixel for mode {mode!r}"
+    if padding_mode != "constant" and violates(height * width > 0):
+        must = f"image must have at least one pixel for padding_mode {padding_mode!r}"
         fail(ValueError, "pad", must, f"shape {_check.shape(image)}")
     if fill is not None:
         check_fill("pad", image, fill)
@@ -107,20 +107,20 @@ def pad(
     return _layout.empty(image, height, width)
 
 
-def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor:
+def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor:
     _check.image("pad_adjoint", "grad", grad)
     _check.floating("pad_adjoint", "grad", grad)
-    _check_padding("pad_adjoint", left, top, right, bottom, mode)
+    _check_padding("pad_adjoint", left, top, right, bottom, padding_mode)
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
-    smallest = 0 if mode == "constant" else 1
+    smallest = 0 if padding_mode == "constant" else 1
     if violates(height >= smallest) or violates(width >= smallest):
         got = f"{_check.numbers(left, top, right, bottom)} for shape {_check.shape(grad)}"
         fail(ValueError, "pad_adjoint", "padding must leave a part of grad", got)
     return _layout.empty(grad, height, width)
 
 
-def _check_padding(op: str, left: int, top: int, right: int, bottom: int, mode: str) -> None:
-    _check.choice(op, "mode", mode, BORDERS)
+def _check_padding(op: str, left: int, top: int, right: int, bottom: int, padding_mode: str) -> None:
+    _check.choice(op, "padding_mode", padding_mode, BORDERS)
     padding = left, top, right, bottom
     if any(violates(v >= 0) for v in padding):
         fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
@@ -128,17 +128,17 @@ def _check_padding(op: str, left: int, top: int, right: int, bottom: int, mode: 
         fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
 
 
-def erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor:
+def erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor:
     _check.image("erase", "image", image)
-    _check.image("erase", "value", value)
-    _check.like("erase", "value", value, "image", image)
-    _check.batch("erase", "value", value, "image", image)
-    same_channels("erase", "value", value, "image", image)
-    if tuple(value.shape[-2:]) != (1, 1) and value.shape[-2:] != image.shape[-2:]:
+    _check.image("erase", "fill", fill)
+    _check.like("erase", "fill", fill, "image", image)
+    _check.batch("erase", "fill", fill, "image", image)
+    same_channels("erase", "fill", fill, "image", image)
+    if tuple(fill.shape[-2:]) != (1, 1) and fill.shape[-2:] != image.shape[-2:]:
         height, width = _check.numbers(*image.shape[-2:])
-        must = f"value must be one color, or an image of {height} x {width}"
-        fail(ValueError, "erase", must, f"shape {_check.shape(value)}")
-    if boxes.dtype != torch.int64:
-        fail(TypeError, "erase", "boxes must be int64", boxes.dtype)
-    _check.per_sample_parameter("erase", "boxes", boxes, image, 4)
+        must = f"fill must be one color, or an image of {height} x {width}"
+        fail(ValueError, "erase", must, f"shape {_check.shape(fill)}")
+    if box.dtype != torch.int64:
+        fail(TypeError, "erase", "box must be int64", box.dtype)
+    _check.per_sample_parameter("erase", "box", box, image, 4)
     return _layout.empty(image, *image.shape[-2:])

@@ -16,15 +16,15 @@ def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) 
     return out
 
 
-def shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
+def shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor:
     out = _check_noise("shot_noise", image, noise)
-    _check.per_sample_parameter("shot_noise", "amount", amount, image)
+    _check.per_sample_parameter("shot_noise", "scale", scale, image)
     return out
 
 
-def multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor:
-    out = _check_noise("multiplicative_noise", image, noise)
-    _check.per_sample_parameter("multiplicative_noise", "amount", amount, image)
+def speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor:
+    out = _check_noise("speckle_noise", image, noise)
+    _check.per_sample_parameter("speckle_noise", "sigma", sigma, image)
     return out
 
 

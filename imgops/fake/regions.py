@@ -13,12 +13,12 @@ from imgops._check import fail
 DISTANCES = ("l2", "l1", "c")
 
 
-def distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor:
+def distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor:
     op = "distance_transform"
     _mask(op, image)
     _check.choice(op, "distance", distance, DISTANCES)
-    if mask_size not in (0, 3, 5):
-        fail(ValueError, op, "mask_size must be one of 5, 3, 0", _check.number(mask_size))
+    if kernel_size not in (0, 3, 5):
+        fail(ValueError, op, "kernel_size must be one of 5, 3, 0", _check.number(kernel_size))
     return _layout.empty(image, *image.shape[-2:], dtype=torch.float32)
 
 

@@ -72,27 +72,27 @@ def _adjoint(op: str, grad: Tensor, height: int, width: int, interpolation: str,
 
 
 def resized_crop(
-    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
     _resize("resized_crop", image, None, height, width, interpolation, antialias)
-    _crop_boxes("resized_crop", "image", image, boxes, interpolation)
+    _crop_boxes("resized_crop", "image", image, box, interpolation)
     return _layout.empty(image, height, width)
 
 
 def resized_crop_adjoint(
-    grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    grad: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
     _adjoint("resized_crop_adjoint", grad, height, width, interpolation, antialias)
-    _crop_boxes("resized_crop_adjoint", "grad", grad, boxes, interpolation)
+    _crop_boxes("resized_crop_adjoint", "grad", grad, box, interpolation)
     return _layout.empty(grad, height, width)
 
 
-def _crop_boxes(op: str, name: str, image: Tensor, boxes: Tensor, interpolation: str) -> None:
+def _crop_boxes(op: str, name: str, image: Tensor, box: Tensor, interpolation: str) -> None:
     if interpolation == "area":
         fail(ValueError, op, "interpolation must not be 'area', which knows no boxes", repr(interpolation))
-    if boxes.dtype != torch.int64:
-        fail(TypeError, op, "boxes must be int64", boxes.dtype)
-    _check.per_sample_parameter(op, "boxes", boxes, image, 4)
+    if box.dtype != torch.int64:
+        fail(TypeError, op, "box must be int64", box.dtype)
+    _check.per_sample_parameter(op, "box", box, image, 4)
 
 
 def _filter(op: str, interpolation: str, antialias: bool) -> None:

@@ -121,7 +121,7 @@ def numbers(op: str, images: int = 1, **checks: Callable[[str, str, Tensor], Non
 def element(op: str) -> Function:
     """Return a check that a structuring element has a value that is not 0."""
 
-    def check(image: Tensor, kernel: Tensor, border: str) -> None:
+    def check(image: Tensor, kernel: Tensor, padding_mode: str) -> None:
         if not _on_host(kernel):
             return
         array = (kernel.detach() != 0).numpy()

@@ -23,7 +23,7 @@ __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
     sharding=sharding.leading(3, 3),
     decomposition=decomposition.alpha_composite,
 )
-def _alpha_composite(image: Tensor, over: Tensor) -> Tensor: ...
+def _alpha_composite(image: Tensor, other: Tensor) -> Tensor: ...
 
 
 @operator(
@@ -40,14 +40,14 @@ def _alpha_composite(image: Tensor, over: Tensor) -> Tensor: ...
 def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
 
 
-def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
+def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     """Composite one image over another, both with alpha.
 
     Parameters
     ----------
     image : Tensor
         The lower image: ``(..., 4, H, W)``, RGBA, uint8, or floating point in [0, 1]. Any device.
-    over : Tensor
+    other : Tensor
         The upper image, with the shape, dtype and device of ``image``.
 
     Returns
@@ -58,7 +58,7 @@ def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``over`` has a different one.
+        If the dtype is neither uint8 nor floating point, or ``other`` has a different one.
     ValueError
         If the channels are not 4, or the shapes differ.
 
@@ -77,8 +77,8 @@ def alpha_composite(image: Tensor, over: Tensor) -> Tensor:
     tensor([0.5000, 0.0000, 0.5000, 1.0000])
     """
     _check.tensor("alpha_composite", "image", image)
-    _check.tensor("alpha_composite", "over", over)
-    return _alpha_composite(image, over)
+    _check.tensor("alpha_composite", "other", other)
+    return _alpha_composite(image, other)
 
 
 def add_weighted(
@@ -137,22 +137,22 @@ def add_weighted(
     return _add_weighted(image, other, *weights)
 
 
-def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
+def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     """Show one image where a mask is set, another one elsewhere.
 
     Parameters
     ----------
-    image1 : Tensor
+    image : Tensor
         ``(..., C, H, W)``: shown where the mask is 1 (255 for uint8). Any dtype, any device.
-    image2 : Tensor
-        Shown where the mask is 0, with the shape, dtype and device of ``image1``.
+    other : Tensor
+        Shown where the mask is 0, with the shape, dtype and device of ``image``.
     mask : Tensor
         ``(..., 1, H, W)``: bool, uint8, or the floating dtype of the images; values in between blend.
 
     Returns
     -------
     Tensor
-        The shape, dtype and memory format of ``image2``.
+        The shape, dtype and memory format of ``other``.
 
     Raises
     ------
@@ -173,11 +173,11 @@ def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
     >>> imgops.composite(torch.full((1, 1, 3), 8.0), torch.zeros(1, 1, 3), mask)
     tensor([[[8., 4., 0.]]])
     """
-    for name, value in (("image1", image1), ("image2", image2), ("mask", mask)):
+    for name, value in (("image", image), ("other", other), ("mask", mask)):
         _check.tensor("composite", name, value)
-    if image1.shape != image2.shape:
-        _check.fail(ValueError, "composite", "image1 and image2 must have one shape", "two")
-    return paste(image2, image1, (0, 0), mask)
+    if image.shape != other.shape:
+        _check.fail(ValueError, "composite", "image and other must have one shape", "two")
+    return paste(other, image, (0, 0), mask)
 
 
 @operator(
@@ -189,17 +189,17 @@ def composite(image1: Tensor, image2: Tensor, mask: Tensor) -> Tensor:
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.blend,
 )
-def _blend(image: Tensor, other: Tensor, weight: Tensor) -> Tensor: ...
+def _blend(image: Tensor, other: Tensor, alpha: Tensor) -> Tensor: ...
 
 
-def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
+def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     """Blend two images linearly, as MixUp does.
 
     Parameters
     ----------
     image, other : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range, of one shape, dtype and device.
-    weight : float or Tensor
+    alpha : float or Tensor
         The weight of ``other``: 0 gives ``image``, 1 gives ``other``. Any real number. A tensor of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
         require a gradient.
@@ -212,14 +212,14 @@ def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``weight`` is not made of numbers.
+        If the dtype is neither uint8 nor floating point, or ``alpha`` is not made of numbers.
     ValueError
         If a shape does not fit.
 
     Notes
     -----
     Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range). Floats:
-    ``image * (1 - weight) + other * weight``, within 1e-6; half precision is computed in float32 and
+    ``image * (1 - alpha) + other * alpha``, within 1e-6; half precision is computed in float32 and
     rounded once. The gradient, for all three, is derived from the formula. Under autocast the dtype
     stays.
 
@@ -231,4 +231,4 @@ def blend(image: Tensor, other: Tensor, weight: float | Tensor) -> Tensor:
     """
     _check.tensor("blend", "image", image)
     _check.tensor("blend", "other", other)
-    return _blend(image, other, _check.real("blend", "weight", weight))
+    return _blend(image, other, _check.real("blend", "alpha", alpha))

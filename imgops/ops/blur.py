@@ -28,7 +28,7 @@ __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "moti
     sharding=sharding.leading(3),
     decomposition=decomposition.box_blur,
 )
-def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str) -> Tensor: ...
+def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -43,11 +43,11 @@ def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, border: str)
     ),
 )
 def _bilateral_filter(
-    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+    image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> Tensor: ...
 
 
-def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "reflect") -> Tensor:
+def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str = "reflect") -> Tensor:
     """Replace each value by the mean of the window around it.
 
     Parameters
@@ -57,7 +57,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "ref
     kernel_size : int, or sequence of 2 int
         The width, or ``(width, height)``, of the window in pixels, positive. Its anchor is
         ``(width // 2, height // 2)``.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -70,7 +70,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "ref
     TypeError
         If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not made of integers.
     ValueError
-        If ``kernel_size`` is not positive, or ``border`` is unknown.
+        If ``kernel_size`` is not positive, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -89,15 +89,15 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], border: str = "ref
     """
     _check.tensor("box_blur", "image", image)
     width, height = _check.pair("box_blur", "kernel_size", kernel_size, ("width", "height"))
-    return _box_blur(image, width, height, border)
+    return _box_blur(image, width, height, _check.padding_mode(padding_mode))
 
 
 def bilateral_filter(
     image: Tensor,
-    diameter: int,
+    kernel_size: int,
     sigma_color: float | Tensor,
     sigma_space: float | Tensor,
-    border: str = "reflect",
+    padding_mode: str = "reflect",
 ) -> Tensor:
     """Smooth an image, but not across edges: average only near pixels of similar color.
 
@@ -106,14 +106,14 @@ def bilateral_filter(
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. It has 1 or 3 channels, which are compared
         together. Any device.
-    diameter : int
+    kernel_size : int
         The diameter of the round window in pixels, positive; the next odd number is used.
     sigma_color, sigma_space : float or Tensor
         The standard deviations of the weights, positive: that for the sum of the absolute differences of the
         channels, in units of the image (levels for uint8), and that for the distance in pixels. Tensors of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
         require a gradient.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -126,8 +126,8 @@ def bilateral_filter(
     TypeError
         If the dtype is neither uint8 nor floating point, or a deviation is not made of numbers.
     ValueError
-        If the channels are not 1 or 3, ``diameter`` is not positive, ``border`` is unknown, or a deviation is
-        NaN or does not fit.
+        If the channels are not 1 or 3, ``kernel_size`` is not positive, ``padding_mode`` is unknown, or a
+        deviation is NaN or does not fit.
 
     Notes
     -----
@@ -146,18 +146,18 @@ def bilateral_filter(
     tensor([[[  4,   6,   2, 202, 206, 204]]], dtype=torch.uint8)
     """
     _check.tensor("bilateral_filter", "image", image)
-    size = _check.integer("bilateral_filter", "diameter must be an integer", diameter)
+    size = _check.integer("bilateral_filter", "kernel_size must be an integer", kernel_size)
     color = _check.real("bilateral_filter", "sigma_color", sigma_color)
     space = _check.real("bilateral_filter", "sigma_space", sigma_space)
-    return _bilateral_filter(image, color, space, size, border)
+    return _bilateral_filter(image, color, space, size, _check.padding_mode(padding_mode))
 
 
 def motion_blur(
     image: Tensor,
     kernel_size: int,
     angle: float | Tensor = 0.0,
-    direction: float | Tensor = 0.0,
-    border: str = "edge",
+    balance: float | Tensor = 0.0,
+    padding_mode: str = "reflect",
 ) -> Tensor:
     """Blur an image along a line.
 
@@ -169,11 +169,11 @@ def motion_blur(
         The length of the line in pixels, odd, from 3 on.
     angle : float or Tensor
         The direction of the line in degrees, counterclockwise from the x axis.
-    direction : float or Tensor
+    balance : float or Tensor
         How the weight is distributed along the line, clamped to [-1, 1]: 0 is even, 1 falls from the start of
         the line to its end, -1 is the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample)
         can change between calls without a recompile, and can require a gradient.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -186,19 +186,19 @@ def motion_blur(
     TypeError
         If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
     ValueError
-        If ``kernel_size`` is even or less than 3, a parameter does not fit, or ``border`` is unknown.
+        If ``kernel_size`` is even or less than 3, a parameter does not fit, or ``padding_mode`` is unknown.
 
     Notes
     -----
     Reference: ``cv2.filter2D`` with a kernel whose middle row holds the line, turned by ``cv2.warpAffine``
     with bilinear interpolation and divided by its sum. Made of :func:`warp_affine` and :func:`filter2d`, so
-    it has the gradients of both, for ``image``, ``angle`` and ``direction``. Under autocast the dtype stays.
+    it has the gradients of both, for ``image``, ``angle`` and ``balance``. Under autocast the dtype stays.
 
     Examples
     --------
     >>> import torch, imgops
     >>> imgops.motion_blur(torch.tensor([[[0.0, 3.0, 6.0, 0.0]]]), 3)
-    tensor([[[1., 3., 3., 2.]]])
+    tensor([[[2., 3., 3., 4.]]])
     """
     _check.tensor("motion_blur", "image", image)
     size = _check.integer("motion_blur", "kernel_size must be an integer", kernel_size)
@@ -208,18 +208,18 @@ def motion_blur(
     _check.side("motion_blur", "kernel_size", size, most=2047)
     turn, lean = (
         _check.real("motion_blur", "angle", angle),
-        _check.real("motion_blur", "direction", direction),
+        _check.real("motion_blur", "balance", balance),
     )
-    for name, value in (("angle", turn), ("direction", lean)):
+    for name, value in (("angle", turn), ("balance", lean)):
         _check.per_sample_parameter("motion_blur", name, value, image)
-    return filter2d(image, _line(size, turn.double(), lean.double()), border)
+    return filter2d(image, _line(size, turn.double(), lean.double()), padding_mode)
 
 
-def _line(size: int, angle: Tensor, direction: Tensor) -> Tensor:
-    """Return kernels with a line through their middle, one for each angle and direction."""
-    angle, direction = torch.broadcast_tensors(angle, direction)
+def _line(size: int, angle: Tensor, balance: Tensor) -> Tensor:
+    """Return kernels with a line through their middle, one for each angle and balance."""
+    angle, balance = torch.broadcast_tensors(angle, balance)
     along = torch.linspace(-1, 1, size, dtype=torch.float64, device=angle.device)
-    weights = 0.5 - 0.5 * direction.clamp(-1, 1)[..., None] * along
+    weights = 0.5 - 0.5 * balance.clamp(-1, 1)[..., None] * along
     across = torch.arange(size, device=angle.device)[:, None] == size // 2
     rows = torch.where(across, weights[..., None, :], 0.0)[..., None, :, :]
     radians, middle = angle * (math.pi / 180), size // 2

@@ -77,7 +77,7 @@ def encode_image(
     image : Tensor
         ``(C, H, W)``, uint8 in [0, 255]: gray or RGB for "jpeg"; gray, gray with alpha, RGB or RGBA for
         "png"; RGB or RGBA for "webp". A gray "png" also takes uint16. Any device.
-    format : {"jpeg", "png", "webp"} or imgops.config.EncodeImage
+    format : {"jpeg", "png", "webp"} or imgops.extend.config.EncodeImage
         "png" is lossless.
     quality : int
         From 1 to 100; "png" does not use it.
@@ -139,7 +139,7 @@ def decode_image(
     ----------
     data : Tensor
         ``(n,)`` uint8, the whole file. Any device.
-    mode : {"RGB", "L", "LA", "RGBA"} or imgops.config.DecodeImage
+    mode : {"RGB", "L", "LA", "RGBA"} or imgops.extend.config.DecodeImage
         The mode that the file is converted to: 3, 1, 2 or 4 channels.
     apply_exif_orientation : bool
         Apply the orientation of the EXIF data. The default keeps the image as stored, as

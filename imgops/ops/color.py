@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -79,7 +81,7 @@ def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
     sharding=sharding.leading(3),
     decomposition=decomposition.grayscale,
 )
-def _grayscale(image: Tensor, channels: int) -> Tensor: ...
+def _grayscale(image: Tensor, num_output_channels: int) -> Tensor: ...
 
 
 @operator(
@@ -102,9 +104,9 @@ def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 1, 1),
     sharding=sharding.leading(3, 1, 1),
     decomposition=decomposition.color_sequence,
-    values=value_checks.numbers("color_sequence", images=2, amounts=value_checks.finite),
+    values=value_checks.numbers("color_sequence", images=2, parameters=value_checks.finite),
 )
-def _color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor: ...
+def _color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor: ...
 
 
 def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
@@ -274,20 +276,20 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     return _adjust_hue(image, _check.real("adjust_hue", "factor", factor))
 
 
-def grayscale(image: Tensor, channels: int = 1) -> Tensor:
+def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     """Convert an image to grayscale.
 
     Parameters
     ----------
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
-    channels : {1, 3}
+    num_output_channels : {1, 3}
         The number of output channels, all equal.
 
     Returns
     -------
     Tensor
-        ``(..., channels, H, W)`` in the dtype and memory format of ``image``.
+        ``(..., num_output_channels, H, W)`` in the dtype and memory format of ``image``.
 
     Raises
     ------
@@ -308,7 +310,9 @@ def grayscale(image: Tensor, channels: int = 1) -> Tensor:
     tensor([[[124]]], dtype=torch.uint8)
     """
     _check.tensor("grayscale", "image", image)
-    return _grayscale(image, _check.integer("grayscale", "channels must be 1 or 3", channels))
+    return _grayscale(
+        image, _check.integer("grayscale", "num_output_channels must be 1 or 3", num_output_channels)
+    )
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
@@ -352,7 +356,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     return _color_matrix(image, matrix)
 
 
-def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Tensor:
+def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequence[str]) -> Tensor:
     """Apply several color operators in an order given by a tensor, as ColorJitter does.
 
     Parameters
@@ -362,11 +366,11 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     order : Tensor
         int64, ``(K,)`` or ``(..., K)`` (one order per sample), CPU: which step comes first, second and so
         on, as an index into ``names``. -1, and any other value that is not an index, skips the step.
-    amounts : Tensor
+    parameters : Tensor
         ``(n,)`` or ``(..., n)``, CPU: the parameter of each of the n steps. It can require a gradient.
-    names : str
-        The steps, separated by commas: "brightness", "contrast", "saturation", "hue", "sharpness",
-        "posterize", "solarize", "invert", "autocontrast", "equalize". The last three ignore their amount.
+    names : sequence of str
+        The steps: "brightness", "contrast", "saturation", "hue", "sharpness",
+        "posterize", "solarize", "invert", "autocontrast", "equalize". The last three ignore their parameter.
 
     Returns
     -------
@@ -376,10 +380,11 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, ``order`` is not int64, or ``amounts`` is not made
-        of numbers.
+        If the dtype is neither uint8 nor floating point, ``order`` is not int64, ``parameters`` is not made
+        of numbers, or ``names`` is one str.
     ValueError
-        If a name is unknown, a shape does not fit, an amount is not finite, or a step needs 1 or 3 channels.
+        If a name is unknown, a shape does not fit, a parameter is not finite, or a step needs 1 or 3
+        channels.
 
     Notes
     -----
@@ -391,12 +396,14 @@ def color_sequence(image: Tensor, order: Tensor, amounts: Tensor, names: str) ->
     --------
     >>> import torch, imgops
     >>> image = torch.full((1, 1, 1), 0.5)
-    >>> amounts = torch.tensor([0.5, 0.0])
-    >>> imgops.color_sequence(image, torch.tensor([0, 1]), amounts, "brightness,invert")
+    >>> parameters = torch.tensor([0.5, 0.0])
+    >>> imgops.color_sequence(image, torch.tensor([0, 1]), parameters, ["brightness", "invert"])
     tensor([[[0.7500]]])
-    >>> imgops.color_sequence(image, torch.tensor([1, -1]), amounts, "brightness,invert")
+    >>> imgops.color_sequence(image, torch.tensor([1, -1]), parameters, ["brightness", "invert"])
     tensor([[[0.5000]]])
     """
-    for name, value in (("image", image), ("order", order), ("amounts", amounts)):
+    for name, value in (("image", image), ("order", order), ("parameters", parameters)):
         _check.tensor("color_sequence", name, value)
-    return _color_sequence(image, order, amounts, names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        _check.fail(TypeError, "color_sequence", "names must be a sequence of str", type(names).__name__)
+    return _color_sequence(image, order, parameters, ",".join(names))

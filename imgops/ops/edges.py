@@ -22,7 +22,7 @@ __all__ = ["canny", "laplacian", "scharr", "sobel"]
     sharding=sharding.leading(3),
     decomposition=decomposition.sobel,
 )
-def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Tensor: ...
+def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -33,7 +33,7 @@ def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> Te
     sharding=sharding.leading(3),
     decomposition=decomposition.scharr,
 )
-def _scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor: ...
+def _scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -44,7 +44,7 @@ def _scharr(image: Tensor, dx: int, dy: int, border: str) -> Tensor: ...
     sharding=sharding.leading(3),
     decomposition=decomposition.laplacian,
 )
-def _laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor: ...
+def _laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -57,10 +57,10 @@ def _laplacian(image: Tensor, kernel_size: int, border: str) -> Tensor: ...
     no_gradient="a pixel is 255 on an edge, else 0",
     values=value_checks.numbers("canny", low=value_checks.no_nan, high=value_checks.no_nan),
 )
-def _canny(image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> Tensor: ...
+def _canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor: ...
 
 
-def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, border: str = "reflect") -> Tensor:
+def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: str = "reflect") -> Tensor:
     """Differentiate an image along x or y with a Sobel kernel.
 
     Parameters
@@ -72,7 +72,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, border: str = "
         both are less than ``kernel_size`` (less than 3 where that is 1).
     kernel_size : {3, 1, 5, 7}
         The side of the kernel in pixels; 1 does not smooth across the derivative.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -85,7 +85,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, border: str = "
     TypeError
         If the dtype is neither uint8 nor floating point, or an order is not an integer.
     ValueError
-        If ``dx``, ``dy`` or ``kernel_size`` is out of range, or ``border`` is unknown.
+        If ``dx``, ``dy`` or ``kernel_size`` is out of range, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -103,10 +103,10 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, border: str = "
     _check.tensor("sobel", "image", image)
     orders = _orders("sobel", dx, dy)
     size = _check.integer("sobel", "kernel_size must be an integer", kernel_size)
-    return _sobel(image, *orders, size, border)
+    return _sobel(image, *orders, size, _check.padding_mode(padding_mode))
 
 
-def scharr(image: Tensor, dx: int, dy: int, border: str = "reflect") -> Tensor:
+def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Tensor:
     """Differentiate an image along x or y with the Scharr kernel of 3 x 3.
 
     Parameters
@@ -115,7 +115,7 @@ def scharr(image: Tensor, dx: int, dy: int, border: str = "reflect") -> Tensor:
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     dx, dy : int
         1 and 0 for the derivative along x, 0 and 1 for that along y.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -128,7 +128,7 @@ def scharr(image: Tensor, dx: int, dy: int, border: str = "reflect") -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or an order is not an integer.
     ValueError
-        If ``dx`` and ``dy`` are not 1 and 0 or 0 and 1, or ``border`` is unknown.
+        If ``dx`` and ``dy`` are not 1 and 0 or 0 and 1, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -142,14 +142,14 @@ def scharr(image: Tensor, dx: int, dy: int, border: str = "reflect") -> Tensor:
     tensor([[[  0.,  64., 128.,   0.]]])
     """
     _check.tensor("scharr", "image", image)
-    return _scharr(image, *_orders("scharr", dx, dy), border)
+    return _scharr(image, *_orders("scharr", dx, dy), _check.padding_mode(padding_mode))
 
 
 def _orders(op: str, dx: int, dy: int) -> tuple[int, int]:
     return _check.integer(op, "dx must be an integer", dx), _check.integer(op, "dy must be an integer", dy)
 
 
-def laplacian(image: Tensor, kernel_size: int = 1, border: str = "reflect") -> Tensor:
+def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect") -> Tensor:
     """Add the second derivatives of an image along x and y.
 
     Parameters
@@ -158,7 +158,7 @@ def laplacian(image: Tensor, kernel_size: int = 1, border: str = "reflect") -> T
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel_size : {1, 3, 5, 7}
         1 is the cross of 3 x 3 with -4 in its middle; larger sizes are the sum of two Sobel kernels.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -171,7 +171,7 @@ def laplacian(image: Tensor, kernel_size: int = 1, border: str = "reflect") -> T
     TypeError
         If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not an integer.
     ValueError
-        If ``kernel_size`` is none of 1, 3, 5 and 7, or ``border`` is unknown.
+        If ``kernel_size`` is none of 1, 3, 5 and 7, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -185,14 +185,14 @@ def laplacian(image: Tensor, kernel_size: int = 1, border: str = "reflect") -> T
     """
     _check.tensor("laplacian", "image", image)
     size = _check.integer("laplacian", "kernel_size must be an integer", kernel_size)
-    return _laplacian(image, size, border)
+    return _laplacian(image, size, _check.padding_mode(padding_mode))
 
 
 def canny(
     image: Tensor,
     low: float | Tensor,
     high: float | Tensor,
-    aperture: int = 3,
+    kernel_size: int = 3,
     l2_gradient: bool = False,
 ) -> Tensor:
     """Find the edges of an image with Canny's method.
@@ -206,7 +206,7 @@ def canny(
         The thresholds of the gradient's magnitude. A pixel above ``high`` is on an edge, and so is one above
         ``low`` that is connected to it; the larger of the two thresholds is taken as ``high``. Tensors of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile.
-    aperture : {3, 5, 7}
+    kernel_size : {3, 5, 7}
         The side of the Sobel kernel.
     l2_gradient : bool
         Whether the magnitude of the gradient is the root of the sum of squares; otherwise it is the sum of
@@ -241,5 +241,5 @@ def canny(
     """
     _check.tensor("canny", "image", image)
     thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
-    size = _check.integer("canny", "aperture must be an integer", aperture)
+    size = _check.integer("canny", "kernel_size must be an integer", kernel_size)
     return _canny(image, *thresholds, size, l2_gradient)

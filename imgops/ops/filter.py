@@ -23,7 +23,7 @@ __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.filter2d,
 )
-def _filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -38,7 +38,7 @@ def _filter2d(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
 def _adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor: ...
 
 
-def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
+def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Tensor:
     """Correlate an image with a kernel.
 
     Parameters
@@ -48,7 +48,7 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
     kernel : Tensor
         ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU. Its anchor is ``(h // 2, w // 2)``. It can
         change between calls without a recompile, and can require a gradient.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
     Returns
@@ -61,7 +61,7 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``kernel`` is not made of numbers.
     ValueError
-        If ``kernel`` is empty or does not fit, or ``border`` is unknown.
+        If ``kernel`` is empty or does not fit, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -78,7 +78,7 @@ def filter2d(image: Tensor, kernel: Tensor, border: str = "reflect") -> Tensor:
     """
     _check.tensor("filter2d", "image", image)
     _check.tensor("filter2d", "kernel", kernel)
-    return _filter2d(image, kernel, border)
+    return _filter2d(image, kernel, _check.padding_mode(padding_mode))
 
 
 def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:

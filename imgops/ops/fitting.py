@@ -77,7 +77,7 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     return _downscale(image, _check.real("downscale", "factor", factor), down, up)
 
 
-def contain(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") -> Tensor:
+def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
     """Resize an image to the largest size that fits inside another one, and keep its aspect ratio.
 
     Parameters
@@ -86,7 +86,7 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") 
         As for :func:`resize`.
     size : sequence of 2 int
         ``(height, width)`` in pixels, positive.
-    interpolation : {"bicubic", "nearest", "box", "bilinear", "hamming", "lanczos"}
+    interpolation : {"bilinear", "nearest", "box", "bicubic", "hamming", "lanczos"}
         As for :func:`resize`.
 
     Returns
@@ -114,7 +114,7 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") 
     return resize(image, _within("contain", image, size, larger=False), interpolation)
 
 
-def cover(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") -> Tensor:
+def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
     """Resize an image to the smallest size that covers another one, and keep its aspect ratio.
 
     Parameters
@@ -150,7 +150,7 @@ def cover(image: Tensor, size: Sequence[int], interpolation: str = "bicubic") ->
 def fit(
     image: Tensor,
     size: Sequence[int],
-    interpolation: str = "bicubic",
+    interpolation: str = "bilinear",
     bleed: float = 0.0,
     centering: Sequence[float] = (0.5, 0.5),
 ) -> Tensor:

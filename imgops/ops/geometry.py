@@ -40,7 +40,7 @@ def _warp_affine(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor: ...
 
 
@@ -64,7 +64,7 @@ def _warp_perspective(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Tensor: ...
 
 
@@ -81,7 +81,9 @@ def _warp_perspective(
     adjoint="remap_adjoint",
     values=value_checks.fill("remap", 1),
 )
-def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str) -> Tensor: ...
+def _remap(
+    image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
+) -> Tensor: ...
 
 
 @operator(
@@ -97,7 +99,7 @@ def _remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, 
     adjoint="remap",
 )
 def _remap_adjoint(
-    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+    grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Tensor: ...
 
 
@@ -112,7 +114,7 @@ def _remap_adjoint(
     decomposition=decomposition.remap_grad_map,
 )
 def _remap_slope(
-    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+    grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor: ...
 
 
@@ -121,7 +123,7 @@ def warp_affine(
     matrix: Sequence[Sequence[float]] | Tensor,
     size: Sequence[int] | None = None,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    padding_mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
     """Apply an affine transformation to an image.
@@ -138,7 +140,7 @@ def warp_affine(
         ``(height, width)`` of the result in pixels; by default that of ``image``.
     interpolation : {"nearest", "bilinear", "bicubic"}
         The interpolation between pixels.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
         The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
@@ -180,7 +182,7 @@ def warp_affine(
     matrix = _check.real("warp_affine", "matrix", matrix)
     height, width = _size("warp_affine", image, size)
     value = fill_tensor("warp_affine", fill, image.dtype)
-    return _warp_affine(image, matrix, value, height, width, interpolation, border)
+    return _warp_affine(image, matrix, value, height, width, interpolation, _check.padding_mode(padding_mode))
 
 
 def warp_perspective(
@@ -188,7 +190,7 @@ def warp_perspective(
     matrix: Sequence[Sequence[float]] | Tensor,
     size: Sequence[int] | None = None,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    padding_mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
     """Apply a perspective transformation (homography) to an image.
@@ -205,7 +207,7 @@ def warp_perspective(
         ``(height, width)`` of the result in pixels; by default that of ``image``.
     interpolation : {"nearest", "bilinear", "bicubic"}
         The interpolation between pixels.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
         The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
@@ -247,14 +249,16 @@ def warp_perspective(
     matrix = _check.real("warp_perspective", "matrix", matrix)
     height, width = _size("warp_perspective", image, size)
     value = fill_tensor("warp_perspective", fill, image.dtype)
-    return _warp_perspective(image, matrix, value, height, width, interpolation, border)
+    return _warp_perspective(
+        image, matrix, value, height, width, interpolation, _check.padding_mode(padding_mode)
+    )
 
 
 def remap(
     image: Tensor,
     map: Tensor,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    padding_mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
     """Sample an image at the positions of a map.
@@ -267,7 +271,7 @@ def remap(
         ``(..., 2, height, width)``, float32 or float64, on the device of ``image``: the position ``(x, y)``
         in ``image`` that each pixel of the result is sampled at. Integer coordinates are pixel centers. Its
         leading dimensions broadcast with those of ``image``. It can require a gradient.
-    interpolation, border, fill
+    interpolation, padding_mode, fill
         As for :func:`warp_affine`.
 
     Returns
@@ -307,7 +311,7 @@ def remap(
             must = f"map must have leading dimensions that broadcast with {_check.shape(image)[:-3]}"
             _check.fail(ValueError, "remap", must, _check.shape(map)[:-3])
         image, map = image.expand(*batch, *image.shape[-3:]), map.expand(*batch, *map.shape[-3:])
-    return _remap(image, map, value, interpolation, border)
+    return _remap(image, map, value, interpolation, _check.padding_mode(padding_mode))
 
 
 def flip(image: Tensor, direction: str = "horizontal") -> Tensor:

@@ -149,9 +149,9 @@ def _like(value: Tensor, image: Tensor) -> Tensor:
 
 
 def polar_map(
-    size: Sequence[int],
     center: Sequence[float] | Tensor,
     max_radius: float | Tensor,
+    size: Sequence[int],
     *,
     log: bool = False,
     inverse: bool = False,
@@ -163,18 +163,18 @@ def polar_map(
 
     Parameters
     ----------
-    size : sequence of 2 int
-        ``(height, width)`` of the result in pixels. In polar coordinates angles go down from 0 to 2 pi, and
-        radii go right from 0 to ``max_radius``.
     center : sequence of 2 float, or Tensor
         ``(2,)``, or ``(..., 2)`` for one per sample: (x, y) in pixels. It can require a gradient.
     max_radius : float or Tensor
         The largest radius in pixels, ``()`` or ``(...)``; positive, and with ``log`` more than 1. It can
         require a gradient.
+    size : sequence of 2 int
+        ``(height, width)`` of the result in pixels. In polar coordinates angles go down from 0 to 2 pi, and
+        radii go right from 0 to ``max_radius``.
     log : bool
         Whether radii are spaced by their logarithm.
     inverse : bool
-        Map from polar coordinates back. Then :func:`remap` needs ``border="wrap"``, because angles wrap
+        Map from polar coordinates back. Then :func:`remap` needs ``padding_mode="wrap"``, because angles wrap
         around.
     source_size : sequence of 2 int, optional
         ``(height, width)`` of the polar image, for ``inverse``; by default ``size``.
@@ -204,7 +204,7 @@ def polar_map(
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.polar_map((4, 2), (5.0, 5.0), 4.0)[:, 1]
+    >>> imgops.polar_map((5.0, 5.0), 4.0, (4, 2))[:, 1]
     tensor([[5., 5.],
             [5., 7.]])
     """
@@ -349,7 +349,7 @@ def _kept_cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, T
 def optical_distortion_map(
     coefficients: float | Sequence[float] | Tensor,
     size: Sequence[int],
-    model: str = "camera",
+    method: str = "camera",
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
@@ -363,7 +363,7 @@ def optical_distortion_map(
         is both k1 and k2. "fisheye": one number k, ``()`` or ``(..., 1)``. A tensor can require a gradient.
     size : sequence of 2 int
         ``(height, width)`` in pixels.
-    model : {"camera", "fisheye"}
+    method : {"camera", "fisheye"}
         "camera": the focal lengths are the width and the height, as in albumentations, and the center is the
         middle of the image. "fisheye": ``r * (1 + k * (r / r_max)**2)``.
     dtype : {torch.float32, torch.float64}
@@ -382,7 +382,7 @@ def optical_distortion_map(
         If ``size`` is not made of integers, the coefficients are not made of numbers, or ``dtype`` is not
         supported.
     ValueError
-        If ``model`` is unknown, or ``coefficients`` has the wrong number of values or is not finite.
+        If ``method`` is unknown, or ``coefficients`` has the wrong number of values or is not finite.
 
     Notes
     -----
@@ -397,12 +397,12 @@ def optical_distortion_map(
     """
     op = "optical_distortion_map"
     height, width = _check.positive_size(op, size)
-    _check.choice(op, "model", model, ("camera", "fisheye"))
+    _check.choice(op, "method", method, ("camera", "fisheye"))
     _check_map_dtype(op, dtype)
     values = _finite_parameter(op, "coefficients", coefficients).to(device).double()
     values = values[..., None] if values.ndim == 0 else values
     count = values.shape[-1]
-    if model == "fisheye":
+    if method == "fisheye":
         if _check.violates(count == 1):
             _check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", _check.number(count))
         x, y = _pixel_grid(height, width, values).unbind(-3)

@@ -27,7 +27,7 @@ __all__ = ["dilate", "erode", "morphology"]
     decomposition=decomposition.erode,
     values=value_checks.element("erode"),
 )
-def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+def _erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -40,7 +40,7 @@ def _erode(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
     decomposition=decomposition.dilate,
     values=value_checks.element("dilate"),
 )
-def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+def _dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
 @operator(
@@ -53,10 +53,10 @@ def _dilate(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
     no_gradient="a pixel is 255 where the pattern fits, else 0",
     values=value_checks.element("morphology"),
 )
-def _hit_or_miss(image: Tensor, kernel: Tensor, border: str) -> Tensor: ...
+def _hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
-def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "constant") -> Tensor:
+def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str = "constant") -> Tensor:
     """Replace each value by the smallest one under a structuring element.
 
     Parameters
@@ -64,10 +64,10 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "co
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel : int, sequence of 2 int, or Tensor
-        The structuring element: the side of a square, or ``(height, width)`` of a rectangle, in pixels, odd;
+        The structuring element: the side of a square, or ``(width, height)`` of a rectangle, in pixels, odd;
         or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU, whose nonzero values belong to it.
         Its anchor is ``(h // 2, w // 2)``. A tensor can change between calls without a recompile.
-    border : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; with "constant", positions outside of the image do not count.
 
     Returns
@@ -80,7 +80,7 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "co
     TypeError
         If the dtype is neither uint8 nor floating point, or ``kernel`` is complex.
     ValueError
-        If ``kernel`` is even, does not fit or has no pixels, or ``border`` is unknown.
+        If ``kernel`` is even, does not fit or has no pixels, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -92,19 +92,19 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "co
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.erode(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (1, 3))
+    >>> imgops.erode(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (3, 1))
     tensor([[[1., 1., 1., 3., 3.]]])
     """
     _check.tensor("erode", "image", image)
-    return _erode(image, _element("erode", kernel), border)
+    return _erode(image, _element("erode", kernel), _check.padding_mode(padding_mode))
 
 
-def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "constant") -> Tensor:
+def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str = "constant") -> Tensor:
     """Replace each value by the largest one under a structuring element.
 
     Parameters
     ----------
-    image, kernel, border
+    image, kernel, padding_mode
         As for :func:`erode`.
 
     Returns
@@ -117,7 +117,7 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "c
     TypeError
         If the dtype is neither uint8 nor floating point, or ``kernel`` is complex.
     ValueError
-        If ``kernel`` is even, does not fit or has no pixels, or ``border`` is unknown.
+        If ``kernel`` is even, does not fit or has no pixels, or ``padding_mode`` is unknown.
 
     Notes
     -----
@@ -128,23 +128,23 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, border: str = "c
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.dilate(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (1, 3))
+    >>> imgops.dilate(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (3, 1))
     tensor([[[5., 5., 4., 9., 9.]]])
     """
     _check.tensor("dilate", "image", image)
-    return _dilate(image, _element("dilate", kernel), border)
+    return _dilate(image, _element("dilate", kernel), _check.padding_mode(padding_mode))
 
 
 def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
     """Return a structuring element as a tensor."""
     if isinstance(kernel, Tensor):
         return kernel.to(torch.uint8) if kernel.dtype == torch.bool else kernel
-    height, width = _check.pair(op, "kernel", kernel, ("height", "width"))
+    width, height = _check.pair(op, "kernel", kernel, ("width", "height"))
     for side in (height, width):
         if _check.violates(side >= 1) or _check.violates(side % 2 == 1):
-            got = _check.numbers(height, width)
+            got = _check.numbers(width, height)
             _check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
-    _check.side(op, "kernel", height, width)
+    _check.side(op, "kernel", width, height)
     return torch.ones(height, width, dtype=torch.uint8, device="cpu")
 
 
@@ -153,7 +153,7 @@ OPERATIONS = ("erode", "dilate", "open", "close", "gradient", "tophat", "blackha
 
 
 def morphology(
-    image: Tensor, op: str, kernel: int | Sequence[int] | Tensor, border: str = "constant"
+    image: Tensor, operation: str, kernel: int | Sequence[int] | Tensor, padding_mode: str = "constant"
 ) -> Tensor:
     """Apply one of OpenCV's morphological operations.
 
@@ -161,12 +161,12 @@ def morphology(
     ----------
     image : Tensor
         As for :func:`erode`; uint8 for "hitmiss".
-    op : {"erode", "dilate", "open", "close", "gradient", "tophat", "blackhat", "hitmiss"}
+    operation : {"erode", "dilate", "open", "close", "gradient", "tophat", "blackhat", "hitmiss"}
         "open": eroded, then dilated. "close": dilated, then eroded. "gradient": the dilated minus the eroded
         image. "tophat": the image minus the opened one. "blackhat": the closed image minus the image.
         "hitmiss": 255 where every pixel under a positive value of ``kernel`` is 255 and every pixel under a
         negative value is 0; for other images, the minimum of the former pixels and of 255 minus the latter.
-    kernel, border
+    kernel, padding_mode
         As for :func:`erode`; for "hitmiss" a tensor of -1, 0 and 1.
 
     Returns
@@ -179,7 +179,7 @@ def morphology(
     TypeError
         If the dtype is neither uint8 nor floating point, or not uint8 for "hitmiss".
     ValueError
-        If ``op`` is unknown, or an argument is out of its range.
+        If ``operation`` is unknown, or an argument is out of its range.
 
     Notes
     -----
@@ -190,24 +190,24 @@ def morphology(
     --------
     >>> import torch, imgops
     >>> x = torch.tensor([[[0.0, 9.0, 0.0, 9.0, 9.0, 9.0, 0.0]]])
-    >>> imgops.morphology(x, "open", (1, 3))
+    >>> imgops.morphology(x, "open", (3, 1))
     tensor([[[0., 0., 0., 9., 9., 9., 0.]]])
     """
     _check.tensor("morphology", "image", image)
-    _check.choice("morphology", "op", op, OPERATIONS)
-    element = _element("morphology", kernel)
-    if op == "hitmiss":
-        return _hit_or_miss(image, element, border)
-    if op in ("open", "tophat"):
-        opened = _dilate(_erode(image, element, border), element, border)
-        return opened if op == "open" else _less(image, opened, opened)
-    if op in ("close", "blackhat"):
-        closed = _erode(_dilate(image, element, border), element, border)
-        return closed if op == "close" else _less(closed, image, closed)
-    if op == "erode":
-        return _erode(image, element, border)
-    dilated = _dilate(image, element, border)
-    return dilated if op == "dilate" else _less(dilated, _erode(image, element, border), dilated)
+    _check.choice("morphology", "operation", operation, OPERATIONS)
+    element, padding_mode = _element("morphology", kernel), _check.padding_mode(padding_mode)
+    if operation == "hitmiss":
+        return _hit_or_miss(image, element, padding_mode)
+    if operation in ("open", "tophat"):
+        opened = _dilate(_erode(image, element, padding_mode), element, padding_mode)
+        return opened if operation == "open" else _less(image, opened, opened)
+    if operation in ("close", "blackhat"):
+        closed = _erode(_dilate(image, element, padding_mode), element, padding_mode)
+        return closed if operation == "close" else _less(closed, image, closed)
+    if operation == "erode":
+        return _erode(image, element, padding_mode)
+    dilated = _dilate(image, element, padding_mode)
+    return dilated if operation == "dilate" else _less(dilated, _erode(image, element, padding_mode), dilated)
 
 
 def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:

@@ -66,7 +66,7 @@ def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
     values=value_checks.fill("pad", 0),
 )
 def _pad(
-    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+    image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Tensor: ...
 
 
@@ -86,7 +86,7 @@ def _pad(
     decomposition=decomposition.pad_adjoint,
     adjoint="pad",
 )
-def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Tensor: ...
+def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor: ...
 
 
 def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
@@ -96,7 +96,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
-    box : sequence of 4 int, Tensor, or imgops.config.Crop
+    box : sequence of 4 int, Tensor, or imgops.extend.config.Crop
         ``(left, top, right, bottom)`` in pixels; ``right`` and ``bottom`` are exclusive. The box may
         reach or lie outside the image, and may be empty. An integer tensor of shape ``(4,)`` is read
         on the host.
@@ -146,7 +146,7 @@ def paste(
     source : Tensor
         ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
         three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
-    position : sequence of 2 int, Tensor, or imgops.config.Paste
+    position : sequence of 2 int, Tensor, or imgops.extend.config.Paste
         ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. Pixels that fall outside are
         clipped. An integer tensor of shape ``(2,)`` is read on the host.
     mask : Tensor, optional
@@ -232,7 +232,7 @@ def _wider(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 def pad(
     image: Tensor,
     padding: int | Sequence[int] | Tensor | Pad,
-    mode: str = "constant",
+    padding_mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
 ) -> Tensor:
     """Add a border to an image.
@@ -241,12 +241,13 @@ def pad(
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
-    padding : int, sequence of 2 or 4 int, or imgops.config.Pad
+    padding : int, sequence of 2 or 4 int, or imgops.extend.config.Pad
         Pixels on each side: one number for all, ``(x, y)`` for left and right, top and bottom, or
         ``(left, top, right, bottom)``. Not negative.
-    mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
+    padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         "reflect" leaves out the border pixel (``dcb|abcd|cba``), "symmetric" repeats it
-        (``cba|abcd|dcb``). A border may be wider than the image.
+        (``cba|abcd|dcb``). "edge" is also called "replicate", "wrap" also "circular". A border may be wider
+        than the image.
     fill : number, sequence of numbers or Tensor
         The value of a constant border: one, or one per channel. A tensor of shape ``()``,
         ``(C,)`` or ``(..., C)`` (per sample) can change between calls without a recompile.
@@ -261,8 +262,8 @@ def pad(
     TypeError
         If ``padding`` is not made of integers.
     ValueError
-        If ``padding`` is negative or has 3 values, ``mode`` is unknown, ``fill`` does not fit the channels,
-        or a mode that repeats pixels gets an image without any.
+        If ``padding`` is negative or has 3 values, ``padding_mode`` is unknown, ``fill`` does not fit the
+        channels, or a mode that repeats pixels gets an image without any.
 
     Notes
     -----
@@ -275,15 +276,23 @@ def pad(
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.pad(torch.tensor([[[1, 2, 3]]]), (2, 0), mode="reflect")
+    >>> imgops.pad(torch.tensor([[[1, 2, 3]]]), (2, 0), padding_mode="reflect")
     tensor([[[3, 2, 1, 2, 3, 2, 1]]])
     """
     _check.tensor("pad", "image", image)
     if isinstance(padding, Pad):
         config = padding
-        padding, mode, fill = config.padding, config.mode, config.fill
+        padding, padding_mode, fill = config.padding, config.padding_mode, config.fill
     left, top, right, bottom = sides(padding)
-    return _pad(image, fill_tensor("pad", fill, image.dtype), left, top, right, bottom, mode)
+    return _pad(
+        image,
+        fill_tensor("pad", fill, image.dtype),
+        left,
+        top,
+        right,
+        bottom,
+        _check.padding_mode(padding_mode),
+    )
 
 
 def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
@@ -340,23 +349,21 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
     sharding=sharding.leading(3, 3, 1),
     decomposition=decomposition.erase,
 )
-def _erase(image: Tensor, value: Tensor, boxes: Tensor) -> Tensor: ...
+def _erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor: ...
 
 
-def erase(
-    image: Tensor, boxes: Sequence[int] | Tensor, value: float | Sequence[float] | Tensor = 0
-) -> Tensor:
+def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[float] | Tensor = 0) -> Tensor:
     """Overwrite a box with a color or with other pixels: one box for a batch, or one per sample.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
-    boxes : sequence of 4 int, or Tensor
+    box : sequence of 4 int, or Tensor
         ``(left, top, right, bottom)`` in pixels, ``right`` and ``bottom`` exclusive; a box is clipped to the
         image, and an empty box changes nothing. An int64 tensor of shape ``(4,)`` or
         ``(..., 4)`` (one per sample) can change between calls without a recompile.
-    value : number, sequence of numbers or Tensor
+    fill : number, sequence of numbers or Tensor
         One number, one per channel, or a whole image ``(..., C, H, W)``, from which the pixels in the box are
         taken. A tensor has the dtype and device of ``image``, and can require a gradient; numbers are rounded
         and clamped to the range of an integer image, as in :func:`pad`.
@@ -369,14 +376,14 @@ def erase(
     Raises
     ------
     TypeError
-        If ``boxes`` is not made of integers, or ``value`` has a different dtype.
+        If ``box`` is not made of integers, or ``fill`` has a different dtype.
     ValueError
         If a shape does not fit.
 
     Notes
     -----
     Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype. The gradient
-    is exact: it goes to ``image`` outside of the box, and to ``value`` inside. Under autocast the dtype
+    is exact: it goes to ``image`` outside of the box, and to ``fill`` inside. Under autocast the dtype
     stays.
 
     Examples
@@ -388,21 +395,21 @@ def erase(
     """
     _check.tensor("erase", "image", image)
     _check.image("erase", "image", image)
-    if not isinstance(boxes, Tensor):
-        box = _check.integers("erase", "boxes", boxes, ("left", "top", "right", "bottom"))
-        boxes = _check.integers_tensor("erase", "boxes", box)
-    if not isinstance(value, Tensor):
-        values = values_tensor("erase", "value", value, image.dtype)
-        value = saturate(values, image.dtype).to(image.device, non_blocking=True)
-    if value.ndim <= 1:
+    if not isinstance(box, Tensor):
+        box = _check.integers("erase", "box", box, ("left", "top", "right", "bottom"))
+        box = _check.integers_tensor("erase", "box", box)
+    if not isinstance(fill, Tensor):
+        values = values_tensor("erase", "fill", fill, image.dtype)
+        fill = saturate(values, image.dtype).to(image.device, non_blocking=True)
+    if fill.ndim <= 1:
         channels = image.shape[-3]
-        if value.ndim == 1 and value.shape[0] != channels:
-            must = f"value must have one number, or one for each of {_check.number(channels)} channels"
-            _check.fail(ValueError, "erase", must, _check.number(value.shape[0]))
-        value = value.reshape(-1, 1, 1).expand(*image.shape[:-2], 1, 1)
-    elif value.ndim >= 3 and value.shape[:-3] != image.shape[:-3]:
-        if not _check.broadcasts(value.shape[:-3], image.shape[:-3]):
-            must = f"value must have leading dimensions that broadcast to {_check.shape(image)[:-3]}"
-            _check.fail(ValueError, "erase", must, _check.shape(value)[:-3])
-        value = value.expand(*image.shape[:-3], *value.shape[-3:])
-    return _erase(image, value, boxes)
+        if fill.ndim == 1 and fill.shape[0] != channels:
+            must = f"fill must have one number, or one for each of {_check.number(channels)} channels"
+            _check.fail(ValueError, "erase", must, _check.number(fill.shape[0]))
+        fill = fill.reshape(-1, 1, 1).expand(*image.shape[:-2], 1, 1)
+    elif fill.ndim >= 3 and fill.shape[:-3] != image.shape[:-3]:
+        if not _check.broadcasts(fill.shape[:-3], image.shape[:-3]):
+            must = f"fill must have leading dimensions that broadcast to {_check.shape(image)[:-3]}"
+            _check.fail(ValueError, "erase", must, _check.shape(fill)[:-3])
+        fill = fill.expand(*image.shape[:-3], *fill.shape[-3:])
+    return _erase(image, fill, box)

@@ -185,7 +185,7 @@ def accumulate(
     source : Tensor
         ``(..., C, h, w)`` with the dtype and device of ``total``; leading dimensions broadcast to those of
         ``total``.
-    position : sequence of 2 int, Tensor, or imgops.config.Paste
+    position : sequence of 2 int, Tensor, or imgops.extend.config.Paste
         ``(left, top)`` of ``source`` in ``total``, in pixels; may be negative. Pixels that fall outside are
         clipped.
     weight : Tensor, optional

@@ -11,7 +11,7 @@ from imgops.fake import noise as fake
 from imgops.kernels import value_checks
 from imgops.kernels.cpu import noise as cpu
 
-__all__ = ["iso_noise", "multiplicative_noise", "salt_and_pepper", "shot_noise"]
+__all__ = ["iso_noise", "salt_and_pepper", "shot_noise", "speckle_noise"]
 
 
 @operator(
@@ -33,9 +33,9 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
-    values=value_checks.numbers("shot_noise", 2, amount=value_checks.finite_not_negative),
+    values=value_checks.numbers("shot_noise", 2, scale=value_checks.finite_not_negative),
 )
-def _shot_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
+def _shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor: ...
 
 
 @operator(
@@ -53,15 +53,15 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
 
 
 @operator(
-    "imgops::multiplicative_noise",
-    kernel=cpu.multiplicative_noise,
-    fake=fake.multiplicative_noise,
+    "imgops::speckle_noise",
+    kernel=cpu.speckle_noise,
+    fake=fake.speckle_noise,
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
-    decomposition=decomposition.multiplicative_noise,
-    values=value_checks.numbers("multiplicative_noise", 2, amount=value_checks.finite),
+    decomposition=decomposition.speckle_noise,
+    values=value_checks.numbers("speckle_noise", 2, sigma=value_checks.finite),
 )
-def _multiplicative_noise(image: Tensor, noise: Tensor, amount: Tensor) -> Tensor: ...
+def _speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor: ...
 
 
 def salt_and_pepper(
@@ -112,7 +112,7 @@ def salt_and_pepper(
     return _salt_and_pepper(image, noise, share, _check.real("salt_and_pepper", "salt", salt))
 
 
-def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
+def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     """Add the noise of counted photons, whose variance grows with brightness.
 
     Parameters
@@ -122,7 +122,7 @@ def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
     noise : Tensor
         ``(..., C, H, W)``, or 1 channel for all, floating point, normally distributed: ``torch.randn(...)``.
         On the device of ``image``.
-    amount : float or Tensor
+    scale : float or Tensor
         The variance at a value of 1: the inverse of the number of photons of white. Not negative. A
         tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and
         can require a gradient.
@@ -137,13 +137,13 @@ def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or ``amount`` does not fit, or ``amount`` is negative or not finite.
+        If ``noise`` or ``scale`` does not fit, or ``scale`` is negative or not finite.
 
     Notes
     -----
-    Reference: NumPy's ``clip(x + sqrt(amount * x) * noise, 0, 1)``, the normal approximation of Poisson's
+    Reference: NumPy's ``clip(x + sqrt(scale * x) * noise, 0, 1)``, the normal approximation of Poisson's
     distribution; uint8 is computed in float32 and rounded once, half precision likewise. Exact on uint8,
-    within 1e-6 on floats. The gradient, for ``image``, ``noise`` and ``amount``, is derived from the formula;
+    within 1e-6 on floats. The gradient, for ``image``, ``noise`` and ``scale``, is derived from the formula;
     it is 0 where a value is clamped. Under autocast the dtype stays.
 
     Examples
@@ -153,7 +153,7 @@ def shot_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
     tensor([[[0.0000, 0.3000, 0.2000]]])
     """
     _tensors("shot_noise", image, noise)
-    return _shot_noise(image, noise, _check.real("shot_noise", "amount", amount))
+    return _shot_noise(image, noise, _check.real("shot_noise", "scale", scale))
 
 
 def iso_noise(
@@ -209,7 +209,7 @@ def iso_noise(
     return _iso_noise(image, noise, shift, _check.real("iso_noise", "intensity", intensity))
 
 
-def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -> Tensor:
+def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor:
     """Multiply each value by a number around 1 (speckle).
 
     Parameters
@@ -219,8 +219,8 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
     noise : Tensor
         ``(..., C, H, W)``, or 1 channel for all, floating point: ``torch.randn(...)``, or uniformly
         distributed in [-1, 1]. On the device of ``image``.
-    amount : float or Tensor
-        The factor is ``1 + amount * noise``. A tensor of shape ``()`` or ``(...)`` (one per sample) can
+    sigma : float or Tensor
+        The factor is ``1 + sigma * noise``. A tensor of shape ``()`` or ``(...)`` (one per sample) can
         change between calls without a recompile, and can require a gradient.
 
     Returns
@@ -233,23 +233,23 @@ def multiplicative_noise(image: Tensor, noise: Tensor, amount: float | Tensor) -
     TypeError
         If a dtype is none of those.
     ValueError
-        If ``noise`` or ``amount`` does not fit, or ``amount`` is not finite.
+        If ``noise`` or ``sigma`` does not fit, or ``sigma`` is not finite.
 
     Notes
     -----
-    Reference: NumPy's ``clip(x * (1 + amount * noise), 0, 1)``; uint8 is computed in float32 and rounded
+    Reference: NumPy's ``clip(x * (1 + sigma * noise), 0, 1)``; uint8 is computed in float32 and rounded
     once, half precision likewise. Exact on uint8, within 1e-6 on floats. The gradient, for ``image``,
-    ``noise`` and ``amount``, is derived from the formula; it is 0 where a value is clamped. Under autocast
+    ``noise`` and ``sigma``, is derived from the formula; it is 0 where a value is clamped. Under autocast
     the dtype stays.
 
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.multiplicative_noise(torch.full((1, 1, 2), 0.5), torch.tensor([[[1.0, -1.0]]]), 0.2)
+    >>> imgops.speckle_noise(torch.full((1, 1, 2), 0.5), torch.tensor([[[1.0, -1.0]]]), 0.2)
     tensor([[[0.6000, 0.4000]]])
     """
-    _tensors("multiplicative_noise", image, noise)
-    return _multiplicative_noise(image, noise, _check.real("multiplicative_noise", "amount", amount))
+    _tensors("speckle_noise", image, noise)
+    return _speckle_noise(image, noise, _check.real("speckle_noise", "sigma", sigma))
 
 
 def _tensors(op: str, image: Tensor, noise: Tensor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
@@ -10,7 +12,7 @@ from imgops.decomposition import regions as decomposition
 from imgops.fake import regions as fake
 from imgops.kernels.cpu import regions as cpu
 
-__all__ = ["connected_components", "distance_transform"]
+__all__ = ["ConnectedComponents", "connected_components", "distance_transform"]
 
 
 @operator(
@@ -22,7 +24,7 @@ __all__ = ["connected_components", "distance_transform"]
     decomposition=decomposition.distance_transform,
     no_gradient="a mask has no derivative",
 )
-def _distance_transform(image: Tensor, mask_size: int, distance: str) -> Tensor: ...
+def _distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor: ...
 
 
 @operator(
@@ -47,7 +49,7 @@ def _component_labels(image: Tensor, connectivity: int) -> Tensor: ...
 def _component_statistics(labels: Tensor) -> Tensor: ...
 
 
-def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) -> Tensor:
+def distance_transform(image: Tensor, distance: str = "l2", kernel_size: int = 5) -> Tensor:
     """Compute the distance of each nonzero pixel from the nearest zero pixel.
 
     Parameters
@@ -56,7 +58,7 @@ def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) 
         ``(..., C, H, W)``, uint8 or bool; each channel on its own. Any device.
     distance : {"l2", "l1", "c"}
         "l2" is Euclidean, "l1" the sum of the distances along x and y, "c" the larger of them.
-    mask_size : {5, 3, 0}
+    kernel_size : {5, 3, 0}
         For "l2": the distance is a sum of steps of a chess knight and a king (5), of a king (3), or exact
         (0). The other distances are always exact.
 
@@ -64,14 +66,14 @@ def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) 
     -------
     Tensor
         ``(..., C, H, W)`` float32, in pixels, in the memory format of ``image``. In a channel without any 0
-        it is the largest float32 (its root for ``mask_size`` 0).
+        it is the largest float32 (its root for ``kernel_size`` 0).
 
     Raises
     ------
     TypeError
         If the dtype is neither uint8 nor bool.
     ValueError
-        If ``distance`` or ``mask_size`` is unknown.
+        If ``distance`` or ``kernel_size`` is unknown.
 
     Notes
     -----
@@ -85,13 +87,22 @@ def distance_transform(image: Tensor, distance: str = "l2", mask_size: int = 5) 
     tensor([[[0., 1., 2., 1., 0.]]])
     """
     _check.tensor("distance_transform", "image", image)
-    size = _check.integer("distance_transform", "mask_size must be an integer", mask_size)
+    size = _check.integer("distance_transform", "kernel_size must be an integer", kernel_size)
     return _distance_transform(image, size, distance)
+
+
+class ConnectedComponents(NamedTuple):
+    """The result of :func:`connected_components`."""
+
+    labels: Tensor
+    num_labels: Tensor
+    statistics: Tensor | None
+    centroids: Tensor | None
 
 
 def connected_components(
     image: Tensor, connectivity: int = 8, statistics: bool = False
-) -> tuple[Tensor, ...]:
+) -> ConnectedComponents:
     """Label the connected regions of nonzero pixels.
 
     Parameters
@@ -106,15 +117,18 @@ def connected_components(
 
     Returns
     -------
+    ConnectedComponents
+        A named tuple of the four results below.
     labels : Tensor
         ``(..., C, H, W)`` int32 in the memory format of ``image``: 0 for the background, then 1, 2, ...
-    count : Tensor
+    num_labels : Tensor
         ``(..., C)`` int64: the number of labels, with the background.
-    statistics : Tensor
-        If requested: ``(..., C, n, 5)`` int32 with left, top, width, height and area in pixels of each label;
-        n is the largest count. A label without pixels has zeros.
-    centroids : Tensor
-        If requested: ``(..., C, n, 2)`` float64 with the mean x and y of each label; NaN without pixels.
+    statistics : Tensor or None
+        If requested, else None: ``(..., C, n, 5)`` int32 with left, top, width, height and area in pixels of
+        each label; n is the largest count. A label without pixels has zeros.
+    centroids : Tensor or None
+        If requested, else None: ``(..., C, n, 2)`` float64 with the mean x and y of each label; NaN without
+        pixels.
 
     Raises
     ------
@@ -134,13 +148,13 @@ def connected_components(
     --------
     >>> import torch, imgops
     >>> image = torch.tensor([[[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 1, 0]]], dtype=torch.uint8)
-    >>> labels, count = imgops.connected_components(image)
-    >>> labels
+    >>> found = imgops.connected_components(image)
+    >>> found.labels
     tensor([[[1, 0, 0],
              [0, 1, 0],
              [0, 0, 0],
              [2, 2, 0]]], dtype=torch.int32)
-    >>> count
+    >>> found.num_labels
     tensor([3])
     """
     _check.tensor("connected_components", "image", image)
@@ -149,6 +163,6 @@ def connected_components(
     planes = labels.flatten(-2)
     count = (planes.amax(-1) if planes.shape[-1] else labels.new_zeros(planes.shape[:-1])).long() + 1
     if not statistics:
-        return labels, count
+        return ConnectedComponents(labels, count, None, None)
     measured = _component_statistics(labels)
-    return labels, count, measured[..., :5].int(), measured[..., 5:]
+    return ConnectedComponents(labels, count, measured[..., :5].int(), measured[..., 5:])

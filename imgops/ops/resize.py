@@ -71,7 +71,7 @@ def _resize_adjoint(
     values=value_checks.boxes("resized_crop"),
 )
 def _resized_crop(
-    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor: ...
 
 
@@ -91,7 +91,7 @@ def _resized_crop(
     values=value_checks.boxes("resized_crop_adjoint"),
 )
 def _resized_crop_adjoint(
-    grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    grad: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor: ...
 
 
@@ -130,7 +130,7 @@ def resize(
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
-    size : sequence of 2 int, or imgops.config.Resize
+    size : sequence of 2 int, or imgops.extend.config.Resize
         ``(height, width)`` in pixels, at least 1.
     interpolation : str
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
@@ -184,7 +184,7 @@ def resize(
 
 def resized_crop(
     image: Tensor,
-    boxes: Sequence[float] | Tensor,
+    box: Sequence[float] | Tensor,
     size: Sequence[int] | Tensor,
     interpolation: str = "bilinear",
     *,
@@ -196,7 +196,7 @@ def resized_crop(
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
-    boxes : sequence of 4 numbers, or Tensor
+    box : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
         (one per sample) can change between calls without a recompile. An integer box (int64) is cut out
         first, so that the filter sees no pixel around it. A real box (float64) is a region of the image, and
@@ -216,7 +216,7 @@ def resized_crop(
     Raises
     ------
     TypeError
-        If the dtype cannot be interpolated, or ``size`` or ``boxes`` is not made of numbers.
+        If the dtype cannot be interpolated, or ``size`` or ``box`` is not made of numbers.
     ValueError
         If a box has no pixel or leaves the image, and as for :func:`resize`.
 
@@ -231,17 +231,17 @@ def resized_crop(
     --------
     >>> import torch, imgops
     >>> images = torch.arange(8.0).reshape(2, 1, 1, 4)
-    >>> boxes = torch.tensor([[0, 0, 2, 1], [1, 0, 3, 1]])
-    >>> imgops.resized_crop(images, boxes, (1, 1), "box").flatten()
+    >>> box = torch.tensor([[0, 0, 2, 1], [1, 0, 3, 1]])
+    >>> imgops.resized_crop(images, box, (1, 1), "box").flatten()
     tensor([0.5000, 5.5000])
     """
     _check.tensor("resized_crop", "image", image)
     height, width = _check.integers("resized_crop", "size", size, ("height", "width"))
-    if not isinstance(boxes, Tensor):
-        boxes = _numbers_tensor(image, boxes)
-    if boxes.dtype == torch.float64:
-        return _resize(image, boxes, height, width, interpolation, antialias)
-    return _resized_crop(image, boxes, height, width, interpolation, antialias)
+    if not isinstance(box, Tensor):
+        box = _numbers_tensor(image, box)
+    if box.dtype == torch.float64:
+        return _resize(image, box, height, width, interpolation, antialias)
+    return _resized_crop(image, box, height, width, interpolation, antialias)
 
 
 def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:

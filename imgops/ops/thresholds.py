@@ -21,9 +21,9 @@ __all__ = ["adaptive_threshold", "threshold"]
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.threshold,
-    values=value_checks.numbers("threshold", value=value_checks.no_nan, maximum=value_checks.no_nan),
+    values=value_checks.numbers("threshold", threshold=value_checks.no_nan, max_value=value_checks.no_nan),
 )
-def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tensor: ...
+def _threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor: ...
 
 
 @operator(
@@ -34,18 +34,18 @@ def _threshold(image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> Tens
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.adaptive_threshold,
     no_gradient="a pixel is the maximum or 0",
-    values=value_checks.numbers("adaptive_threshold", maximum=value_checks.no_nan, c=value_checks.no_nan),
+    values=value_checks.numbers("adaptive_threshold", max_value=value_checks.no_nan, c=value_checks.no_nan),
 )
 def _adaptive_threshold(
-    image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
+    image: Tensor, max_value: Tensor, c: Tensor, kernel_size: int, method: str, operation: str
 ) -> Tensor: ...
 
 
 def threshold(
     image: Tensor,
-    value: float | Tensor = 0.0,
-    maximum: float | Tensor = 255.0,
-    kind: str = "binary",
+    threshold: float | Tensor = 0.0,
+    max_value: float | Tensor | None = None,
+    operation: str = "binary",
 ) -> Tensor:
     """Compare an image with a threshold.
 
@@ -54,15 +54,15 @@ def threshold(
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range; uint8 for "otsu" and "triangle". Any
         device.
-    value : float or Tensor
+    threshold : float or Tensor
         The threshold, in units of the image; rounded down for uint8. Not used by "otsu" and "triangle".
-    maximum : float or Tensor
+    max_value : float or Tensor, optional
         The nonzero result of "binary", "binary_inv", "otsu" and "triangle"; for uint8 rounded, and clamped to
-        [0, 255]. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
-        recompile, and can require a gradient.
-    kind : {"binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"}
-        The results for a value above the threshold, and for any other value: "binary" ``maximum`` and 0,
-        "binary_inv" 0 and ``maximum``, "trunc" the threshold and the value, "tozero" the value and 0,
+        [0, 255]. The default is 255 for uint8, and 1 for floating point. Tensors of shape ``()`` or ``(...)``
+        (one per sample) can change between calls without a recompile, and can require a gradient.
+    operation : {"binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"}
+        The results for a value above the threshold, and for any other value: "binary" ``max_value`` and 0,
+        "binary_inv" 0 and ``max_value``, "trunc" the threshold and the value, "tozero" the value and 0,
         "tozero_inv" 0 and the value. "otsu" and "triangle" are "binary" with a threshold that is found in the
         histogram of each channel.
 
@@ -77,31 +77,36 @@ def threshold(
         If the dtype is neither uint8 nor floating point (not uint8 for "otsu" and "triangle"), or a parameter
         is not made of numbers.
     ValueError
-        If ``kind`` is unknown, or a parameter is NaN or does not fit.
+        If ``operation`` is unknown, or a parameter is NaN or does not fit.
 
     Notes
     -----
     Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
-    float32. The gradient, derived from the formula, goes to the source of each pixel: the image, ``value``
-    ("trunc") or ``maximum``; that of the comparison is 0. Under autocast the dtype stays.
+    float32. The gradient, derived from the formula, goes to the source of each pixel: the image,
+    ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Under autocast the dtype stays.
 
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.threshold(torch.tensor([[[0.1, 0.5, 0.9]]]), 0.4, kind="tozero")
+    >>> imgops.threshold(torch.tensor([[[0.1, 0.5, 0.9]]]), 0.4, operation="tozero")
     tensor([[[0.0000, 0.5000, 0.9000]]])
     """
     _check.tensor("threshold", "image", image)
-    limit, top = _check.real("threshold", "value", value), _check.real("threshold", "maximum", maximum)
-    return _threshold(image, limit, top, kind)
+    if max_value is None:
+        max_value = 1.0 if image.is_floating_point() else 255.0
+    limit, top = (
+        _check.real("threshold", "threshold", threshold),
+        _check.real("threshold", "max_value", max_value),
+    )
+    return _threshold(image, limit, top, operation)
 
 
 def adaptive_threshold(
     image: Tensor,
-    maximum: float | Tensor = 255.0,
+    max_value: float | Tensor | None = None,
     method: str = "mean",
-    kind: str = "binary",
-    block_size: int = 11,
+    operation: str = "binary",
+    kernel_size: int = 11,
     c: float | Tensor = 2.0,
 ) -> Tensor:
     """Compare each pixel with the mean of the window around it.
@@ -110,13 +115,13 @@ def adaptive_threshold(
     ----------
     image : Tensor
         ``(..., C, H, W)``, uint8. Any device.
-    maximum : float or Tensor
-        The nonzero result; rounded, and clamped to [0, 255].
+    max_value : float or Tensor, optional
+        The nonzero result; rounded, and clamped to [0, 255]. The default is 255.
     method : {"mean", "gaussian"}
         A mean with equal weights for all pixels of the window, or with the weights of a Gaussian.
-    kind : {"binary", "binary_inv"}
-        ``maximum`` where a pixel is above the mean minus ``c`` and 0 elsewhere, or the other way round.
-    block_size : int
+    operation : {"binary", "binary_inv"}
+        ``max_value`` where a pixel is above the mean minus ``c`` and 0 elsewhere, or the other way round.
+    kernel_size : int
         The width and height of the window in pixels, odd, from 3 on.
     c : float or Tensor
         The number that is subtracted from the mean, in levels. Tensors of shape ``()`` or ``(...)`` (one per
@@ -132,8 +137,8 @@ def adaptive_threshold(
     TypeError
         If the dtype is not uint8, or a parameter is not made of numbers.
     ValueError
-        If ``method`` or ``kind`` is unknown, ``block_size`` is even or less than 3, or a parameter is NaN or
-        does not fit.
+        If ``method`` or ``operation`` is unknown, ``kernel_size`` is even or less than 3, or a parameter is
+        NaN or does not fit.
     NotImplementedError
         If a parameter requires a gradient, because there is none.
 
@@ -146,11 +151,11 @@ def adaptive_threshold(
     --------
     >>> import torch, imgops
     >>> x = torch.tensor([[[10, 12, 60, 200, 90, 70]]], dtype=torch.uint8)
-    >>> imgops.adaptive_threshold(x, block_size=3)
+    >>> imgops.adaptive_threshold(x, kernel_size=3)
     tensor([[[255,   0,   0, 255,   0,   0]]], dtype=torch.uint8)
     """
     _check.tensor("adaptive_threshold", "image", image)
-    top = _check.real("adaptive_threshold", "maximum", maximum)
+    top = _check.real("adaptive_threshold", "max_value", 255.0 if max_value is None else max_value)
     less = _check.real("adaptive_threshold", "c", c)
-    size = _check.integer("adaptive_threshold", "block_size must be an integer", block_size)
-    return _adaptive_threshold(image, top, less, size, method, kind)
+    size = _check.integer("adaptive_threshold", "kernel_size must be an integer", kernel_size)
+    return _adaptive_threshold(image, top, less, size, method, operation)

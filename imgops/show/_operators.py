@@ -55,7 +55,7 @@ def _gray(x: Tensor) -> Tensor:
 PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "accumulate": _mean_of_tiles,
     "adaptive_threshold": lambda x: imgops.adaptive_threshold(
-        _gray(x), method="gaussian", block_size=15, c=4.0
+        _gray(x), method="gaussian", kernel_size=15, c=4.0
     ),
     "add_weighted": lambda x: imgops.add_weighted(x, 0.6, x.flip(-1), 0.4),
     "adjust_brightness": lambda x: imgops.adjust_brightness(x, 1.7),
@@ -77,7 +77,7 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
         x, torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]])
     ),
     "color_sequence": lambda x: imgops.color_sequence(
-        x, torch.tensor([1, 0]), torch.tensor([1.6, 2.0]), "brightness,saturation"
+        x, torch.tensor([1, 0]), torch.tensor([1.6, 2.0]), ["brightness", "saturation"]
     ),
     "composite": lambda x: imgops.composite(x, x.flip(-1), _ramp_along_x(x)),
     "connected_components": lambda x: imgops.connected_components(_light_pixels(x))[0],
@@ -121,14 +121,14 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "median_blur": lambda x: imgops.median_blur(x, 13),
     "morphology": lambda x: imgops.morphology(x, "gradient", 5),
     "motion_blur": lambda x: imgops.motion_blur(x, 31, 25.0),
-    "multiplicative_noise": lambda x: imgops.multiplicative_noise(x, _normal_noise(3, x), 0.4),
+    "speckle_noise": lambda x: imgops.speckle_noise(x, _normal_noise(3, x), 0.4),
     "optical_distortion_map": lambda x: imgops.remap(x, imgops.optical_distortion_map(0.9, x.shape[-2:])),
-    "pad": lambda x: imgops.pad(x, 40, mode="reflect"),
+    "pad": lambda x: imgops.pad(x, 40, padding_mode="reflect"),
     "paste": lambda x: imgops.paste(x, x[:, ::2, ::2].contiguous(), (x.shape[-1] // 3, x.shape[-2] // 3)),
     "paste_": lambda x: imgops.paste_(x.clone(), x[:, ::3, ::3].contiguous(), (20, 20)),
     "paste_out": lambda x: imgops.paste_out(x, 255 - x[:, ::2, ::2], (40, 60), out=torch.empty_like(x)),
     "polar_map": lambda x: imgops.remap(
-        x, imgops.polar_map(x.shape[-2:], (x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2])
+        x, imgops.polar_map((x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2], x.shape[-2:])
     ),
     "posterize": lambda x: imgops.posterize(x, 2),
     "pyr_down": lambda x: imgops.pyr_down(imgops.pyr_down(x)),
@@ -150,7 +150,7 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "sobel": lambda x: imgops.sobel(x, 0, 1),
     "solarize": lambda x: imgops.solarize(x, 110),
     "thin_plate_spline_map": lambda x: imgops.remap(x, _map_with_moved_middle(*x.shape[-2:])),
-    "threshold": lambda x: imgops.threshold(_gray(x), kind="otsu"),
+    "threshold": lambda x: imgops.threshold(_gray(x), operation="otsu"),
     "unsharp_mask": lambda x: imgops.unsharp_mask(x, 4.0, 400.0),
     "warp_affine": lambda x: imgops.warp_affine(x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]])),
     "warp_perspective": lambda x: imgops.warp_perspective(

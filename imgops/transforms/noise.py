@@ -120,7 +120,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     -----
     Reference: albumentations' MultiplicativeNoise, whose products are truncated to whole levels, bit-exact on
     uint8: :func:`imgops.lut`. Floats are multiplied and clamped to [0, 1], with the gradient of that.
-    (:func:`imgops.multiplicative_noise` has a factor for each pixel.)
+    (:func:`imgops.speckle_noise` has a factor for each pixel.)
     """
 
     _levels = True

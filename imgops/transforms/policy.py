@@ -168,7 +168,7 @@ _COLORS: dict[str, str] = {
         *("AutoContrast", "Equalize", "Invert"),
     )
 }
-_STEPS = ",".join(_COLORS.values())
+_STEPS = tuple(_COLORS.values())
 #: The functions of the color steps, which take a whole image and an amount.
 _FUNCTIONS: tuple[Any, ...] = (
     imgops.adjust_brightness,

@@ -106,13 +106,13 @@ def _paste(case: Any, masked: bool) -> Calls:
 
 def pad(mode: str) -> Callable[[Any], Calls]:
     def calls(case: Any) -> Calls:
-        x, border, v2 = case.image(), max(case.size // 16, 2), functional()
+        x, width, v2 = case.image(), max(case.size // 16, 2), functional()
         flag = {"constant": cv2.BORDER_CONSTANT, "reflect": cv2.BORDER_REFLECT_101}[mode]
         arrays = case.arrays(x)
         return (
-            lambda: imgops.pad(x, border, mode),
-            lambda: [cv2.copyMakeBorder(a, border, border, border, border, flag) for a in arrays],
-            lambda: v2.pad(x, [border] * 4, padding_mode=mode),
+            lambda: imgops.pad(x, width, mode),
+            lambda: [cv2.copyMakeBorder(a, width, width, width, width, flag) for a in arrays],
+            lambda: v2.pad(x, [width] * 4, padding_mode=mode),
             None,
         )
 

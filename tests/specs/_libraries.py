@@ -62,11 +62,11 @@ def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
 
 
 def with_border(
-    array: Array, border: str, around: tuple[int, int, int, int], call: Callable[..., Array]
+    array: Array, padding_mode: str, around: tuple[int, int, int, int], call: Callable[..., Array]
 ) -> Array:
     """Run an OpenCV filter with one of imgops' borders; "wrap", which the filters do not support, is padded first."""
-    if border != "wrap":
-        return call(array, borderType=BORDERS[border])
+    if padding_mode != "wrap":
+        return call(array, borderType=BORDERS[padding_mode])
     wide = call(cv2.copyMakeBorder(array, *around, cv2.BORDER_WRAP), borderType=cv2.BORDER_REPLICATE)
     return wide[around[0] : around[0] + array.shape[0], around[2] : around[2] + array.shape[1]]
 

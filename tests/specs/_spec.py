@@ -17,8 +17,8 @@ from torch import Tensor
 import imgops
 from imgops._operators import Operator, operators
 from imgops.autograd.derived import DerivedGradient
-from imgops.testing import Call
-from imgops.testing._call import bits_equal
+from imgops.extend.testing import Call
+from imgops.extend.testing._call import bits_equal
 from tests.specs._maker import FLOATS, Maker
 
 

@@ -72,7 +72,7 @@ ALPHA_COMPOSITE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "alpha_composite: over must have the shape of image (2, 4, 5, 6), got (2, 3, 5, 6)",
+            "alpha_composite: other must have the shape of image (2, 4, 5, 6), got (2, 3, 5, 6)",
             lambda x: imgops.alpha_composite(torch.cat([x, x[:, :1]], 1), x),
         ),
     ),
@@ -180,15 +180,15 @@ ADD_WEIGHTED = OpSpec(
 # -- composite ---------------------------------------------------------------------------------------
 
 
-def composite_reference(image1: Array, image2: Array, mask: Array) -> Array:
-    if image1.dtype != np.uint8:
+def composite_reference(image: Array, other: Array, mask: Array) -> Array:
+    if image.dtype != np.uint8:
         mask = mask / 255 if mask.dtype == np.uint8 else mask.astype(np.float64)
-        return image2.astype(np.float64) * (1 - mask) + image1.astype(np.float64) * mask
+        return other.astype(np.float64) * (1 - mask) + image.astype(np.float64) * mask
     level = to_pil(mask)
     return np.concatenate(
         [
             of_pil(Image.composite(to_pil(a[None]), to_pil(b[None]), level))
-            for a, b in zip(image1, image2, strict=True)
+            for a, b in zip(image, other, strict=True)
         ]
     )
 
@@ -199,7 +199,7 @@ COMPOSITE = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "composite: image1 and image2 must have one shape, got two",
+            "composite: image and other must have one shape, got two",
             lambda x: imgops.composite(x, x[0], x[:, :1]),
         ),
     ),

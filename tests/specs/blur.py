@@ -26,20 +26,20 @@ from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain,
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 _UNIT = plain.rand(3, 5, 6)
-_BORDER = "``border``: constant, edge, reflect, symmetric or wrap"
+_BORDER = "``padding_mode``: constant, edge, reflect, symmetric or wrap"
 
 
 # -- box_blur ----------------------------------------------------------------------------------------
 
 
-def box_reference(image: Array, width: int, height: int, border: str) -> Array:
+def box_reference(image: Array, width: int, height: int, padding_mode: str) -> Array:
     """Run OpenCV, and for a uint8 window of 2 pixels, which OpenCV 5 makes too light, its float64 filter."""
     around = height // 2, height - 1 - height // 2, width // 2, width - 1 - width // 2
     if image.dtype == np.uint8 and width * height == 2:
-        mean = box_reference(image.astype(np.float64), width, height, border)
+        mean = box_reference(image.astype(np.float64), width, height, padding_mode)
         return np.floor(mean + 0.5).astype(np.uint8)
     how = lambda a, **border: cv2.blur(a, (width, height), **border)
-    return by_opencv(image, lambda a: with_border(a, border, around, how))
+    return by_opencv(image, lambda a: with_border(a, padding_mode, around, how))
 
 
 BOX_BLUR = OpSpec(
@@ -67,7 +67,7 @@ BOX_BLUR = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "box_blur: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
+            "box_blur: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
             lambda x: imgops.box_blur(x, 3, "zero"),
         ),
     ),
@@ -101,23 +101,25 @@ BOX_BLUR = OpSpec(
 # -- bilateral_filter --------------------------------------------------------------------------------
 
 
-def bilateral_reference(image: Array, color: float, space: float, diameter: int, border: str) -> Array:
+def bilateral_reference(
+    image: Array, color: float, space: float, kernel_size: int, padding_mode: str
+) -> Array:
     """Run OpenCV, and for float64, which OpenCV does not support, NumPy."""
     if image.dtype == np.float64:
-        return _bilateral(image, color, space, diameter, border)
+        return _bilateral(image, color, space, kernel_size, padding_mode)
     frame = np.ascontiguousarray(image.transpose(1, 2, 0)) if len(image) == 3 else image[0]
-    how = lambda a, borderType: cv2.bilateralFilter(a, diameter, color, space, borderType=borderType)
-    reach = (max(diameter // 2, 1),) * 4
-    if border == "constant" and not cv2.ipp.useIPP():  # its table of weights ignores the border's 0
-        frame, border = cv2.copyMakeBorder(frame, *reach, cv2.BORDER_CONSTANT), "edge"
+    how = lambda a, borderType: cv2.bilateralFilter(a, kernel_size, color, space, borderType=borderType)
+    reach = (max(kernel_size // 2, 1),) * 4
+    if padding_mode == "constant" and not cv2.ipp.useIPP():  # its table of weights ignores the border's 0
+        frame, padding_mode = cv2.copyMakeBorder(frame, *reach, cv2.BORDER_CONSTANT), "edge"
         out = how(frame, cv2.BORDER_REPLICATE)[reach[0] : -reach[0], reach[0] : -reach[0]]
     else:
-        out = with_border(frame, border, reach, how)
+        out = with_border(frame, padding_mode, reach, how)
     return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
 
 
-def _bilateral(image: Array, color: float, space: float, diameter: int, border: str) -> Array:
-    radius = max(diameter // 2, 1)
+def _bilateral(image: Array, color: float, space: float, kernel_size: int, padding_mode: str) -> Array:
+    radius = max(kernel_size // 2, 1)
     modes = {
         "reflect": "reflect",
         "edge": "edge",
@@ -125,7 +127,7 @@ def _bilateral(image: Array, color: float, space: float, diameter: int, border: 
         "symmetric": "symmetric",
         "constant": "constant",
     }
-    wide = np.pad(image, [(0, 0), (radius, radius), (radius, radius)], mode=modes[border])
+    wide = np.pad(image, [(0, 0), (radius, radius), (radius, radius)], mode=modes[padding_mode])
     out = np.empty_like(image)
     y, x = np.mgrid[-radius : radius + 1, -radius : radius + 1]
     near = np.where(x * x + y * y <= radius * radius, np.exp(-0.5 * (x * x + y * y) / space**2), 0)
@@ -170,7 +172,7 @@ BILATERAL_FILTER = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "bilateral_filter: diameter must be positive, got 0",
+            "bilateral_filter: kernel_size must be positive, got 0",
             lambda x: imgops.bilateral_filter(x, 0, 1, 1),
         ),
         ErrorInput(
@@ -205,7 +207,7 @@ BILATERAL_FILTER = OpSpec(
     benchmarks=(
         Benchmark(
             "bilateral",
-            "cv2.bilateralFilter, diameter 7",
+            "cv2.bilateralFilter, kernel size 7",
             bench.filters(
                 lambda x: imgops.bilateral_filter(x, 7, 30.0, 2.0),
                 lambda a: cv2.bilateralFilter(a, 7, 30.0, 2.0),
@@ -220,14 +222,14 @@ BILATERAL_FILTER = OpSpec(
 # -- motion_blur -------------------------------------------------------------------------------------
 
 
-def motion_reference(image: Array, size: int, angle: float, direction: float, border: str) -> Array:
+def motion_reference(image: Array, size: int, angle: float, balance: float, padding_mode: str) -> Array:
     """Draw the line and turn it with OpenCV, then run cv2.filter2D."""
-    row, direction = np.zeros((size, size)), np.clip(direction, -1, 1)
-    row[size // 2] = np.linspace(0.5 + 0.5 * direction, 0.5 - 0.5 * direction, size)
+    row, balance = np.zeros((size, size)), np.clip(balance, -1, 1)
+    row[size // 2] = np.linspace(0.5 + 0.5 * balance, 0.5 - 0.5 * balance, size)
     turn = cv2.getRotationMatrix2D((size // 2, size // 2), angle, 1)
     kernel = cv2.warpAffine(row.astype(np.float32), turn, (size, size), flags=cv2.INTER_LINEAR)
     kernel = kernel.astype(np.float64) / kernel.sum()
-    return by_opencv(image, lambda a: cv2.filter2D(a, -1, kernel, borderType=BORDERS[border]))
+    return by_opencv(image, lambda a: cv2.filter2D(a, -1, kernel, borderType=BORDERS[padding_mode]))
 
 
 MOTION_BLUR = OpSpec(
@@ -257,7 +259,7 @@ MOTION_BLUR = OpSpec(
         ),
         ErrorInput(
             TypeError,
-            "motion_blur: direction must be a number, a sequence of numbers or a Tensor, got str",
+            "motion_blur: balance must be a number, a sequence of numbers or a Tensor, got str",
             lambda x: imgops.motion_blur(x, 5, 0.0, "left"),  # type: ignore[arg-type]
         ),
     ),

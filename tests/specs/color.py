@@ -255,7 +255,11 @@ GRAYSCALE = OpSpec(
         Sample("gray-three", lambda m: (unit(m, 1), 3)),
     ),
     errors=(
-        ErrorInput(ValueError, "grayscale: channels must be 1 or 3, got 2", lambda x: imgops.grayscale(x, 2)),
+        ErrorInput(
+            ValueError,
+            "grayscale: num_output_channels must be 1 or 3, got 2",
+            lambda x: imgops.grayscale(x, 2),
+        ),
     ),
     reference=grayscale_reference,
     tolerance=REAL,
@@ -362,7 +366,7 @@ COLOR_SEQUENCE = OpSpec(
                 unit(m),
                 torch.tensor([2, 0, 3, 1]),
                 parameter(m, torch.tensor([0.8, 1.2, 1.3, 0.1], dtype=torch.float64)),
-                "brightness,contrast,saturation,hue",
+                ["brightness", "contrast", "saturation", "hue"],
             ),
         ),
         Sample(
@@ -373,7 +377,7 @@ COLOR_SEQUENCE = OpSpec(
                 torch.stack([m.per_sample(0.7, 1.2), m.per_sample(0.3, 0.6)], -1)
                 .detach()
                 .requires_grad_(m.grad),
-                f"contrast,{levels.SOLARIZE.name}",
+                ["contrast", levels.SOLARIZE.name],
             ),
         ),
         Sample(
@@ -382,10 +386,10 @@ COLOR_SEQUENCE = OpSpec(
                 unit(m),
                 torch.tensor([3, 2, 1, 0]),
                 torch.tensor([0.0, 0, 3.5, 0]),
-                ",".join(
+                [
                     s.name
                     for s in (histograms.EQUALIZE, levels.INVERT, levels.POSTERIZE, histograms.AUTOCONTRAST)
-                ),
+                ],
             ),
         ),
     ),
@@ -393,19 +397,19 @@ COLOR_SEQUENCE = OpSpec(
         ErrorInput(
             TypeError,
             "color_sequence: order must be int64, got torch.float32",
-            lambda x: imgops.color_sequence(x, ones(1), ones(1), "hue"),
+            lambda x: imgops.color_sequence(x, ones(1), ones(1), ["hue"]),
         ),
         ErrorInput(
             ValueError,
-            "color_sequence: amounts must have shape (2,), or that for each image of (2,), got shape (1,)",
-            lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), "hue,invert"),
+            "color_sequence: parameters must have shape (2,), or that for each image of (2,), got shape (1,)",
+            lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), ["hue", "invert"]),
         ),
     ),
     reference=color_sequence_reference,
     tolerance=REAL,
     smooth_on_gray=False,
     plain=Plain(
-        lambda x, a: imgops.color_sequence(x, torch.tensor([1, 0]), a, "brightness,saturation"),
+        lambda x, a: imgops.color_sequence(x, torch.tensor([1, 0]), a, ["brightness", "saturation"]),
         lambda x, a: plain.blend(0, plain.blend(plain.luma(x), x, a[1]), a[0]),
         (_UNIT, torch.tensor([0.8, 1.2], dtype=torch.float64)),
     ),
@@ -421,7 +425,7 @@ COLOR_SEQUENCE = OpSpec(
     ),
     photo=(
         lambda x: imgops.color_sequence(
-            x, torch.tensor([1, 0]), torch.tensor([0.7, 1.3]), "brightness,contrast"
+            x, torch.tensor([1, 0]), torch.tensor([0.7, 1.3]), ["brightness", "contrast"]
         ),
         lambda x: chw(ImageEnhance.Brightness(ImageEnhance.Contrast(photo_pil(x)).enhance(1.3)).enhance(0.7)),
     ),

@@ -21,30 +21,32 @@ from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Plain, Sampl
 
 _UNIT = plain.rand(3, 5, 6)
 _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
-_BORDER = "``border``: constant, edge, reflect, symmetric or wrap"
+_BORDER = "``padding_mode``: constant, edge, reflect, symmetric or wrap"
 #: A kernel of 7 sums values of some thousands that nearly cancel.
 _LARGE = {**CLOSE, torch.float32: Tolerance(1e-4)}
 _DTYPES = "uint8 → int16, floats"
 
 
-def _derivative(image: Array, border: str, reach: int, call: Callable[..., Array]) -> Array:
+def _derivative(image: Array, padding_mode: str, reach: int, call: Callable[..., Array]) -> Array:
     depth = _DEPTHS[image.dtype]
     how = lambda a, **border: call(a, depth, **border)
-    return by_opencv(image, lambda a: with_border(a, border, (reach,) * 4, how))
+    return by_opencv(image, lambda a: with_border(a, padding_mode, (reach,) * 4, how))
 
 
-def sobel_reference(image: Array, dx: int, dy: int, size: int, border: str) -> Array:
+def sobel_reference(image: Array, dx: int, dy: int, size: int, padding_mode: str) -> Array:
     reach = max(size, 3) // 2
-    return _derivative(image, border, reach, lambda a, d, **how: cv2.Sobel(a, d, dx, dy, ksize=size, **how))
+    return _derivative(
+        image, padding_mode, reach, lambda a, d, **how: cv2.Sobel(a, d, dx, dy, ksize=size, **how)
+    )
 
 
-def scharr_reference(image: Array, dx: int, dy: int, border: str) -> Array:
-    return _derivative(image, border, 1, lambda a, d, **how: cv2.Scharr(a, d, dx, dy, **how))
+def scharr_reference(image: Array, dx: int, dy: int, padding_mode: str) -> Array:
+    return _derivative(image, padding_mode, 1, lambda a, d, **how: cv2.Scharr(a, d, dx, dy, **how))
 
 
-def laplacian_reference(image: Array, size: int, border: str) -> Array:
+def laplacian_reference(image: Array, size: int, padding_mode: str) -> Array:
     reach = max(size, 3) // 2
-    return _derivative(image, border, reach, lambda a, d, **how: cv2.Laplacian(a, d, ksize=size, **how))
+    return _derivative(image, padding_mode, reach, lambda a, d, **how: cv2.Laplacian(a, d, ksize=size, **how))
 
 
 def _correlated(x: Tensor, kernel: list[list[float]]) -> Tensor:
@@ -74,8 +76,8 @@ def _errors(name: str, call: Callable[..., Tensor]) -> tuple[ErrorInput, ...]:
         ),
         ErrorInput(
             ValueError,
-            f"{name}: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'none'",
-            lambda x: call(x, border="none"),
+            f"{name}: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'none'",
+            lambda x: call(x, padding_mode="none"),
         ),
     )
 
@@ -91,7 +93,7 @@ SOBEL = OpSpec(
         Sample("one-row", lambda m: (m.image(3, 1, 4), 0, 1), edge=True, linear=True),
     ),
     errors=(
-        *_errors("sobel", lambda x, border="edge": imgops.sobel(x, 1, 0, 3, border)),
+        *_errors("sobel", lambda x, padding_mode="edge": imgops.sobel(x, 1, 0, 3, padding_mode)),
         ErrorInput(
             ValueError,
             "sobel: kernel_size must be one of 1, 3, 5, 7, got 4",
@@ -151,7 +153,7 @@ SCHARR = OpSpec(
         Sample("wrap", lambda m: (m.image(5, 5, 6), 0, 1, "wrap"), linear=True),
     ),
     errors=(
-        *_errors("scharr", lambda x, border="edge": imgops.scharr(x, 1, 0, border)),
+        *_errors("scharr", lambda x, padding_mode="edge": imgops.scharr(x, 1, 0, padding_mode)),
         ErrorInput(
             ValueError,
             "scharr: dx and dy must be 1 and 0, or 0 and 1, got (1, 1)",
@@ -197,7 +199,7 @@ LAPLACIAN = OpSpec(
         Sample("seven", lambda m: (m.image(2, 8, 9), 7, "wrap"), linear=True, decomposed=_LARGE),
     ),
     errors=(
-        *_errors("laplacian", lambda x, border="edge": imgops.laplacian(x, 1, border)),
+        *_errors("laplacian", lambda x, padding_mode="edge": imgops.laplacian(x, 1, padding_mode)),
         ErrorInput(
             ValueError,
             "laplacian: kernel_size must be one of 1, 3, 5, 7, got 9",
@@ -239,9 +241,9 @@ LAPLACIAN = OpSpec(
 _LEARNED = torch.ones((), requires_grad=True)
 
 
-def canny_reference(image: Array, low: float, high: float, aperture: int, l2: bool) -> Array:
+def canny_reference(image: Array, low: float, high: float, kernel_size: int, l2: bool) -> Array:
     frame = image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
-    return cv2.Canny(frame, low, high, apertureSize=aperture, L2gradient=l2)[None]
+    return cv2.Canny(frame, low, high, apertureSize=kernel_size, L2gradient=l2)[None]
 
 
 def _shapes(m: Maker, channels: int = 3) -> Tensor:
@@ -281,7 +283,7 @@ CANNY = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "canny: aperture must be one of 3, 5, 7, got 4",
+            "canny: kernel_size must be one of 3, 5, 7, got 4",
             lambda x: imgops.canny(x, 1, 2, 4),
             dtype=torch.uint8,
         ),

@@ -29,11 +29,11 @@ _PHOTO_KERNEL = np.array([[0.1, -0.2, 0.1], [0.3, 0.9, -0.4], [0.0, 0.1, 0.1]], 
 # -- filter2d ----------------------------------------------------------------------------------------
 
 
-def filter2d_reference(image: Array, kernel: Array, border: str) -> Array:
+def filter2d_reference(image: Array, kernel: Array, padding_mode: str) -> Array:
     rows, columns = kernel.shape
     around = rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
     how = lambda a, **border: cv2.filter2D(a, -1, kernel, **border)
-    return by_opencv(image, lambda a: with_border(a, border, around, how))
+    return by_opencv(image, lambda a: with_border(a, padding_mode, around, how))
 
 
 def _filter2d_calls(case: Any) -> bench.Calls:
@@ -54,8 +54,8 @@ FILTER2D = OpSpec(
     "filter2d",
     samples=(
         *(
-            Sample(border, lambda m, b=border: (m.image(3, 7, 6), parameter(m, _EDGES), b))
-            for border in ("constant", "edge", "reflect", "symmetric", "wrap")
+            Sample(padding_mode, lambda m, b=padding_mode: (m.image(3, 7, 6), parameter(m, _EDGES), b))
+            for padding_mode in ("constant", "edge", "reflect", "symmetric", "wrap")
         ),
         Sample(
             "each",
@@ -85,7 +85,7 @@ FILTER2D = OpSpec(
     decomposed_difference="1 level; floats 1e-5",
     section="Filters",
     formula=r"y_{i,j} = \sum_{u,v} k_{u,v}\, x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
-    border="``border``: constant, edge, reflect, symmetric or wrap",
+    border="``padding_mode``: constant, edge, reflect, symmetric or wrap",
     photo=(
         lambda x: imgops.filter2d(x, torch.from_numpy(_PHOTO_KERNEL)),
         lambda x: chw(cv2.filter2D(photo_frame(x), -1, _PHOTO_KERNEL)),

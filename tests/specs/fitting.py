@@ -102,7 +102,7 @@ def by_frame(frame: Array, factor: float) -> Array:
 
 
 def _by_pil(name: str) -> Callable[..., Array]:
-    def reference(image: Array, size: tuple[int, int], filter: str = "bicubic", *rest: Any) -> Array:
+    def reference(image: Array, size: tuple[int, int], filter: str = "bilinear", *rest: Any) -> Array:
         call = getattr(ImageOps, name)
         single = image if image.dtype == np.uint8 else image.astype(np.float32)
         return by_pil_planes(single, lambda p: call(p, (size[1], size[0]), FILTERS[filter], *rest))

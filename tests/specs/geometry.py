@@ -37,7 +37,7 @@ _TURN = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4]], dtype=torch.float64
 _TILT = torch.tensor([[0.9, -0.35, 1.3], [0.31, 0.8, -0.4], [0.02, -0.03, 1.1]], dtype=torch.float64)
 #: OpenCV computes its own dtypes; for double precision its float32 result is the closest reference.
 _TOLERANCE = {torch.float64: Tolerance(2e-4 if OPENCV_IS_EXACT else 0.2)}
-_BORDER = "``border``: constant with ``fill``, edge, reflect, symmetric, wrap"
+_BORDER = "``padding_mode``: constant with ``fill``, edge, reflect, symmetric, wrap"
 
 
 # -- warp_affine -------------------------------------------------------------------------------------
@@ -82,20 +82,20 @@ def _sampled(image: Array, fill: Array | None, interpolation: str, call: Callabl
 
 
 def warp_affine_reference(
-    image: Array, matrix: Array, fill: Any, height: int, width: int, interpolation: str, border: str
+    image: Array, matrix: Array, fill: Any, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Array:
     def call(array: Array, flags: int, value: Any) -> Array:
-        how = {"flags": flags, "borderMode": BORDERS[border], "borderValue": value}
+        how = {"flags": flags, "borderMode": BORDERS[padding_mode], "borderValue": value}
         return cv2.warpAffine(array, matrix.astype(np.float64), (width, height), **how)
 
     return _sampled(image, fill, interpolation, call)
 
 
 def warp_perspective_reference(
-    image: Array, matrix: Array, fill: Any, height: int, width: int, interpolation: str, border: str
+    image: Array, matrix: Array, fill: Any, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Array:
     def call(array: Array, flags: int, value: Any) -> Array:
-        how = {"flags": flags, "borderMode": BORDERS[border], "borderValue": value}
+        how = {"flags": flags, "borderMode": BORDERS[padding_mode], "borderValue": value}
         return cv2.warpPerspective(array, matrix.astype(np.float64), (width, height), **how)
 
     return _sampled(image, fill, interpolation, call)
@@ -163,8 +163,8 @@ WARP_AFFINE = OpSpec(
     "warp_affine",
     samples=(
         *(
-            _warp(f"{name}-{border}", _TURN, None, name, border)
-            for name, border in (
+            _warp(f"{name}-{padding_mode}", _TURN, None, name, padding_mode)
+            for name, padding_mode in (
                 ("nearest", "constant"),
                 ("bilinear", "constant"),
                 ("bicubic", "constant"),
@@ -240,16 +240,16 @@ WARP_PERSPECTIVE = OpSpec(
     "warp_perspective",
     samples=(
         *(
-            _warp(f"{name}-{border}", _TILT, None, name, border)
-            for name, border in (("nearest", "edge"), ("bilinear", "constant"), ("bicubic", "constant"))
+            _warp(f"{name}-{padding_mode}", _TILT, None, name, padding_mode)
+            for name, padding_mode in (("nearest", "edge"), ("bilinear", "constant"), ("bicubic", "constant"))
         ),
         _warp("each-fill", _TILT, (5, 6), "bilinear", "constant", 2, each=True),
     ),
     errors=(
         ErrorInput(
             ValueError,
-            "warp_perspective: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
-            lambda x: warp_perspective(x, ones(3, 3), border="zero"),
+            "warp_perspective: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
+            lambda x: warp_perspective(x, ones(3, 3), padding_mode="zero"),
         ),
         ErrorInput(
             ValueError,
@@ -335,11 +335,11 @@ def _positions(m: Maker, height: int, width: int) -> Tensor:
     return held.to(torch.float64 if m.dtype == torch.float64 else torch.float32).requires_grad_(m.grad)
 
 
-def remap_reference(image: Array, map: Array, fill: Any, interpolation: str, border: str) -> Array:
+def remap_reference(image: Array, map: Array, fill: Any, interpolation: str, padding_mode: str) -> Array:
     x, y = map.astype(np.float32)
 
     def call(array: Array, flags: int, value: Any) -> Array:
-        return cv2.remap(array, x, y, flags, borderMode=BORDERS[border], borderValue=value)
+        return cv2.remap(array, x, y, flags, borderMode=BORDERS[padding_mode], borderValue=value)
 
     return _sampled(image, fill, interpolation, call)
 
@@ -379,11 +379,11 @@ REMAP = OpSpec(
     samples=(
         *(
             Sample(
-                f"{name}-{border}",
-                lambda m, n=name, b=border: (m.image(3, 7, 9), _positions(m, 4, 5), n, b),
+                f"{name}-{padding_mode}",
+                lambda m, n=name, b=padding_mode: (m.image(3, 7, 9), _positions(m, 4, 5), n, b),
                 **_nearest(name),
             )
-            for name, border in (
+            for name, padding_mode in (
                 ("nearest", "reflect"),
                 ("bilinear", "constant"),
                 ("bicubic", "constant"),
@@ -426,11 +426,11 @@ REMAP = OpSpec(
 
 
 def remap_adjoint_reference(
-    grad: Array, map: Array, height: int, width: int, interpolation: str, border: str
+    grad: Array, map: Array, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Array:
     """Apply the transpose of ``cv2.remap``, which is found by its result for every unit image."""
     basis = np.eye(height * width, dtype=np.float32).reshape(-1, 1, height, width)
-    rows = np.stack([remap_reference(b, map, None, interpolation, border)[0].ravel() for b in basis])
+    rows = np.stack([remap_reference(b, map, None, interpolation, padding_mode)[0].ravel() for b in basis])
     return (rows @ grad.reshape(len(grad), -1).T).T.reshape(len(grad), height, width)
 
 

@@ -148,7 +148,7 @@ OPTICAL_DISTORTION_MAP = _spec(
     "test_optical_distortion",
     ErrorInput(
         ValueError,
-        "optical_distortion_map: model must be one of 'camera', 'fisheye', got 'lens'",
+        "optical_distortion_map: method must be one of 'camera', 'fisheye', got 'lens'",
         lambda x: imgops.optical_distortion_map(0.1, (4, 3), "lens"),
     ),
     ErrorInput(
@@ -172,14 +172,14 @@ THIN_PLATE_SPLINE_MAP = _spec(
 )
 POLAR_MAP = _spec(
     "polar_map",
-    lambda x: imgops.polar_map(_size(x), (x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2] / 2),
+    lambda x: imgops.polar_map((x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2] / 2, _size(x)),
     "`cv2.warpPolar`",
     r"m = c + \rho\,(\cos\varphi, \sin\varphi),\quad \rho = x\,r/w,\ \varphi = 2\pi y/h",
     "test_polar",
     ErrorInput(
         ValueError,
         "polar_map: center must have 2 values (x, y), got shape (3,)",
-        lambda x: imgops.polar_map((4, 3), (1.0, 2.0, 3.0), 4.0),
+        lambda x: imgops.polar_map((1.0, 2.0, 3.0), 4.0, (4, 3)),
     ),
 )
 

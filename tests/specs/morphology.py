@@ -34,14 +34,14 @@ def _each(m: Maker) -> Tensor:
 def _reference(call: Callable[..., Array]) -> Callable[..., Array]:
     """Return a reference for OpenCV's call; "wrap", which its filters do not support, is padded first."""
 
-    def reference(image: Array, kernel: Array, border: str) -> Array:
+    def reference(image: Array, kernel: Array, padding_mode: str) -> Array:
         if image.size == 0:
             return image
         element = np.sign(kernel).astype(np.int32 if kernel.min() < 0 else np.uint8)
         rows, columns = kernel.shape
         around = rows // 2, rows - 1 - rows // 2, columns // 2, columns - 1 - columns // 2
         how = lambda a, **border: call(a, element, **border)
-        return by_opencv(image, lambda a: with_border(a, border, around, how))
+        return by_opencv(image, lambda a: with_border(a, padding_mode, around, how))
 
     return reference
 
@@ -69,7 +69,7 @@ def _errors(name: str) -> tuple[ErrorInput, ...]:
         ),
         ErrorInput(
             TypeError,
-            f"{name}: kernel must have 2 integers (height, width), got str abc",
+            f"{name}: kernel must have 2 integers (width, height), got str abc",
             lambda x: call(x, ("abc", 3)),
         ),
         ErrorInput(
@@ -85,7 +85,7 @@ def _errors(name: str) -> tuple[ErrorInput, ...]:
         ),
         ErrorInput(
             ValueError,
-            f"{name}: border must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
+            f"{name}: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
             lambda x: call(x, 3, "mirror"),
         ),
         ErrorInput(
@@ -125,7 +125,7 @@ def _spec(name: str, raw: Callable[..., Any], letter: str, theirs: Callable[[Ten
         decomposed_difference="0",
         section="Morphology",
         formula=rf"y_{{i,j}} = \{letter}\{{x_{{i+u,\,j+v}} : (u, v) \in K\}}",
-        border="``border``: constant (what is outside does not count), edge, reflect, symmetric or wrap",
+        border="``padding_mode``: constant (what is outside does not count), edge, reflect, symmetric or wrap",
         photo=(
             lambda x: call(x, 7),
             lambda x: chw(raw(photo_frame(x), np.ones((7, 7), np.uint8))),
@@ -138,13 +138,13 @@ ERODE = _spec("erode", cv2.erode, "min", lambda x: _windows(x, 9).amin((-2, -1))
 DILATE = _spec("dilate", cv2.dilate, "max", lambda x: _windows(x, -9).amax((-2, -1)))
 
 
-def _by_morphology(image: Array, op: str, kernel: Array, border: str) -> Array:
+def _by_morphology(image: Array, op: str, kernel: Array, padding_mode: str) -> Array:
     flag = getattr(cv2, f"MORPH_{op.upper()}")
-    return _reference(lambda a, k, **how: cv2.morphologyEx(a, flag, k, **how))(image, kernel, border)
+    return _reference(lambda a, k, **how: cv2.morphologyEx(a, flag, k, **how))(image, kernel, padding_mode)
 
 
-def _hit_or_miss_reference(image: Array, kernel: Array, border: str) -> Array:
-    return np.concatenate([_by_morphology(plane[None], "hitmiss", kernel, border) for plane in image])
+def _hit_or_miss_reference(image: Array, kernel: Array, padding_mode: str) -> Array:
+    return np.concatenate([_by_morphology(plane[None], "hitmiss", kernel, padding_mode) for plane in image])
 
 
 def _blobs(m: Maker, channels: int = 1) -> Tensor:
@@ -185,7 +185,7 @@ MORPHOLOGY = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "morphology: op must be one of 'erode', 'dilate', 'open', 'close', 'gradient', 'tophat', 'blackhat', "
+            "morphology: operation must be one of 'erode', 'dilate', 'open', 'close', 'gradient', 'tophat', 'blackhat', "
             "'hitmiss', got 'opening'",
             lambda x: imgops.morphology(x, "opening", 3),
         ),

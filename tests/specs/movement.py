@@ -352,17 +352,17 @@ ERASE = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "erase: value must have one number, or one for each of 3 channels, got 2",
+            "erase: fill must have one number, or one for each of 3 channels, got 2",
             lambda x: imgops.erase(x, (0, 0, 1, 1), (1, 2)),
         ),
         ErrorInput(
             TypeError,
-            "erase: value must be a number or one per channel, got str",
+            "erase: fill must be a number or one per channel, got str",
             lambda x: imgops.erase(x, (0, 0, 1, 1), "red"),
         ),
         ErrorInput(
             TypeError,
-            "erase: boxes must be int64, got torch.float32",
+            "erase: box must be int64, got torch.float32",
             lambda x: imgops.erase(x, torch.ones(4)),
         ),
     ),
@@ -399,7 +399,7 @@ def _pad(
     fill: Any = 0,
     **options: Any,
 ) -> Sample:
-    keywords = {"mode": mode, "fill": fill}
+    keywords = {"padding_mode": mode, "fill": fill}
     return Sample(id, lambda m: (m.image(*shape), padding), keywords, linear=fill == 0, **options)
 
 
@@ -464,7 +464,7 @@ PAD = OpSpec(
         ErrorInput(TypeError, f"{_PADDING}, got float", lambda x: pad(x, 1.5)),
         ErrorInput(
             ValueError,
-            "pad: mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
+            "pad: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
             lambda x: pad(x, 1, "mirror"),
         ),
         ErrorInput(
@@ -494,7 +494,7 @@ PAD = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "pad: image must have at least one pixel for mode 'edge', got shape (2, 3, 0, 6)",
+            "pad: image must have at least one pixel for padding_mode 'edge', got shape (2, 3, 0, 6)",
             lambda x: pad(x[:, :, :0], 1, "edge"),
         ),
         ErrorInput(

@@ -194,7 +194,7 @@ SHOT_NOISE = _spec(
         *_errors("shot_noise", lambda x, n: imgops.shot_noise(x, n, 0.1)),
         ErrorInput(
             ValueError,
-            "shot_noise: amount must not be negative, got -0.5",
+            "shot_noise: scale must not be negative, got -0.5",
             lambda x: imgops.shot_noise(x, x, -0.5),
             reads_values=True,
         ),
@@ -222,17 +222,17 @@ SHOT_NOISE = _spec(
     ),
 )
 MULTIPLICATIVE_NOISE = _spec(
-    "multiplicative_noise",
+    "speckle_noise",
     (
         Sample("rgb", lambda m: (_image(m), _noise(m), 0.2)),
         Sample("shared", lambda m: (_image(m, 5), _noise(m, 1), 1.3)),
         Sample("each", lambda m: (_image(m), _noise(m), m.per_sample(0.1, -0.4))),
     ),
-    errors=_errors("multiplicative_noise", lambda x, n: imgops.multiplicative_noise(x, n, 0.1)),
-    of_number=lambda x, v: imgops.multiplicative_noise(x, x, v),
+    errors=_errors("speckle_noise", lambda x, n: imgops.speckle_noise(x, n, 0.1)),
+    of_number=lambda x, v: imgops.speckle_noise(x, x, v),
     reference=multiplied_reference,
     plain=Plain(
-        lambda x, n, a: imgops.multiplicative_noise(x, n, a),
+        lambda x, n, a: imgops.speckle_noise(x, n, a),
         lambda x, n, a: (x * (1 + a * n)).clamp(0, 1),
         (_UNIT, _NORMAL, number(0.2)),
     ),
@@ -242,7 +242,7 @@ MULTIPLICATIVE_NOISE = _spec(
             "multiplicative noise",
             "NumPy",
             _calls(
-                lambda x, n: imgops.multiplicative_noise(x, n, 0.1),
+                lambda x, n: imgops.speckle_noise(x, n, 0.1),
                 lambda a, n: multiplied_reference(a, n, 0.1),
             ),
         ),

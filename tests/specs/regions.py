@@ -31,11 +31,11 @@ def _spots(m: Maker, channels: int = 1) -> Tensor:
     return image.where(image > 140, torch.zeros_like(image))
 
 
-def distance_reference(image: Array, mask_size: int, distance: str) -> Array:
+def distance_reference(image: Array, kernel_size: int, distance: str) -> Array:
     if image.size == 0:
         return image.astype(np.float32)
     planes = np.ascontiguousarray(image).view(np.uint8)
-    return np.stack([cv2.distanceTransform(p, _DISTANCES[distance], mask_size) for p in planes])
+    return np.stack([cv2.distanceTransform(p, _DISTANCES[distance], kernel_size) for p in planes])
 
 
 DISTANCE_TRANSFORM = OpSpec(
@@ -64,8 +64,8 @@ DISTANCE_TRANSFORM = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "distance_transform: mask_size must be one of 5, 3, 0, got 4",
-            lambda x: imgops.distance_transform(x, mask_size=4),
+            "distance_transform: kernel_size must be one of 5, 3, 0, got 4",
+            lambda x: imgops.distance_transform(x, kernel_size=4),
             dtype=torch.uint8,
         ),
     ),

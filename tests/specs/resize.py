@@ -437,12 +437,12 @@ RESIZED_CROP = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "resized_crop: boxes must satisfy 0 <= left < right <= 6 and 0 <= top < bottom <= 5, got (0, 0, 0, 2)",
+            "resized_crop: box must satisfy 0 <= left < right <= 6 and 0 <= top < bottom <= 5, got (0, 0, 0, 2)",
             lambda x: resized_crop(x, (0, 0, 0, 2), (2, 2)),
         ),
         ErrorInput(
             TypeError,
-            "resized_crop: boxes must be int64, got torch.float32",
+            "resized_crop: box must be int64, got torch.float32",
             lambda x: resized_crop(x, torch.ones(4), (2, 2)),
         ),
         ErrorInput(

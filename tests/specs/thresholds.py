@@ -16,19 +16,19 @@ from tests.specs._libraries import Array, chw, photo_frame
 from tests.specs._maker import Maker, parameter
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
-_KINDS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv")
+_OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv")
 _FLAGS = {
-    **{kind: getattr(cv2, f"THRESH_{kind.upper()}") for kind in _KINDS},
+    **{operation: getattr(cv2, f"THRESH_{operation.upper()}") for operation in _OPERATIONS},
     "otsu": cv2.THRESH_BINARY | cv2.THRESH_OTSU,
     "triangle": cv2.THRESH_BINARY | cv2.THRESH_TRIANGLE,
 }
 
 
-def threshold_reference(image: Array, value: float, maximum: float, kind: str) -> Array:
+def threshold_reference(image: Array, value: float, max_value: float, operation: str) -> Array:
     planes = np.ascontiguousarray(image)
     if planes.size == 0:
         return planes
-    return np.stack([cv2.threshold(p, value, maximum, _FLAGS[kind])[1] for p in planes])
+    return np.stack([cv2.threshold(p, value, max_value, _FLAGS[operation])[1] for p in planes])
 
 
 def _value(m: Maker, value: float) -> Tensor:
@@ -45,8 +45,8 @@ THRESHOLD = OpSpec(
     "threshold",
     samples=(
         *(
-            Sample(kind, lambda m, k=kind: (m.image(3, 6, 7), _value(m, 0.43), _value(m, 1.1), k))
-            for kind in _KINDS
+            Sample(operation, lambda m, k=operation: (m.image(3, 6, 7), _value(m, 0.43), _value(m, 1.1), k))
+            for operation in _OPERATIONS
         ),
         Sample("below", lambda m: (m.image(1, 4, 5), -300.5, 300.0, "trunc")),
         Sample("above", lambda m: (m.image(1, 4, 5), 300, -3.0, "tozero_inv")),
@@ -73,32 +73,32 @@ THRESHOLD = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "threshold: kind must be one of 'binary', 'binary_inv', 'trunc', 'tozero', 'tozero_inv', 'otsu', "
+            "threshold: operation must be one of 'binary', 'binary_inv', 'trunc', 'tozero', 'tozero_inv', 'otsu', "
             "'triangle', got 'mean'",
-            lambda x: imgops.threshold(x, 0.5, kind="mean"),
+            lambda x: imgops.threshold(x, 0.5, operation="mean"),
         ),
         ErrorInput(
             TypeError,
             "threshold: image must be uint8 for 'otsu', got torch.float32",
-            lambda x: imgops.threshold(x, kind="otsu"),
+            lambda x: imgops.threshold(x, operation="otsu"),
         ),
         ErrorInput(
             ValueError,
-            "threshold: value must be a number, got nan",
+            "threshold: threshold must be a number, got nan",
             lambda x: imgops.threshold(x, float("nan")),
             reads_values=True,
         ),
         ErrorInput(
             ValueError,
-            "threshold: value must have one value, or that for each image of (2,), got shape (3,)",
+            "threshold: threshold must have one value, or that for each image of (2,), got shape (3,)",
             lambda x: imgops.threshold(x, torch.ones(3)),
         ),
     ),
-    of_number=lambda x, v: imgops.threshold(x, v, kind="trunc"),
+    of_number=lambda x, v: imgops.threshold(x, v, operation="trunc"),
     reference=threshold_reference,
     decomposed={},
     plain=Plain(
-        lambda x, v: imgops.threshold(x, v, kind="trunc"),
+        lambda x, v: imgops.threshold(x, v, operation="trunc"),
         lambda x, v: torch.minimum(x, v),
         (plain.rand(3, 5, 6), number(0.5)),
     ),
@@ -124,7 +124,7 @@ THRESHOLD = OpSpec(
             "otsu",
             "cv2.threshold, THRESH_OTSU (gray uint8)",
             bench.gray(
-                lambda x: imgops.threshold(x, kind="otsu"),
+                lambda x: imgops.threshold(x, operation="otsu"),
                 lambda a: cv2.threshold(a, 0, 255, cv2.THRESH_OTSU)[1],
                 lambda a: a > bench.scikit("filters.threshold_otsu")(a),
             ),
@@ -135,8 +135,10 @@ THRESHOLD = OpSpec(
 _METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_GAUSSIAN_C}
 
 
-def adaptive_reference(image: Array, maximum: float, c: float, size: int, method: str, kind: str) -> Array:
-    call = lambda p: cv2.adaptiveThreshold(p, maximum, _METHODS[method], _FLAGS[kind], size, c)
+def adaptive_reference(
+    image: Array, max_value: float, c: float, size: int, method: str, operation: str
+) -> Array:
+    call = lambda p: cv2.adaptiveThreshold(p, max_value, _METHODS[method], _FLAGS[operation], size, c)
     return np.stack([call(np.ascontiguousarray(plane)) for plane in image])
 
 
@@ -163,14 +165,14 @@ ADAPTIVE_THRESHOLD = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "adaptive_threshold: kind must be one of 'binary', 'binary_inv', got 'trunc'",
-            lambda x: imgops.adaptive_threshold(x, kind="trunc"),
+            "adaptive_threshold: operation must be one of 'binary', 'binary_inv', got 'trunc'",
+            lambda x: imgops.adaptive_threshold(x, operation="trunc"),
             dtype=torch.uint8,
         ),
         ErrorInput(
             ValueError,
-            "adaptive_threshold: block_size must be odd and at least 3, got 4",
-            lambda x: imgops.adaptive_threshold(x, block_size=4),
+            "adaptive_threshold: kernel_size must be odd and at least 3, got 4",
+            lambda x: imgops.adaptive_threshold(x, kernel_size=4),
             dtype=torch.uint8,
         ),
         ErrorInput(
@@ -192,7 +194,7 @@ ADAPTIVE_THRESHOLD = OpSpec(
     formula=r"y = m\,[x > \bar{x} - c],\quad \bar{x} = g * x",
     border="edge (BORDER_REPLICATE)",
     photo=(
-        lambda x: imgops.adaptive_threshold(x[:1], block_size=21, c=4),
+        lambda x: imgops.adaptive_threshold(x[:1], kernel_size=21, c=4),
         lambda x: chw(cv2.adaptiveThreshold(x[0].numpy().copy(), 255, 0, 0, 21, 4)),
     ),
     benchmarks=(

@@ -23,36 +23,36 @@ _MOST_PERIODS = 256
 _FARTHEST = 2.0**24
 
 
-def hangs(size: Size, interpolation: str, border: str) -> bool:
+def hangs(size: Size, interpolation: str, padding_mode: str) -> bool:
     """Return whether OpenCV would never return: from a bicubic "reflect" along a side of one pixel."""
-    return border == "reflect" and interpolation == "bicubic" and min(size) == 1
+    return padding_mode == "reflect" and interpolation == "bicubic" and min(size) == 1
 
 
-def _period(size: int, border: str) -> int:
-    return {"wrap": size, "symmetric": 2 * size, "reflect": max(2 * size - 2, 1)}[border]
+def _period(size: int, padding_mode: str) -> int:
+    return {"wrap": size, "symmetric": 2 * size, "reflect": max(2 * size - 2, 1)}[padding_mode]
 
 
-def _limit(size: int, interpolation: str, border: str) -> float:
+def _limit(size: int, interpolation: str, padding_mode: str) -> float:
     """Return how far outside OpenCV may sample along an axis.
 
     Its bicubic filter folds at most twice, whatever the distance.
     """
-    if border in ("edge", "wrap") or interpolation == "bicubic":
+    if padding_mode in ("edge", "wrap") or interpolation == "bicubic":
         return _FARTHEST
-    return min(float(_MOST_PERIODS * _period(size, border)), _FARTHEST)
+    return min(float(_MOST_PERIODS * _period(size, padding_mode)), _FARTHEST)
 
 
-def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, border: str) -> list[bool]:
+def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, padding_mode: str) -> list[bool]:
     """Return for each matrix whether it samples farther outside than OpenCV should.
 
     The list has one element where all samples share a matrix.
     """
     matrices = matrix.detach().double().reshape(-1, *matrix.shape[-2:]).numpy()
-    if hangs(size, interpolation, border):
+    if hangs(size, interpolation, padding_mode):
         return [True] * len(matrices)
-    if border == "constant":
+    if padding_mode == "constant":
         return [False] * len(matrices)
-    limits = _limit(size[1], interpolation, border), _limit(size[0], interpolation, border)
+    limits = _limit(size[1], interpolation, padding_mode), _limit(size[0], interpolation, padding_mode)
     with np.errstate(all="ignore"):
         return [not _stays_within(m, out_size, limits) for m in matrices]
 
@@ -85,25 +85,25 @@ def inverse_of(matrix: np.ndarray) -> np.ndarray:
     return cross * (1 / determinant if determinant else 0.0)
 
 
-def fold_map(map: Tensor, size: Size, interpolation: str, border: str) -> Tensor:
+def fold_map(map: Tensor, size: Size, interpolation: str, padding_mode: str) -> Tensor:
     """Return a float32 map that shows the same pixels, with positions that OpenCV folds at once.
 
     Remainders of floats are exact, and positions outside of the image stay outside, where OpenCV samples by
     other code.
     """
-    if border == "constant":
+    if padding_mode == "constant":
         return map  # all positions outside show the fill
     folded = None
     for axis, length in ((0, size[1]), (1, size[0])):
         position = map.select(-3, axis)
-        limit = _limit(length, interpolation, border)
+        limit = _limit(length, interpolation, padding_mode)
         if position.numel() == 0 or bool((position.abs() <= limit).all()):
             continue
         near = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
-        if border == "edge":
+        if padding_mode == "edge":
             near = near.clamp(-FAR, FAR)
         else:
-            period = float(_period(length, border))
+            period = float(_period(length, padding_mode))
             turns = torch.fmod(near, period) + torch.sign(near) * period
             near = torch.where(near.abs() > limit, turns, near)
         folded = map.clone() if folded is None else folded

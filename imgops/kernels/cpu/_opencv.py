@@ -67,16 +67,17 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     return True
 
 
-#: ``call(source, target, border, ...)`` filters into ``target`` or, where that is None, into a new array.
+#: ``call(source, target, padding_mode, ...)`` filters into ``target`` or, where that is None, into a new
+#: array.
 Filter = Callable[..., np.ndarray]
 #: How far a filter reaches up, down, left and right.
 Around = tuple[int, int, int, int]
 
 
-def with_border(call: Filter, border: str, around: Around) -> Callable[..., None]:
+def with_border(call: Filter, padding_mode: str, around: Around) -> Callable[..., None]:
     """Return ``work(source, target, *parameters)``, which runs a filter with one of our borders."""
     return lambda source, target, *parameters: filter_with_border(
-        call, source, target, border, around, *parameters
+        call, source, target, padding_mode, around, *parameters
     )
 
 
@@ -84,7 +85,7 @@ def filter_with_border(
     call: Filter,
     source: np.ndarray,
     target: np.ndarray,
-    border: str,
+    padding_mode: str,
     around: Around,
     *parameters: Any,
     written: bool = False,
@@ -94,11 +95,11 @@ def filter_with_border(
     OpenCV's filters do not support "wrap": that border, and with ``written`` any other one, is written around
     the image first.
     """
-    if border != "wrap" and not written:
-        call(source, target, BORDERS[border], *parameters)
+    if padding_mode != "wrap" and not written:
+        call(source, target, BORDERS[padding_mode], *parameters)
         return
     top, bottom, left, right = around
-    wide = cv2.copyMakeBorder(source, top, bottom, left, right, BORDERS[border])
+    wide = cv2.copyMakeBorder(source, top, bottom, left, right, BORDERS[padding_mode])
     whole = call(wide, None, cv2.BORDER_REPLICATE, *parameters)
     height, width = source.shape[:2]
     np.copyto(target, whole[top : top + height, left : left + width])

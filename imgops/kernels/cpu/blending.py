@@ -15,15 +15,15 @@ from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_
 from imgops.kernels.decompositions import run_decomposition
 
 
-def alpha_composite(out: Tensor, image: Tensor, over: Tensor) -> None:
+def alpha_composite(out: Tensor, image: Tensor, other: Tensor) -> None:
     if image.dtype != torch.uint8:
-        run_decomposition(out, formula.alpha_composite, image, over)
+        run_decomposition(out, formula.alpha_composite, image, other)
         return
     if image.numel() == 0:
         return
-    image, over = in_format_of(image, out), in_format_of(over, out)
+    image, other = in_format_of(image, out), in_format_of(other, out)
     interleaved = _layout.writes_interleaved(out)
-    below, above, target = (_layout.array(x) for x in (image, over, out))
+    below, above, target = (_layout.array(x) for x in (image, other, out))
     for i in np.ndindex(*image.shape[:-3]):
         pair = [_rgba(x[i], interleaved) for x in (below, above)]
         made = np.asarray(Image.alpha_composite(*pair))
@@ -61,9 +61,9 @@ def add_weighted(
 
 
 @_pil.like(Image.blend, (_pil.OTHER, 0.37), (_pil.OTHER, 1.6))
-def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> None:
+def blend(out: Tensor, image: Tensor, other: Tensor, alpha: Tensor) -> None:
     if not native.has_passes(image) or image.numel() == 0:
-        run_decomposition(out, formula.blend, image, other, weight)
+        run_decomposition(out, formula.blend, image, other, alpha)
         return
     start, end = in_format_of(image, out), in_format_of(other, out)
-    native.point("images", out, end, number_per_image(weight, image), other=start)
+    native.point("images", out, end, number_per_image(alpha, image), other=start)

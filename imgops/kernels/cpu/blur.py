@@ -19,13 +19,13 @@ from imgops.kernels.cpu._arguments import HALF, number_per_image
 from imgops.kernels.decompositions import run_decomposition
 
 
-def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, border: str) -> None:
+def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> None:
     def blur(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
         if a.dtype == np.uint8 and kernel_width * kernel_height == 2:
             return _mean_of_two(a, b, flag, kernel_height == 2)
         return cv2.blur(a, (kernel_width, kernel_height), b, borderType=flag)
 
-    work = _opencv.with_border(blur, border, margins(kernel_height, kernel_width))
+    work = _opencv.with_border(blur, padding_mode, margins(kernel_height, kernel_width))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
@@ -57,30 +57,32 @@ def _is_beyond_the_table(frame: np.ndarray) -> bool:
 
 
 def bilateral_filter(
-    out: Tensor, image: Tensor, sigma_color: Tensor, sigma_space: Tensor, diameter: int, border: str
+    out: Tensor, image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> None:
     colors, spaces = number_per_image(sigma_color, image), number_per_image(sigma_space, image)
-    reach = formula.reach(diameter)
+    reach = formula.reach(kernel_size)
 
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
         made = np.empty_like(frame) if target is None else target
         if frame.dtype == np.float32 and not cv2.checkRange(frame, True, -_MOST, _MOST)[0]:
             sigmas = torch.tensor(colors[i]), torch.tensor(spaces[i])
             planes, smooth = (torch.from_numpy(np.atleast_3d(a)).permute(2, 0, 1) for a in (frame, made))
-            run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, diameter, border)
+            run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, kernel_size, padding_mode)
             return made
         _opencv.filter_with_border(
-            lambda a, b, flag: cv2.bilateralFilter(a, diameter, colors[i], spaces[i], b, flag),
+            lambda a, b, flag: cv2.bilateralFilter(a, kernel_size, colors[i], spaces[i], b, flag),
             frame,
             made,
-            border,
+            padding_mode,
             (reach, reach, reach, reach),
-            written=border == "constant" and _is_beyond_the_table(frame),
+            written=padding_mode == "constant" and _is_beyond_the_table(frame),
         )
         return made
 
     if not _opencv.on_frames(out, image, (torch.uint8, torch.float32), work):
-        run_decomposition(out, formula.bilateral_filter, image, sigma_color, sigma_space, diameter, border)
+        run_decomposition(
+            out, formula.bilateral_filter, image, sigma_color, sigma_space, kernel_size, padding_mode
+        )
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:

@@ -86,23 +86,23 @@ def _by_pil(image: Image.Image, channels: int) -> Image.Image:
 
 
 @_pil.like(_by_pil, (1,), (3,))
-def grayscale(out: Tensor, image: Tensor, channels: int) -> None:
+def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
     is_small = image.dtype == torch.uint8 and image.numel() < _threads.SHARED
-    if channels == _RGB and is_small and native.gray_rgb(out, image):
+    if num_output_channels == _RGB and is_small and native.gray_rgb(out, image):
         return
     if not _has_rgb_passes(image):
-        run_decomposition(out, formula.grayscale, image, channels)
+        run_decomposition(out, formula.grayscale, image, num_output_channels)
         return
     image = in_format_of(image)
     gray = out
-    if channels != 1:
+    if num_output_channels != 1:
         gray = torch.empty_like(image[..., :1, :, :], memory_format=torch.contiguous_format)
     native.gray(gray, image)
-    if channels == 1:
+    if num_output_channels == 1:
         return
     if _layout.writes_interleaved(out):
         for plane, frame in zip(_layout.planes(gray), _layout.frames(out), strict=True):
-            cv2.merge([plane] * channels, dst=frame)
+            cv2.merge([plane] * num_output_channels, dst=frame)
     else:
         out.copy_(gray.expand_as(out))
 
@@ -152,17 +152,17 @@ def _step(name: str) -> tuple[Callable[..., None], bool]:
 _STEPS = {name: _step(name) for name in formula.STEPS}
 
 
-def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> None:
+def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str) -> None:
     """Run the chosen steps: the first reads ``image``, the others read what is in ``out`` already."""
     if image.dtype in HALF:  # rounded once, at the end
-        in_single(color_sequence, out, image, order, amounts, names)
+        in_single(color_sequence, out, image, order, parameters, names)
         return
     image, each, batch = in_format_of(image, out), names.split(","), image.shape[:-3]
-    if order.numel() == order.shape[-1] and amounts.numel() == len(each):  # one sequence for all
-        _sequence(out, image, order.flatten().tolist(), amounts.detach().flatten().tolist(), each)
+    if order.numel() == order.shape[-1] and parameters.numel() == len(each):  # one sequence for all
+        _sequence(out, image, order.flatten().tolist(), parameters.detach().flatten().tolist(), each)
         return
     orders = order.expand(*batch, order.shape[-1])
-    numbers = amounts.detach().expand(*batch, len(each))
+    numbers = parameters.detach().expand(*batch, len(each))
     for i in np.ndindex(*batch):
         _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
 

@@ -16,46 +16,50 @@ from imgops.kernels.cpu._arguments import number_per_image
 _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
 
 
-def sobel(out: Tensor, image: Tensor, dx: int, dy: int, kernel_size: int, border: str) -> None:
+def sobel(out: Tensor, image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> None:
     _differentiate(
         out,
         image,
-        border,
+        padding_mode,
         max(kernel_size, 3) // 2,
         lambda a, depth, b, flag: cv2.Sobel(a, depth, dx, dy, b, kernel_size, borderType=flag),
     )
 
 
-def scharr(out: Tensor, image: Tensor, dx: int, dy: int, border: str) -> None:
-    _differentiate(
-        out, image, border, 1, lambda a, depth, b, flag: cv2.Scharr(a, depth, dx, dy, b, borderType=flag)
-    )
-
-
-def laplacian(out: Tensor, image: Tensor, kernel_size: int, border: str) -> None:
+def scharr(out: Tensor, image: Tensor, dx: int, dy: int, padding_mode: str) -> None:
     _differentiate(
         out,
         image,
-        border,
+        padding_mode,
+        1,
+        lambda a, depth, b, flag: cv2.Scharr(a, depth, dx, dy, b, borderType=flag),
+    )
+
+
+def laplacian(out: Tensor, image: Tensor, kernel_size: int, padding_mode: str) -> None:
+    _differentiate(
+        out,
+        image,
+        padding_mode,
         max(kernel_size, 3) // 2,
         lambda a, depth, b, flag: cv2.Laplacian(a, depth, b, kernel_size, borderType=flag),
     )
 
 
 def _differentiate(
-    out: Tensor, image: Tensor, border: str, reach: int, call: Callable[..., np.ndarray]
+    out: Tensor, image: Tensor, padding_mode: str, reach: int, call: Callable[..., np.ndarray]
 ) -> None:
     def derive(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
         return call(a, _DEPTHS[a.dtype], b, flag)
 
-    work = _opencv.with_border(derive, border, (reach, reach, reach, reach))
+    work = _opencv.with_border(derive, padding_mode, (reach, reach, reach, reach))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
-def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, aperture: int, l2_gradient: bool) -> None:
+def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> None:
     lows, highs = number_per_image(low, image), number_per_image(high, image)
 
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
-        return cv2.Canny(frame, lows[i], highs[i], target, aperture, l2_gradient)
+        return cv2.Canny(frame, lows[i], highs[i], target, kernel_size, l2_gradient)
 
     _opencv.on_frames(out, image, (torch.uint8,), work)

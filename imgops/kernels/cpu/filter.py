@@ -20,13 +20,13 @@ from imgops.kernels.decompositions import run_decomposition
 _SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32)
 
 
-def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
+def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> None:
     def correlate(a: np.ndarray, b: np.ndarray | None, flag: int, weights: np.ndarray) -> np.ndarray:
         if a.dtype == np.float64 and weights.size > _MOST_WEIGHTS:
             return _correlate_in_parts(a, b, flag, weights)
         return cv2.filter2D(a, -1, weights, dst=b, borderType=flag)
 
-    work = _opencv.with_border(correlate, border, margins(*kernel.shape[-2:]))
+    work = _opencv.with_border(correlate, padding_mode, margins(*kernel.shape[-2:]))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work, (kernel, 2))
 
 

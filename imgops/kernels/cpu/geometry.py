@@ -29,7 +29,7 @@ _MOST_INDICES = 1 << 24
 _SMALL = 1 << 18
 _OPENCV_TYPES = (torch.uint8, torch.float32)
 
-#: ``warp(source, sample, size, target, flags, border, fill)`` warps one plane or frame.
+#: ``warp(source, sample, size, target, flags, padding_mode, fill)`` warps one plane or frame.
 Warp = Callable[..., Any]
 
 
@@ -41,9 +41,9 @@ def warp_affine(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> None:
-    how = fill, height, width, interpolation, border
+    how = fill, height, width, interpolation, padding_mode
     _warp("warp_affine", warp_affine, formula.warp_affine, cv2.warpAffine, out, image, matrix, *how)
 
 
@@ -55,9 +55,9 @@ def warp_perspective(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> None:
-    how = fill, height, width, interpolation, border
+    how = fill, height, width, interpolation, padding_mode
     _warp(
         "warp_perspective",
         warp_perspective,
@@ -83,16 +83,20 @@ def _warp(
 ) -> None:
     if _copy_if_identity(out, image, matrix) or _directly(op, out, image, matrix, fill, warp, *how):
         return
-    height, width, interpolation, border = how
-    reaches_far = _far_positions.reaches(matrix, image.shape[-2:], (height, width), interpolation, border)
+    height, width, interpolation, padding_mode = how
+    reaches_far = _far_positions.reaches(
+        matrix, image.shape[-2:], (height, width), interpolation, padding_mode
+    )
     if any(reaches_far):
         if len(reaches_far) == 1 or out.numel() == 0:
-            run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
+            run_decomposition(
+                out, decomposition, image, matrix, fill, height, width, interpolation, padding_mode
+            )
             return
-        _each_sample(kernel, out, image, matrix, fill, height, width, interpolation, border)
+        _each_sample(kernel, out, image, matrix, fill, height, width, interpolation, padding_mode)
         return
-    if not _by_opencv(op, out, image, matrix, fill, interpolation, border, warp):
-        run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, border)
+    if not _by_opencv(op, out, image, matrix, fill, interpolation, padding_mode, warp):
+        run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, padding_mode)
 
 
 def _directly(
@@ -105,14 +109,14 @@ def _directly(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> bool:
     """Warp one image with one color around it, without the work for several images or other dtypes.
 
     With "nearest" a planar RGB image goes to the native warp; other images go to OpenCV, plane by plane or as
     a frame. Return False where it was not done.
     """
-    if image.ndim != 3 or matrix.ndim != 2 or border != "constant" or image.dtype != torch.uint8:
+    if image.ndim != 3 or matrix.ndim != 2 or padding_mode != "constant" or image.dtype != torch.uint8:
         return False
     if fill is not None and (fill.numel() != 1 or fill.is_floating_point()):
         return False
@@ -132,7 +136,7 @@ def _directly(
         not planar and (channels > 4 or not _layout.is_interleaved(image))
     ):
         return False
-    how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[border]}
+    how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[padding_mode]}
     source, target = image.detach().numpy(), out.numpy()
     if not planar:
         source, target = source.transpose(1, 2, 0)[None], target.transpose(1, 2, 0)[None]
@@ -177,14 +181,14 @@ def _are_identities(matrices: np.ndarray, out: Tensor, image: Tensor) -> Sequenc
 
 
 def remap(
-    out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+    out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> None:
     # A double-precision map would lose its last bits.
-    if map.dtype == torch.float32 and not _far_positions.hangs(image.shape[-2:], interpolation, border):
-        folded = _far_positions.fold_map(map.detach(), image.shape[-2:], interpolation, border)
-        if _by_opencv("remap", out, image, folded, fill, interpolation, border, _remap):
+    if map.dtype == torch.float32 and not _far_positions.hangs(image.shape[-2:], interpolation, padding_mode):
+        folded = _far_positions.fold_map(map.detach(), image.shape[-2:], interpolation, padding_mode)
+        if _by_opencv("remap", out, image, folded, fill, interpolation, padding_mode, _remap):
             return
-    run_decomposition(out, formula.remap, image, map, fill, interpolation, border)
+    run_decomposition(out, formula.remap, image, map, fill, interpolation, padding_mode)
 
 
 def _remap(source: np.ndarray, map: np.ndarray, size: Any, **how: Any) -> None:
@@ -199,7 +203,7 @@ def _by_opencv(
     where: Tensor,
     fill: Tensor | None,
     interpolation: str,
-    border: str,
+    padding_mode: str,
     warp: Warp,
 ) -> bool:
     """Warp each plane of a planar image or frame of an interleaved one; return False if OpenCV cannot."""
@@ -207,13 +211,13 @@ def _by_opencv(
         return False
     known = image.dtype in (*_OPENCV_TYPES, *HALF, torch.bool)
     if interpolation == "nearest" and not known and out.numel():
-        return _by_index(op, out, image, where, fill, border, warp)
+        return _by_index(op, out, image, where, fill, padding_mode, warp)
     if image.dtype == torch.bool and interpolation == "nearest":
         fill = None if fill is None else (fill != 0).to(torch.uint8)
         out, image = out.view(torch.uint8), image.view(torch.uint8)
     where = where if where.dtype in (torch.float32, torch.float64) else where.double()
     size = (out.shape[-1], out.shape[-2])
-    how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[border]}
+    how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[padding_mode]}
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
         samples = array_per_image(where, image, 3 if op == "remap" else 2)
@@ -221,7 +225,11 @@ def _by_opencv(
         together = interpolation == "nearest" and image.dtype == torch.uint8 and repeat in (3, 4)
         together = together and repeat * max(sources[0].size, targets[0].size) <= _SMALL
         by_native = (
-            together and repeat == 3 and op == "warp_affine" and border == "constant" and _native_agrees()
+            together
+            and repeat == 3
+            and op == "warp_affine"
+            and padding_mode == "constant"
+            and _native_agrees()
         )
         several = op != "remap" and len(samples) > 1  # a single matrix was checked before
         still = _are_identities(samples, out, image) if several else [False]
@@ -272,7 +280,7 @@ def _native_agrees() -> bool:
 
 
 def _by_index(
-    op: str, out: Tensor, image: Tensor, where: Tensor, fill: Tensor | None, border: str, warp: Warp
+    op: str, out: Tensor, image: Tensor, where: Tensor, fill: Tensor | None, padding_mode: str, warp: Warp
 ) -> bool:
     """Warp an image of any dtype by index, with "nearest"; return False if it has too many pixels.
 
@@ -288,7 +296,7 @@ def _by_index(
     taken = torch.empty((*batch, 1, *out.shape[-2:]), dtype=torch.float32)
     own = where.detach().reshape(where.shape[where.ndim - core :]) if shared else where
     numbers = numbers.expand(*batch, 1, height, width).contiguous()
-    _by_opencv(op, taken, numbers, own, None, "nearest", border, warp)
+    _by_opencv(op, taken, numbers, own, None, "nearest", padding_mode, warp)
     index = _layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
     source = _layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
     moved = np.empty((*source.shape[:2], index.shape[1]), source.dtype)
@@ -296,7 +304,7 @@ def _by_index(
     for i in range(len(source)):
         at = index[i % len(index)]
         np.take(source[i], at.clip(0), axis=1, out=moved[i])
-        if border == "constant":
+        if padding_mode == "constant":
             moved[i][:, at < 0] = 0 if fills is None else fills[i % len(fills)][:, None]
     _layout.array(out)[...] = moved.reshape(out.shape)
     return True
@@ -325,9 +333,9 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
 
 
 def remap_adjoint(
-    out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+    out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> None:
-    run_decomposition(out, formula.remap_adjoint, grad, map, height, width, interpolation, border)
+    run_decomposition(out, formula.remap_adjoint, grad, map, height, width, interpolation, padding_mode)
 
 
 def remap_grad_map(
@@ -337,7 +345,7 @@ def remap_grad_map(
     map: Tensor,
     fill: Tensor | None,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> None:
-    how = None if fill is None else fill.detach(), interpolation, border
+    how = None if fill is None else fill.detach(), interpolation, padding_mode
     run_decomposition(out, formula.remap_grad_map, grad, image, map, *how)

@@ -14,26 +14,28 @@ from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv
 
 
-def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    _morph(out, image, kernel, border, cv2.erode)
+def erode(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> None:
+    _morph(out, image, kernel, padding_mode, cv2.erode)
 
 
-def dilate(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
-    _morph(out, image, kernel, border, cv2.dilate)
+def dilate(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> None:
+    _morph(out, image, kernel, padding_mode, cv2.dilate)
 
 
-def hit_or_miss(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> None:
+def hit_or_miss(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> None:
     def hit_or_miss_of(a: np.ndarray, b: np.ndarray | None, flag: int, pattern: np.ndarray) -> np.ndarray:
         return cv2.morphologyEx(a, cv2.MORPH_HITMISS, pattern, b, borderType=flag)
 
-    work = _opencv.each_channel(_opencv.with_border(hit_or_miss_of, border, margins(*kernel.shape[-2:])))
+    work = _opencv.each_channel(
+        _opencv.with_border(hit_or_miss_of, padding_mode, margins(*kernel.shape[-2:]))
+    )
     _opencv.on_planes_with(out, image, (torch.uint8,), work, (kernel.sign().to(torch.int32), 2))
 
 
-def _morph(out: Tensor, image: Tensor, kernel: Tensor, border: str, call: Callable[..., Any]) -> None:
+def _morph(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str, call: Callable[..., Any]) -> None:
     def with_element(a: np.ndarray, b: np.ndarray | None, flag: int, values: np.ndarray) -> np.ndarray:
         element = values if values.dtype == np.uint8 else np.not_equal(values, 0).view(np.uint8)
         return call(a, element, dst=b, borderType=flag)
 
-    work = _opencv.with_border(with_element, border, margins(*kernel.shape[-2:]))
+    work = _opencv.with_border(with_element, padding_mode, margins(*kernel.shape[-2:]))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work, (kernel, 2))

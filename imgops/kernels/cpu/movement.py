@@ -147,31 +147,31 @@ def pad(
     top: int,
     right: int,
     bottom: int,
-    mode: str,
+    padding_mode: str,
 ) -> None:
     interleaved = _layout.writes_interleaved(out)
     channels = out.shape[-3]
-    values = None if fill is None or mode != "constant" else saturate(fill.detach(), image.dtype)
+    values = None if fill is None or padding_mode != "constant" else saturate(fill.detach(), image.dtype)
     scalars: list[Scalar] | None = [_ZERO]
     if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
         scalars = None
-    elif mode == "constant":
+    elif padding_mode == "constant":
         calls = out.numel() // math.prod(out.shape[-3:] if interleaved else out.shape[-2:])
         many_small = calls > 4 and out.numel() < calls * _SMALL
         scalars = None if many_small else _scalars(values, channels, interleaved)
     if scalars is not None:
-        _pad_by_opencv(out, image, (top, bottom, left, right), mode, scalars)
-    elif mode == "constant":
+        _pad_by_opencv(out, image, (top, bottom, left, right), padding_mode, scalars)
+    elif padding_mode == "constant":
         _pad_constant(out, image, values, left, top)
     elif out.numel():
-        rows = _repeated_pixels(mode, image.shape[-2], top, bottom)
-        columns = _repeated_pixels(mode, image.shape[-1], left, right)
+        rows = _repeated_pixels(padding_mode, image.shape[-2], top, bottom)
+        columns = _repeated_pixels(padding_mode, image.shape[-1], left, right)
         out.copy_(image.detach()[..., rows[:, None], columns])
 
 
-def _repeated_pixels(mode: str, size: int, before: int, after: int) -> Tensor:
+def _repeated_pixels(padding_mode: str, size: int, before: int, after: int) -> Tensor:
     """Return the index of the pixel that each pixel of a padded axis repeats."""
-    return fold_positions(mode, torch.arange(-before, size + after), size)
+    return fold_positions(padding_mode, torch.arange(-before, size + after), size)
 
 
 Scalar = tuple[float, ...]
@@ -195,20 +195,20 @@ def _scalars(values: Tensor | None, channels: int, interleaved: bool) -> list[Sc
 def _pad_by_opencv(
     out: Tensor,
     image: Tensor,
-    border: tuple[int, int, int, int],
-    mode: str,
+    widths: tuple[int, int, int, int],
+    padding_mode: str,
     scalars: list[Scalar],
 ) -> None:
     if _layout.writes_interleaved(out):
         sources, targets = _layout.frames(image), _layout.frames(out)
     else:
         sources, targets = _layout.planes(image.contiguous()), _layout.planes(out)
-    if scalars[0] is _ZERO or mode != "constant":  # bits are copied, and the bits of 0 are 0
+    if scalars[0] is _ZERO or padding_mode != "constant":  # bits are copied, and the bits of 0 are 0
         carrier = _CARRIER[out.element_size()]
         sources, targets = sources.view(carrier), targets.view(carrier)
-    flag = BORDERS[mode]
+    flag = BORDERS[padding_mode]
     for source, target, value in zip(sources, targets, cycle(scalars), strict=False):
-        cv2.copyMakeBorder(source, *border, flag, dst=target, value=value)
+        cv2.copyMakeBorder(source, *widths, flag, dst=target, value=value)
 
 
 def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, top: int) -> None:
@@ -223,14 +223,19 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
     _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
 
 
-def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> None:
+def pad_adjoint(
+    out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
+) -> None:
     """Add every padded pixel to the pixel that it repeats, by ATen: neither PIL nor OpenCV has this."""
     height, width = out.shape[-2:]
-    if mode == "constant" or out.numel() == 0:
+    if padding_mode == "constant" or out.numel() == 0:
         crop(out, grad, left, top, left + width, top + height)
         return
     working = torch.float64 if grad.dtype == torch.float64 else torch.float32
-    rows, columns = _repeated_pixels(mode, height, top, bottom), _repeated_pixels(mode, width, left, right)
+    rows, columns = (
+        _repeated_pixels(padding_mode, height, top, bottom),
+        _repeated_pixels(padding_mode, width, left, right),
+    )
     out.copy_(_fold(_fold(grad.detach().to(working), -2, top, height, rows), -1, left, width, columns))
 
 
@@ -244,17 +249,17 @@ def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tens
     return total
 
 
-def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> None:
+def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> None:
     """Erase boxes by NumPy, whose slices cost a tenth of a tensor's."""
-    target, pixels = _layout.array(out), _layout.array(value)
+    target, pixels = _layout.array(out), _layout.array(fill)
     np.copyto(target, _layout.array(image))
-    if boxes.numel() == 4:
-        _write_box(target, pixels, boxes.flatten().tolist())
+    if box.numel() == 4:
+        _write_box(target, pixels, box.flatten().tolist())
         return
     batch = image.shape[:-3]
     pixels = np.broadcast_to(pixels, (*batch, *pixels.shape[-3:]))
-    for place, box in zip(np.ndindex(*batch), boxes.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True):
-        _write_box(target[place], pixels[place], box)
+    for place, one in zip(np.ndindex(*batch), box.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True):
+        _write_box(target[place], pixels[place], one)
 
 
 def _write_box(target: np.ndarray, pixels: np.ndarray, box: list[int]) -> None:

@@ -30,7 +30,7 @@ def salt_and_pepper(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, s
     np.copyto(target, 0, where=numbers < share * (1 - white))
 
 
-def shot_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> None:
+def shot_noise(out: Tensor, image: Tensor, noise: Tensor, scale: Tensor) -> None:
     def work(x: np.ndarray, numbers: np.ndarray, made: np.ndarray, share: Any, top: Any) -> None:
         np.multiply(share, x, out=made)
         if top != 1:
@@ -40,18 +40,18 @@ def shot_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> Non
         made *= numbers
         made += x
 
-    if not _compute(out, image, noise, amount, work):
-        run_decomposition(out, formula.shot_noise, image, noise, amount)
+    if not _compute(out, image, noise, scale, work):
+        run_decomposition(out, formula.shot_noise, image, noise, scale)
 
 
-def multiplicative_noise(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor) -> None:
+def speckle_noise(out: Tensor, image: Tensor, noise: Tensor, sigma: Tensor) -> None:
     def work(x: np.ndarray, numbers: np.ndarray, made: np.ndarray, share: Any, top: Any) -> None:
         np.multiply(share, numbers, out=made)
         made += 1
         made *= x
 
-    if not _compute(out, image, noise, amount, work):
-        run_decomposition(out, formula.multiplicative_noise, image, noise, amount)
+    if not _compute(out, image, noise, sigma, work):
+        run_decomposition(out, formula.speckle_noise, image, noise, sigma)
 
 
 def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Callable[..., None]) -> bool:

@@ -12,12 +12,12 @@ from imgops.kernels.cpu import _opencv
 _DISTANCES = {"l1": cv2.DIST_L1, "l2": cv2.DIST_L2, "c": cv2.DIST_C}
 
 
-def distance_transform(out: Tensor, image: Tensor, mask_size: int, distance: str) -> None:
+def distance_transform(out: Tensor, image: Tensor, kernel_size: int, distance: str) -> None:
     flag = _DISTANCES[distance]
 
     def work(source: np.ndarray, target: np.ndarray) -> None:
-        cv2.distanceTransform(source, flag, mask_size, dst=target)
-        if distance == "l2" and mask_size == 0:
+        cv2.distanceTransform(source, flag, kernel_size, dst=target)
+        if distance == "l2" and kernel_size == 0:
             _settle(target)
 
     _opencv.on_planes_with(out, _bytes(image), (torch.uint8,), _opencv.each_channel(work))

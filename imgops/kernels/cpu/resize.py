@@ -117,13 +117,13 @@ def resize_adjoint(
 
 
 def resized_crop(
-    out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    out: Tensor, image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> None:
     """Resize what each box cuts out: unlike for a region of ``resize``, filters see nothing outside of it."""
-    if boxes.ndim == image.ndim - 2 == 2 and out.numel() and _crops_alone(out, image, boxes):
+    if box.ndim == image.ndim - 2 == 2 and out.numel() and _crops_alone(out, image, box):
         return
     is_pils = antialias and interpolation != "nearest" and image.dtype == torch.uint8 and out.numel() > 0
-    if is_pils and _resample.crops_by_native(out, image, boxes, interpolation):
+    if is_pils and _resample.crops_by_native(out, image, box, interpolation):
         return
 
     def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
@@ -134,7 +134,7 @@ def resized_crop(
         else:
             resize(target, part, None, height, width, interpolation, antialias)
 
-    _each_crop(out, image, boxes, one)
+    _each_crop(out, image, box, one)
 
 
 def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
@@ -147,7 +147,7 @@ def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
 
 
 def resized_crop_adjoint(
-    out: Tensor, grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    out: Tensor, grad: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> None:
     def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
         left, top, right, bottom = box
@@ -156,7 +156,7 @@ def resized_crop_adjoint(
         target.zero_()
         target[..., top:bottom, left:right] = part
 
-    _each_crop(out, grad, boxes, one)
+    _each_crop(out, grad, box, one)
 
 
 def _each_crop(

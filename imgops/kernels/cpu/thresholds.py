@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops.kernels.cpu import _opencv
 
-_KINDS = {
+_OPERATIONS = {
     "binary": cv2.THRESH_BINARY,
     "binary_inv": cv2.THRESH_BINARY_INV,
     "trunc": cv2.THRESH_TRUNC,
@@ -21,22 +21,22 @@ _KINDS = {
 _METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_GAUSSIAN_C}
 
 
-def threshold(out: Tensor, image: Tensor, value: Tensor, maximum: Tensor, kind: str) -> None:
-    flag, by_histogram = _KINDS[kind], kind in ("otsu", "triangle")
+def threshold(out: Tensor, image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> None:
+    flag, by_histogram = _OPERATIONS[operation], operation in ("otsu", "triangle")
 
     def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
         cv2.threshold(source, limit, top, flag, dst=target)
 
     apart = _opencv.each_channel(work) if by_histogram else work
-    _opencv.on_planes_with(out, image, _opencv.TYPES, apart, (value, 0), (maximum, 0))
+    _opencv.on_planes_with(out, image, _opencv.TYPES, apart, (threshold, 0), (max_value, 0))
 
 
 def adaptive_threshold(
-    out: Tensor, image: Tensor, maximum: Tensor, c: Tensor, block_size: int, method: str, kind: str
+    out: Tensor, image: Tensor, max_value: Tensor, c: Tensor, kernel_size: int, method: str, operation: str
 ) -> None:
-    flags = _METHODS[method], _KINDS[kind]
+    flags = _METHODS[method], _OPERATIONS[operation]
 
     def work(source: np.ndarray, target: np.ndarray, top: float, less: float) -> None:
-        cv2.adaptiveThreshold(source, top, *flags, block_size, less, dst=target)
+        cv2.adaptiveThreshold(source, top, *flags, kernel_size, less, dst=target)
 
-    _opencv.on_planes_with(out, image, (torch.uint8,), _opencv.each_channel(work), (maximum, 0), (c, 0))
+    _opencv.on_planes_with(out, image, (torch.uint8,), _opencv.each_channel(work), (max_value, 0), (c, 0))

@@ -14,11 +14,11 @@ from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 
 
-def blend(out: Tensor, image: Tensor, other: Tensor, weight: Tensor) -> Any:
+def blend(out: Tensor, image: Tensor, other: Tensor, alpha: Tensor) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     target, start, end = output_batch(out), batch(image), batch(other)
-    weights, step = per_image(weight, image, 0, torch.float32)
+    weights, step = per_image(alpha, image, 0, torch.float32)
     constants, programs = grid_of(target, 4096)
     launch(
         _blend_kernel,

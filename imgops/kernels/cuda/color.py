@@ -48,14 +48,14 @@ def _one_step(name: str, out: Tensor, image: Tensor, factor: Tensor) -> Any:
     return color_sequence(out, image, order, factor[..., None], name)
 
 
-def color_sequence(out: Tensor, image: Tensor, order: Tensor, amounts: Tensor, names: str) -> Any:
+def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Any:
     each, channels = names.split(","), image.shape[-3]
     if image.dtype not in PIXELS or out.numel() == 0 or len(set(each)) < len(each):
         return NotImplemented
     if channels not in (1, 3) and any(name in _MIXES_CHANNELS for name in each):
         return NotImplemented
     turns, turn_n = per_image(order, image, 1, torch.int64)
-    numbers, number_n = per_image(amounts, image, 1, torch.float64)
+    numbers, number_n = per_image(parameters, image, 1, torch.float64)
     job = _Job(each, turns, turn_n, numbers, number_n)
     source, target, count = dense(image, out), output_batch(out), order.shape[-1]
     if count == 0:
@@ -294,7 +294,7 @@ def _stretch(tables, scales, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.con
     return value
 
 
-def grayscale(out: Tensor, image: Tensor, channels: int) -> Any:
+def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> Any:
     """Write the luma, on uint8 in PIL's integers, to each channel."""
     if image.dtype not in PIXELS or out.numel() == 0:
         return NotImplemented
@@ -310,7 +310,7 @@ def grayscale(out: Tensor, image: Tensor, channels: int) -> Any:
         source,
         *sizes,
         RGB=image.shape[-3] == 3,
-        CHANNELS=channels,
+        CHANNELS=num_output_channels,
         **constants,
     )
     return None

@@ -17,7 +17,7 @@ from imgops.kernels.cuda._statistics import Gate
 from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 
 
-def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
+def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     source, target = batch(image), output_batch(out)
@@ -26,7 +26,16 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
     sizes = *target.shape, *target.stride(), *source.stride()
     shape = kernel.shape[-2:]
     launch(
-        _filter_kernel, programs, target, source, weights, step, *shape, *sizes, BORDER=border, **constants
+        _filter_kernel,
+        programs,
+        target,
+        source,
+        weights,
+        step,
+        *shape,
+        *sizes,
+        BORDER=padding_mode,
+        **constants,
     )
     return None
 

@@ -45,10 +45,10 @@ def warp_affine(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Any:
     where, step = per_image(matrix, image, 2, torch.float64)
-    return _sample("affine", out, image, where, (step, 0, 0, 0), fill, interpolation, border)
+    return _sample("affine", out, image, where, (step, 0, 0, 0), fill, interpolation, padding_mode)
 
 
 def warp_perspective(
@@ -59,17 +59,17 @@ def warp_perspective(
     height: int,
     width: int,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Any:
     where, step = per_image(matrix, image, 2, torch.float64)
-    return _sample("perspective", out, image, where, (step, 0, 0, 0), fill, interpolation, border)
+    return _sample("perspective", out, image, where, (step, 0, 0, 0), fill, interpolation, padding_mode)
 
 
 def remap(
-    out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, border: str
+    out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Any:
     where = batch(map)
-    return _sample("map", out, image, where, where.stride(), fill, interpolation, border)
+    return _sample("map", out, image, where, where.stride(), fill, interpolation, padding_mode)
 
 
 def _sample(
@@ -80,13 +80,13 @@ def _sample(
     steps: Any,
     fill: Tensor | None,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Any:
     moves = interpolation == "nearest"
     if (not has_carrier(image) or image.dtype.is_complex) if moves else image.dtype not in PIXELS:
         return NotImplemented
     target, source = output_batch(out), batch(image)
-    color, color_steps = _color(fill, image, border)
+    color, color_steps = _color(fill, image, padding_mode)
     if moves:
         target, source, color = carrier(target), carrier(source), carrier(color)
     constants, programs = grid_of(target[:, :1], 1024, 256)
@@ -106,16 +106,16 @@ def _sample(
         *source.stride(),
         KIND=kind,
         TAPS=_TAPS[interpolation],
-        BORDER=border,
-        FILLS=fill is not None and border == "constant",
+        BORDER=padding_mode,
+        FILLS=fill is not None and padding_mode == "constant",
         **constants,
     )
     return None
 
 
-def _color(fill: Tensor | None, image: Tensor, border: str) -> tuple[Tensor, tuple[int, ...]]:
+def _color(fill: Tensor | None, image: Tensor, padding_mode: str) -> tuple[Tensor, tuple[int, ...]]:
     """Return the fill of each image and channel, in the image's dtype, and the steps between them."""
-    if fill is None or border != "constant":
+    if fill is None or padding_mode != "constant":
         return image.new_empty((1,)), (0, 0)
     values = saturate(fill.detach(), image.dtype).expand(*image.shape[:-2])
     values = values.reshape(batch(image).shape[:2]).contiguous()
@@ -123,7 +123,7 @@ def _color(fill: Tensor | None, image: Tensor, border: str) -> tuple[Tensor, tup
 
 
 def remap_adjoint(
-    out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, border: str
+    out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Any:
     """Add gradients atomically, in an order that varies; with deterministic algorithms ATen adds instead."""
     if grad.dtype not in FLOATS or torch.are_deterministic_algorithms_enabled():
@@ -146,7 +146,7 @@ def remap_adjoint(
         *total.stride(),
         *values.stride(),
         TAPS=_TAPS[interpolation],
-        BORDER=border,
+        BORDER=padding_mode,
         **constants,
     )
     if total is not target:
@@ -189,7 +189,7 @@ def remap_grad_map(
     map: Tensor,
     fill: Tensor | None,
     interpolation: str,
-    border: str,
+    padding_mode: str,
 ) -> Any:
     if image.dtype not in PIXELS or grad.dtype not in PIXELS:
         return NotImplemented
@@ -197,7 +197,7 @@ def remap_grad_map(
         out.zero_()
         return None
     target, values, source, where = output_batch(out), batch(grad), batch(image), batch(map)
-    color, color_steps = _color(fill, image, border)
+    color, color_steps = _color(fill, image, padding_mode)
     constants, programs = grid_of(target[:, :1], 1024, 256)
     launch(
         _slope_kernel,
@@ -212,8 +212,8 @@ def remap_grad_map(
         *source.stride(),
         *where.stride(),
         TAPS=_TAPS[interpolation],
-        BORDER=border,
-        FILLS=fill is not None and border == "constant",
+        BORDER=padding_mode,
+        FILLS=fill is not None and padding_mode == "constant",
         **constants,
     )
     return None

@@ -14,15 +14,15 @@ from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
 
 
-def erode(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
-    return _extreme(out, image, kernel, border, largest=False)
+def erode(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
+    return _extreme(out, image, kernel, padding_mode, largest=False)
 
 
-def dilate(out: Tensor, image: Tensor, kernel: Tensor, border: str) -> Any:
-    return _extreme(out, image, kernel, border, largest=True)
+def dilate(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
+    return _extreme(out, image, kernel, padding_mode, largest=True)
 
 
-def _extreme(out: Tensor, image: Tensor, kernel: Tensor, border: str, largest: bool) -> Any:
+def _extreme(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str, largest: bool) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     source, target = batch(image), output_batch(out)
@@ -30,7 +30,7 @@ def _extreme(out: Tensor, image: Tensor, kernel: Tensor, border: str, largest: b
     constants, programs = grid_of(target, 2048)
     sizes = *target.shape, *target.stride(), *source.stride()
     where = target, source, members, step, *kernel.shape[-2:]
-    launch(_extreme_kernel, programs, *where, *sizes, BORDER=border, LARGEST=largest, **constants)
+    launch(_extreme_kernel, programs, *where, *sizes, BORDER=padding_mode, LARGEST=largest, **constants)
     return None
 
 

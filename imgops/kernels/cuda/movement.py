@@ -33,22 +33,31 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
 
 
 def pad(
-    out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, mode: str
+    out: Tensor,
+    image: Tensor,
+    fill: Tensor | None,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    padding_mode: str,
 ) -> Any:
-    fill = fill if mode == "constant" else None
+    fill = fill if padding_mode == "constant" else None
     if fill is not None and fill.is_complex():
         return NotImplemented
-    return _move(out, image, fill, -left, -top, mode)
+    return _move(out, image, fill, -left, -top, padding_mode)
 
 
-def pad_adjoint(out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, mode: str) -> Any:
+def pad_adjoint(
+    out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
+) -> Any:
     """Crop the gradient of a constant border; other borders add pixels up, which ATen does."""
-    if mode != "constant":
+    if padding_mode != "constant":
         return NotImplemented
-    return _move(out, grad, None, left, top, mode)
+    return _move(out, grad, None, left, top, padding_mode)
 
 
-def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, mode: str) -> Any:
+def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, padding_mode: str) -> Any:
     if not has_carrier(image):
         return NotImplemented
     source, target = carrier(batch(image)), carrier(output_batch(out))
@@ -71,7 +80,7 @@ def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, 
         *target.stride(),
         *source.stride(),
         *steps,
-        MODE=mode,
+        MODE=padding_mode,
         FILLS=fill is not None,
         **constants,
     )
@@ -208,15 +217,15 @@ def _mix_levels(below, above, share):
     return (((total >> 8) + total) >> 8).to(tl.uint8)
 
 
-def erase(out: Tensor, image: Tensor, value: Tensor, boxes: Tensor) -> Any:
+def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    target, source, color = carrier(output_batch(out)), carrier(batch(image)), carrier(batch(value))
+    target, source, color = carrier(output_batch(out)), carrier(batch(image)), carrier(batch(fill))
     # One color for a box is an image with strides of 0 along rows and columns.
     steps = color.stride()
     if color.shape[-2:] == (1, 1):
         steps = (*steps[:2], 0, 0)
-    each, step = per_image(boxes, image, 1, torch.int64)
+    each, step = per_image(box, image, 1, torch.int64)
     constants, programs = grid_of(target, 4096)
     launch(
         _erase_kernel,

@@ -63,9 +63,9 @@ def resize(
 
 
 def resized_crop(
-    out: Tensor, image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    out: Tensor, image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Any:
-    every = per_image(boxes, image, 1, torch.int64)[0].reshape(-1, 4)
+    every = per_image(box, image, 1, torch.int64)[0].reshape(-1, 4)
     return _resize(out, image, every, interpolation, antialias)
 
 
@@ -99,9 +99,9 @@ def resize_adjoint(
 
 
 def resized_crop_adjoint(
-    out: Tensor, grad: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+    out: Tensor, grad: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Any:
-    every = per_image(boxes, grad, 1, torch.int64)[0].reshape(-1, 4)
+    every = per_image(box, grad, 1, torch.int64)[0].reshape(-1, 4)
     return _adjoint(out, grad, every, interpolation, antialias)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import imgops
-from imgops import _layout, _torch_private
+from imgops import _layout, _torch_private, sharding, vmap
+from imgops._registry import operator
 from imgops.decomposition import color as decomposition
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
@@ -51,9 +51,7 @@ def _by_torchvision_kernel(
         target.copy_(inpt if params is None else transform.by_torchvision(inpt, params))
 
 
-@imgops.operator(
-    "imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake
-)
+@operator("imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake)
 def by_torchvision(
     values: Tensor,
     numbers: Tensor,
@@ -90,7 +88,7 @@ def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int]
     )
 
 
-@imgops.operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
+@operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
 def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
     """Return a tensor without values whose shape is the sizes that the parameters imply, and 0.
 
@@ -106,9 +104,7 @@ def _indices_kernel(flags: Tensor) -> Tensor:
     return flags.nonzero()[:, 0]
 
 
-@imgops.operator(
-    "imgops_transforms::indices_of_true", kernel=_indices_kernel, fake=_indices_fake, dynamic=True
-)
+@operator("imgops_transforms::indices_of_true", kernel=_indices_kernel, fake=_indices_fake, dynamic=True)
 def indices_of_true(flags: Tensor) -> Tensor:
     """Return the indices of the True values."""
 
@@ -172,13 +168,13 @@ SMALL = 1 << 12
 _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::flip_chosen",
     kernel=_flip_kernel,
     cuda=cuda.Kernel("chosen_samples.flip"),
     fake=_flip_fake,
-    vmap=imgops.vmap.leading(3, 0),
-    sharding=imgops.sharding.leading(3, 0),
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
     decomposition=_flip_formula,
 )
 def flip_chosen(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
@@ -203,13 +199,13 @@ def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
     return _layout.empty(image, *image.shape[-2:])
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::gray_chosen",
     kernel=_gray_kernel,
     cuda=cuda.Kernel("chosen_samples.grayscale"),
     fake=_gray_fake,
-    vmap=imgops.vmap.leading(3, 0),
-    sharding=imgops.sharding.leading(3, 0),
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
     decomposition=_gray_formula,
 )
 def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
@@ -232,12 +228,12 @@ def _planar_kernel(out: Tensor, image: Tensor) -> None:
         out.copy_(image.detach())
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::planar",
     kernel=_planar_kernel,
     fake=_planar_fake,
-    vmap=imgops.vmap.leading(3),
-    sharding=imgops.sharding.leading(3),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
     decomposition=_planar_formula,
 )
 def planar(image: Tensor) -> Tensor:
@@ -276,11 +272,11 @@ def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int
     out.copy_(_nearest_formula(mask.detach(), boxes, size, exact))
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::nearest",
     kernel=_nearest_kernel,
     fake=_nearest_fake,
-    vmap=imgops.vmap.leading(3, 1),
+    vmap=vmap.leading(3, 1),
     decomposition=_nearest_formula,
 )
 def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
@@ -312,12 +308,12 @@ def _apply_kernel(
         programs.from_description(description).each(image.detach(), numbers.detach(), plain, kind, out)
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::apply_transform",
     kernel=_apply_kernel,
     cuda=_apply_kernel,
     fake=_apply_fake,
-    vmap=imgops.vmap.leading(3, 1, 1),
+    vmap=vmap.leading(3, 1, 1),
     decomposition=_apply_formula,
 )
 def apply_transform(

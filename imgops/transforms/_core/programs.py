@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-import imgops
+from imgops._registry import operator
 from imgops.transforms._core import annotation_kinds, seeding
 from imgops.transforms._core.parameters import Key, Shape
 
@@ -321,7 +321,7 @@ def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tenso
     return op(gate.expand(info.batch_size), before, info.batch_size, *options).unsqueeze(1), 0
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::sample", kernel=_sample_kernel, fake=_sample_fake, vmap=_sample_rule, random=True
 )
 def sample(
@@ -374,9 +374,7 @@ def _beside_kernel(
     out.copy_(torch.tensor(numbers, dtype=torch.float64))
 
 
-@imgops.operator(
-    "imgops_transforms::sample_beside_boxes", kernel=_beside_kernel, fake=_beside_fake, random=True
-)
+@operator("imgops_transforms::sample_beside_boxes", kernel=_beside_kernel, fake=_beside_fake, random=True)
 def sample_beside_boxes(
     boxes: Tensor,
     gate: Tensor,
@@ -416,7 +414,7 @@ def _normal_rule(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
     return op(image, gate, before, *options), 0
 
 
-@imgops.operator(
+@operator(
     "imgops_transforms::normal",
     kernel=normal_kernel,
     vmap=_normal_rule,

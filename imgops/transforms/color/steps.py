@@ -44,7 +44,7 @@ class ColorSteps(RandomTransform):
         if params.is_known:
             order = torch.tensor(as_integers(order), device="cpu")
             amounts = torch.tensor(amounts, dtype=torch.float64, device="cpu")
-        return imgops.color_sequence(image, order.long(), amounts, self._names)
+        return imgops.color_sequence(image, order.long(), amounts, self._names.split(","))
 
 
 class ColorStep(ColorSteps):
@@ -70,4 +70,4 @@ class ColorStep(ColorSteps):
         if params.is_known:
             return self._step(image)
         numbers = params.beside(image)
-        return imgops.color_sequence(image, numbers[..., :1].long(), numbers[..., 1:], self._names)
+        return imgops.color_sequence(image, numbers[..., :1].long(), numbers[..., 1:], self._names.split(","))

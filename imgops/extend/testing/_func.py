@@ -11,7 +11,7 @@ from torch import Tensor
 
 from imgops._operators import Contract
 from imgops._torch_private import tree_leaves
-from imgops.testing._call import Call, leaves, several
+from imgops.extend.testing._call import Call, leaves, several
 
 
 def func(call: Call) -> None:

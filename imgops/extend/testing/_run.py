@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from imgops.testing import _checks, _func, _sharded
-from imgops.testing._call import Call
+from imgops.extend.testing import _checks, _func, _sharded
+from imgops.extend.testing._call import Call
 
 #: The checks, in the order in which failures are best fixed.
 CHECKS: dict[str, Callable[[Call], Any]] = {
@@ -41,7 +41,7 @@ def check_operator(
     Parameters
     ----------
     op : callable
-        A function that ``imgops.operator`` returned, or one that makes one call of such an operator.
+        A function that ``imgops.extend.operator`` returned, or one that makes one call of such an operator.
     samples : iterable of tuple
         The arguments of the calls to check. Floating point tensors also test the gradient.
     keywords : dict, optional
@@ -57,7 +57,7 @@ def check_operator(
     Examples
     --------
     >>> import torch, imgops
-    >>> imgops.testing.check_operator(imgops.crop, [(torch.rand(3, 5, 6), (1, 0, 7, 4))])
+    >>> imgops.extend.testing.check_operator(imgops.crop, [(torch.rand(3, 5, 6), (1, 0, 7, 4))])
     """
     calls = []
     for sample in samples:

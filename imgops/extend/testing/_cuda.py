@@ -40,7 +40,7 @@ def cuda_kernel(name: str) -> Callable[..., Tensor]:
     Examples
     --------
     >>> import torch, imgops
-    >>> kernel = imgops.testing.cuda_kernel("imgops::crop")
+    >>> kernel = imgops.extend.testing.cuda_kernel("imgops::crop")
     >>> image = torch.arange(12, dtype=torch.uint8).reshape(1, 3, 4)
     >>> kernel(image, 1, 0, 3, 2)  # doctest: +SKIP
     tensor([[[1, 2],

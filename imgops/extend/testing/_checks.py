@@ -12,7 +12,7 @@ from torch import Tensor
 from imgops import _torch_private
 from imgops._operators import Contract
 from imgops._torch_private import tree_leaves, tree_map_only
-from imgops.testing._call import Call, bits_equal, capture, leaves, several, through_dispatcher
+from imgops.extend.testing._call import Call, bits_equal, capture, leaves, several, through_dispatcher
 
 
 def registration(call: Call, utilities: Sequence[str] | str = "ALL") -> None:

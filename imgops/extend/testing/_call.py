@@ -20,7 +20,7 @@ class Call:
     Parameters
     ----------
     function : callable
-        A function that ``imgops.operator`` returned, or a public function that calls one operator.
+        A function that ``imgops.extend.operator`` returned, or a public function that calls one operator.
     args, keywords
         The arguments of the call. Tensors that an operator writes to are copied before each use.
     """
@@ -33,7 +33,9 @@ class Call:
         operators = [_operators.table.get(op.name()) for op, _, _ in calls]
         if len(operators) != 1 or operators[0] is None:
             names = [op.name() for op, _, _ in calls]
-            raise ValueError(f"check_operator: op must call one operator of imgops.operator, got {names}")
+            raise ValueError(
+                f"check_operator: op must call one operator of imgops.extend.operator, got {names}"
+            )
         self.operator: _operators.Operator = operators[0]
         self.overload, self.op_args, self.op_keywords = calls[0]
         signature = inspect.signature(function)

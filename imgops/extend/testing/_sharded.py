@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from imgops.testing._call import Call
+from imgops.extend.testing._call import Call
 
 
 def sharding(call: Call) -> None:

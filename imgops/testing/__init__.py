@@ -1,7 +1,0 @@
-"""Generic checks for any operator made by ``imgops.operator``."""
-
-from imgops.testing._call import Call as Call
-from imgops.testing._cuda import cuda_kernel as cuda_kernel
-from imgops.testing._run import check_operator as check_operator
-
-__all__ = ["Call", "check_operator", "cuda_kernel"]
