@@ -270,7 +270,7 @@ class CoarseDropout(_Holes):
 
     Parameters
     ----------
-    holes : int or (int, int)
+    num_holes : int or (int, int)
         The range of the number of boxes.
     height, width : number or (number, number)
         The ranges of their sides: floats up to 1 are shares of the image's sides, integers are pixels.
@@ -294,7 +294,7 @@ class CoarseDropout(_Holes):
 
     def __init__(
         self,
-        holes: int | Sequence[int] = (1, 2),
+        num_holes: int | Sequence[int] = (1, 2),
         height: Range = (0.1, 0.2),
         width: Range = (0.1, 0.2),
         fill: Fill = 0.0,
@@ -305,7 +305,7 @@ class CoarseDropout(_Holes):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "holes", holes, 1, _MOST_HOLES, whole=True)
+        counts = in_range(self, "num_holes", num_holes, 1, _MOST_HOLES, whole=True)
         sides: dict[str, tuple[Any, Any]] = {}
         for name, value in (("height", height), ("width", width)):
             bounds = in_range(self, name, value, 0)
@@ -317,19 +317,19 @@ class CoarseDropout(_Holes):
             Parameter("count"),
             Parameter("places", 4 * counts[1]),
         )
-        super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
+        super().__init__(p, per_sample, generator, num_holes=counts, **sides, **fills)
 
     _known = ("seed", "count", "places")
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self.shape_of(flat_inputs)
-        count = integer(self.holes)
+        count = integer(self.num_holes)
         boxes: list[float] = []
         for _ in range(count):
             high, wide = _side(self.height, height), _side(self.width, width)
             top, left = integer((0, height - high)), integer((0, width - wide))
             boxes += [left, top, left + wide, top + high]
-        boxes += [0.0] * (4 * (self.holes[1] - count))
+        boxes += [0.0] * (4 * (self.num_holes[1] - count))
         return {"seed": seed() if self.fill == "random" else 0, "count": count, "places": boxes}
 
     def boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
@@ -350,7 +350,7 @@ class GridDropout(_Holes):
     ratio : float
         The side of a box as a share of its cell's, in (0, 1].
     cells : (int, int), optional
-        The numbers of cells along y and x; by default each cell is a tenth of the image, and at least 2
+        The numbers of cells along x and y; by default each cell is a tenth of the image, and at least 2
         pixels.
     random_offset : bool
         Whether each box lies anywhere in its cell, or at its upper left corner.
@@ -405,9 +405,9 @@ class GridDropout(_Holes):
 def _both(owner: Any, cells: Any) -> tuple[int, int]:
     if not isinstance(cells, (tuple, list)) or len(cells) != 2:
         error = ValueError if isinstance(cells, (tuple, list)) else TypeError
-        raise error(f"GridDropout: cells must be 2 integers, along y and x, got {cells!r:.120}")
-    along_y, along_x = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
-    return along_y, along_x
+        raise error(f"GridDropout: cells must be 2 integers, along x and y, got {cells!r:.120}")
+    along_x, along_y = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
+    return along_x, along_y
 
 
 def _grid(
@@ -415,7 +415,7 @@ def _grid(
 ) -> np.ndarray:
     """Return a hole in each cell, ``(n, 4)``."""
     sides = []
-    for extent, count in ((height, cells[0] if cells else 0), (width, cells[1] if cells else 0)):
+    for extent, count in ((height, cells[1] if cells else 0), (width, cells[0] if cells else 0)):
         size = extent // count if count else max(2, extent // 10)
         sides.append(np.append(np.arange(0, extent, max(size, 1)), extent))
     (tops, bottoms), (lefts, rights) = ((s[:-1], s[1:]) for s in sides)

@@ -198,7 +198,7 @@ class RandomShotNoise(ProbabilisticTransform):
 
     Parameters
     ----------
-    amount : float or (float, float)
+    scale : float or (float, float)
         The range of the variance of white: one over the number of its photons.
     p : float
         The probability with which it is applied.
@@ -211,24 +211,24 @@ class RandomShotNoise(ProbabilisticTransform):
     and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("seed"))
+    random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
         self,
-        amount: Range = (0.005, 0.03),
+        scale: Range = (0.005, 0.03),
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(p, per_sample, generator, amount=in_range(self, "amount", amount, 0.0))
+        super().__init__(p, per_sample, generator, scale=in_range(self, "scale", scale, 0.0))
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"amount": uniform(self.amount), "seed": seed()}
+        return {"scale": uniform(self.scale), "seed": seed()}
 
-    def change_image(self, image: Tensor, amount: Tensor, seed: float) -> Tensor:
-        return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), amount)
+    def change_image(self, image: Tensor, scale: Tensor, seed: float) -> Tensor:
+        return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), scale)
 
 
 class RandomISONoise(ProbabilisticTransform):
@@ -237,7 +237,7 @@ class RandomISONoise(ProbabilisticTransform):
     Parameters
     ----------
     color_shift : float or (float, float)
-        The range of the standard deviation of hue at full intensity, in turns.
+        The range of the standard deviation of hue at full intensity, in degrees.
     intensity : float or (float, float)
         The range of the strength of both.
     p : float
@@ -249,17 +249,17 @@ class RandomISONoise(ProbabilisticTransform):
     -----
     Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
     and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
-    channels. (albumentations' color shift is in degrees, 360 times this one, and seldom visible.) The
-    gradient treats the noise as a constant.
+    channels. (albumentations' color shift is in degrees too, but its usual values, 0.01 to 0.05, are seldom
+    visible.) The gradient treats the noise as a constant.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
+    random_parameters = (IS_APPLIED, Parameter("turns"), Parameter("intensity"), Parameter("seed"))
     _levels = True
     _known = ("intensity", "seed")
 
     def __init__(
         self,
-        color_shift: Range = (0.01, 0.05),
+        color_shift: Range = (3.6, 18.0),
         intensity: Range = (0.1, 0.5),
         p: float = 0.5,
         *,
@@ -271,13 +271,13 @@ class RandomISONoise(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        numbers = {"color_shift": uniform(self.color_shift), "intensity": uniform(self.intensity)}
-        return {**numbers, "seed": seed()}
+        low, high = (degrees / 360 for degrees in self.color_shift)
+        return {"turns": uniform((low, high)), "intensity": uniform(self.intensity), "seed": seed()}
 
-    def change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, turns: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)
         light = _photons(_lightness_spread(image) * intensity, image, seed)
-        return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
+        return imgops.iso_noise(image, torch.cat([hue, light], -3), turns, intensity)
 
 
 def _lightness_spread(image: Tensor) -> Tensor:

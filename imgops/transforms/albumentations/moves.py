@@ -30,7 +30,7 @@ def _how(a: Arguments) -> dict[str, Any]:
     return {
         "p": a["p"],
         "interpolation": of({k: NAMES[k] for k in (0, 1, 2)}, a, "interpolation"),
-        "border": of(BORDERS, a, "border_mode"),
+        "padding_mode": of(BORDERS, a, "border_mode"),
         "fill": fill_of(a),
         "mask_fill": a["fill_mask"],
     }

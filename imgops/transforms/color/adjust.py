@@ -222,8 +222,8 @@ class RandomHSV(ProbabilisticTransform):
     Parameters
     ----------
     hue, saturation, value : float or (float, float)
-        The ranges of the numbers that are added, hue in half degrees and the others in levels of 255; or of
-        the factors, with ``method="scale"``.
+        The ranges of the numbers that are added, hue in degrees and the others in levels of 255; or of the
+        factors, with ``method="scale"``.
     method : {"shift", "scale"}
         Whether numbers are added or are factors.
     p : float
@@ -243,7 +243,7 @@ class RandomHSV(ProbabilisticTransform):
 
     def __init__(
         self,
-        hue: Range = (-20.0, 20.0),
+        hue: Range = (-40.0, 40.0),
         saturation: Range = (-30.0, 30.0),
         value: Range = (-20.0, 20.0),
         method: str = "shift",
@@ -270,7 +270,7 @@ class RandomHSV(ProbabilisticTransform):
         if self.method == "scale":
             hsv_out = hsv * by
         else:
-            hsv_out = hsv + by * _of_channels(torch.tensor([2.0, 1 / 255, 1 / 255]), hsv)
+            hsv_out = hsv + by * _of_channels(torch.tensor([1.0, 1 / 255, 1 / 255]), hsv)
         hue, saturation, value = hsv_out.split(1, -3)
         gray = hsv.narrow(-3, 1, 1) <= 0
         saturation = torch.where(gray, 0.0, saturation.clamp(0, 1))
@@ -284,7 +284,7 @@ class RandomHSV(ProbabilisticTransform):
         if self.method == "scale":
             tables = [(levels * hue) % 180, *(levels * x for x in others)]
         else:
-            tables = [(levels + hue) % 180, *(levels + x.trunc() for x in others)]
+            tables = [(levels + hue / 2) % 180, *(levels + x.trunc() for x in others)]
         table = _to_levels(torch.stack(tables, -2))
         table[..., 1, 0] = 0
         return table
@@ -417,8 +417,8 @@ _HOTTEST, _WHITE = 15000, 6000
 
 
 @lru_cache
-def _lights(light: str) -> Tensor:
-    return torch.tensor([float(x) for x in _LIGHT[light][1].split()], dtype=torch.float64).reshape(-1, 3)
+def _lights(method: str) -> Tensor:
+    return torch.tensor([float(x) for x in _LIGHT[method][1].split()], dtype=torch.float64).reshape(-1, 3)
 
 
 class RandomTemperature(ProbabilisticTransform):
@@ -426,7 +426,7 @@ class RandomTemperature(ProbabilisticTransform):
 
     Parameters
     ----------
-    light : {"blackbody", "cied"}
+    method : {"blackbody", "cied"}
         The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
         The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
@@ -448,17 +448,17 @@ class RandomTemperature(ProbabilisticTransform):
 
     def __init__(
         self,
-        light: str = "blackbody",
+        method: str = "blackbody",
         temperature: Sequence[int] | None = None,
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        coldest = _LIGHT[one_of(self, "light", light, tuple(_LIGHT))][0]
+        coldest = _LIGHT[one_of(self, "method", method, tuple(_LIGHT))][0]
         limits = (coldest, _HOTTEST) if temperature is None else temperature
         limits = in_range(self, "temperature", limits, coldest, _HOTTEST, whole=True)
-        super().__init__(p, per_sample, generator, light=light, temperature=limits)
+        super().__init__(p, per_sample, generator, method=method, temperature=limits)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         low, high = self.temperature
@@ -468,7 +468,7 @@ class RandomTemperature(ProbabilisticTransform):
 
     def change_image(self, image: Tensor, temperature: Tensor) -> Tensor:
         require_rgb(self, image)
-        lights, coldest = _lights(self.light), _LIGHT[self.light][0]
+        lights, coldest = _lights(self.method), _LIGHT[self.method][0]
         at = (temperature.double() - coldest) / 500
         before = at.floor().clamp(0, len(lights) - 2)
         share = (at - before)[..., None]

@@ -108,7 +108,7 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     Parameters
     ----------
-    channels : int or (int, int)
+    num_channels : int or (int, int)
         The range of the number of channels, at least 1 and fewer than the image has.
     fill : float
         The value.
@@ -127,26 +127,26 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     def __init__(
         self,
-        channels: int | Sequence[int] = (1, 1),
+        num_channels: int | Sequence[int] = (1, 1),
         fill: float = 0.0,
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "channels", channels, 1, whole=True)
+        counts = in_range(self, "num_channels", num_channels, 1, whole=True)
         value = one_number(self, "fill", fill)
-        super().__init__(p, per_sample, generator, channels=counts, fill=value)
+        super().__init__(p, per_sample, generator, num_channels=counts, fill=value)
 
     def _rest(self, channels: int) -> int:
         return channels
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         count = self.shape_of(flat_inputs)[1]
-        if count <= self.channels[1]:
-            must = f"RandomChannelDropout: image must have more than {self.channels[1]} channels"
+        if count <= self.num_channels[1]:
+            must = f"RandomChannelDropout: image must have more than {self.num_channels[1]} channels"
             raise ValueError(f"{must}, got {count}")
-        chosen = torch.randperm(count)[: integer(self.channels)]
+        chosen = torch.randperm(count)[: integer(self.num_channels)]
         return {"dropped": torch.zeros(count).index_fill(0, chosen, 1.0).tolist()}
 
     def change_image(self, image: Tensor, dropped: Tensor) -> Tensor:

@@ -138,9 +138,8 @@ class RandomCLAHE(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         limits = in_range(self, "clip_limit", clip_limit, 1.0)
-        super().__init__(
-            p, per_sample, generator, clip_limit=limits, tiles=size_of(self, "tiles", tiles, WIDEST)
-        )
+        counts = size_of(self, "tiles", tiles, WIDEST, "two, along x and y")
+        super().__init__(p, per_sample, generator, clip_limit=limits, tiles=counts)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"clip_limit": uniform(self.clip_limit)}

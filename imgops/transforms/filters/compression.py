@@ -92,10 +92,10 @@ class RandomCompression(ProbabilisticTransform):
 
     Parameters
     ----------
-    quality : int or (int, int)
-        The range of the encoder's quality, from 1 to 100.
     format : {"jpeg", "webp"}
         The file format.
+    quality : int or (int, int)
+        The range of the encoder's quality, from 1 to 100.
     p : float
         The probability with which it is applied.
     per_sample, generator
@@ -111,16 +111,16 @@ class RandomCompression(ProbabilisticTransform):
 
     def __init__(
         self,
-        quality: int | Sequence[int] = (40, 95),
         format: str = "jpeg",
+        quality: int | Sequence[int] = (40, 95),
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        qualities = in_range(self, "quality", quality, 1, 100, whole=True)
         format = one_of(self, "format", format, ("jpeg", "webp"))
-        super().__init__(p, per_sample, generator, quality=qualities, format=format)
+        qualities = in_range(self, "quality", quality, 1, 100, whole=True)
+        super().__init__(p, per_sample, generator, format=format, quality=qualities)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"quality": integer(self.quality)}

@@ -340,7 +340,7 @@ class RandomOpticalDistortion(_Distortion):
     ----------
     distort : float or (float, float)
         The range of the distortion coefficient; 0 changes nothing.
-    model : {"camera", "fisheye"}
+    method : {"camera", "fisheye"}
         OpenCV's camera model (the coefficient is k1 and k2), or a fisheye lens.
     interpolation : {"nearest", "bilinear", "bicubic"}
         The interpolation of images; masks take the nearest pixel.
@@ -365,7 +365,7 @@ class RandomOpticalDistortion(_Distortion):
     def __init__(
         self,
         distort: Range = (-0.3, 0.3),
-        model: str = "camera",
+        method: str = "camera",
         interpolation: Any = "bilinear",
         padding_mode: str = "constant",
         fill: Any = 0.0,
@@ -375,14 +375,14 @@ class RandomOpticalDistortion(_Distortion):
         generator: torch.Generator | None = None,
     ) -> None:
         how = {"distort": in_range(self, "distort", distort, -1e6, 1e6)}
-        how["model"] = one_of(self, "model", model, ("camera", "fisheye"))
+        how["method"] = one_of(self, "method", method, ("camera", "fisheye"))
         super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"k": uniform(self.distort)}
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
-        return imgops.optical_distortion_map(k, (height, width), self.model, dtype=dtype)
+        return imgops.optical_distortion_map(k, (height, width), self.method, dtype=dtype)
 
 
 class RandomThinPlateSpline(_Distortion):
