@@ -235,7 +235,9 @@ def _fog(frame: Frame, t: Any, intensity: float, seed: float) -> Frame:
 
 def _rain(frame: Frame, t: Any, slant: float, seed: float) -> Frame:
     drops, length = t.drops(*frame.shape[:2], seed)
-    return _functional("pixel").add_rain(frame, slant, length, t.width, t.color, t.kernel_size, t.brightness, drops)
+    return _functional("pixel").add_rain(
+        frame, slant, length, t.width, t.color, t.kernel_size, t.brightness, drops
+    )
 
 
 def _sun(frame: Frame, t: Any, seed: float) -> Frame:
@@ -450,7 +452,13 @@ ROWS: tuple[Row, ...] = (
         "albumentations' PixelDropout",
         id="channels",
     ),
-    Row("CoarseDropout", {"num_holes": (1, 5), "fill": 3}, _cutout, "albumentations' CoarseDropout", moves=True),
+    Row(
+        "CoarseDropout",
+        {"num_holes": (1, 5), "fill": 3},
+        _cutout,
+        "albumentations' CoarseDropout",
+        moves=True,
+    ),
     Row("CoarseDropout", {"fill": "random"}, id="random", gradient=False),
     Row("GridDropout", {"cells": (4, 3)}, _cutout, "albumentations' GridDropout", moves=True),
     Row(
