@@ -36,7 +36,25 @@ Range = float | Sequence[float]
 class RandomErasing(RandomTransform, v2.RandomErasing):
     """Erase a random box of the image with a probability, as torchvision's RandomErasing does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    It erases one box, and leaves masks, boxes and keypoints as they are; take :class:`CoarseDropout` for
+    several, for sides in pixels, and for masks and boxes that follow.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    scale : (float, float)
+        The range of the box's area, as a share of the image's.
+    ratio : (float, float)
+        The range of the box's height over its width.
+    value : float, sequence of float, or "random"
+        The value, or one for each channel, or normal noise.
+    inplace : bool
+        Whether the input is overwritten.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("p", "scale", "ratio", "value")
@@ -176,6 +194,8 @@ def _noise_or_values(owner: Any, fill: Any) -> Any:
 class PixelDropout(_Dropout):
     """Set random pixels to one value, with a probability.
 
+    Take :class:`CoarseDropout` for boxes, :class:`RandomSaltAndPepper` for white and black pixels.
+
     Parameters
     ----------
     amount : float
@@ -191,8 +211,10 @@ class PixelDropout(_Dropout):
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -268,6 +290,9 @@ class _Holes(_Dropout):
 class CoarseDropout(_Holes):
     """Fill random boxes, with a probability.
 
+    Take :class:`RandomErasing` for torchvision's draws of one box, :class:`GridDropout` for boxes in a grid,
+    :class:`PixelDropout` for single pixels.
+
     Parameters
     ----------
     num_holes : int or (int, int)
@@ -283,8 +308,10 @@ class CoarseDropout(_Holes):
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -345,6 +372,8 @@ def _side(bounds: tuple[Any, Any], extent: int) -> int:
 class GridDropout(_Holes):
     """Fill a box in each cell of a grid, with a probability.
 
+    Take :class:`CoarseDropout` for a few boxes anywhere.
+
     Parameters
     ----------
     ratio : float
@@ -363,8 +392,10 @@ class GridDropout(_Holes):
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -42,7 +42,21 @@ Range = float | Sequence[float]
 class GaussianNoise(RandomTransform, v2.GaussianNoise):
     """Add Gaussian noise to the image, as torchvision's GaussianNoise does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Take :class:`RandomGaussianNoise` for a random strength, for a probability, or for the same noise in all
+    channels.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of the noise, as a share of the largest value.
+    sigma : float
+        The standard deviation of the noise, as a share of the largest value.
+    clip : bool
+        Whether the result is clamped to the image's range; otherwise uint8 wraps around.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("mean", "sigma", "clip")
@@ -105,6 +119,8 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 class RandomMultiplicativeNoise(ProbabilisticTransform):
     """Multiply all values, or each channel's, by a random number, with a probability.
 
+    All pixels get the same factor; take :class:`RandomGaussianNoise` for noise that differs between pixels.
+
     Parameters
     ----------
     factor : float or (float, float)
@@ -113,8 +129,10 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         Whether each channel has a factor of its own.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -154,6 +172,8 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
 class RandomSaltAndPepper(ProbabilisticTransform):
     """Turn some pixels white and some black, with a probability.
 
+    Take :class:`PixelDropout` for one value, and for masks and boxes that follow.
+
     Parameters
     ----------
     amount : float or (float, float)
@@ -162,8 +182,10 @@ class RandomSaltAndPepper(ProbabilisticTransform):
         The range of the share of white pixels among them, in [0, 1].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -196,14 +218,18 @@ class RandomSaltAndPepper(ProbabilisticTransform):
 class RandomShotNoise(ProbabilisticTransform):
     """Add the noise of counted photons, with a probability.
 
+    The noise grows with the light; take :class:`RandomGaussianNoise` for noise that is the same everywhere.
+
     Parameters
     ----------
     scale : float or (float, float)
         The range of the variance of white: one over the number of its photons.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -234,6 +260,8 @@ class RandomShotNoise(ProbabilisticTransform):
 class RandomISONoise(ProbabilisticTransform):
     """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
 
+    It changes hue and lightness; take :class:`RandomShotNoise` for noise of each channel by itself.
+
     Parameters
     ----------
     color_shift : float or (float, float)
@@ -242,8 +270,10 @@ class RandomISONoise(ProbabilisticTransform):
         The range of the strength of both.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -299,6 +329,8 @@ def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
 class RandomGaussianNoise(ProbabilisticTransform):
     """Add normal noise of a random strength, with a probability.
 
+    Take :class:`GaussianNoise` for torchvision's noise and draws: one strength, applied always.
+
     Parameters
     ----------
     sigma : float or (float, float)
@@ -309,14 +341,15 @@ class RandomGaussianNoise(ProbabilisticTransform):
         Whether each channel has noise of its own.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
     Reference: the sum with the same noise, which is truncated to whole levels, as in albumentations'
     GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not clamped.
-    (torchvision's GaussianNoise has one strength, and no probability.)
     """
 
     _levels = True

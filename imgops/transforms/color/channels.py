@@ -25,6 +25,11 @@ class Grayscale(OperatorTransform, v2.Grayscale):
     """Convert the image to gray, as torchvision's Grayscale does.
 
     The pixels are PIL's.
+
+    Parameters
+    ----------
+    num_output_channels : {1, 3}
+        The number of channels of the output; 3 are equal.
     """
 
     _dtypes = _dispatch.COMPUTED
@@ -57,7 +62,12 @@ PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: 
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     """Permute the channels of the image at random, as torchvision's RandomChannelPermutation does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     random_parameters = (PERMUTATION,)
@@ -80,7 +90,16 @@ def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
 
-    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are PIL's. The number of channels stays.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("p",)
@@ -114,8 +133,10 @@ class RandomChannelDropout(ProbabilisticTransform):
         The value.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

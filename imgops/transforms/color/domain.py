@@ -87,6 +87,8 @@ def _images(owner: str, references: Any) -> list[Tensor]:
 class HistogramMatching(_ReferenceTransform):
     """Give an image the histograms of another one, with a probability.
 
+    It takes the other image's colors; take :class:`FDA` for its coarse structure.
+
     Parameters
     ----------
     references : sequence of Tensor
@@ -95,8 +97,10 @@ class HistogramMatching(_ReferenceTransform):
         The range of the weight of the result in its blend with the image, in [0, 1].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -131,6 +135,8 @@ class HistogramMatching(_ReferenceTransform):
 class FDA(_ReferenceTransform):
     """Give an image the low frequencies of another one (Fourier domain adaptation), with a probability.
 
+    Take :class:`HistogramMatching` for the other image's colors alone.
+
     Parameters
     ----------
     references : sequence of Tensor
@@ -140,8 +146,10 @@ class FDA(_ReferenceTransform):
         spectrum, as a share of the image's shortest side, in [0, 0.5].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

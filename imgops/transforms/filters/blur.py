@@ -25,7 +25,18 @@ Range = float | Sequence[float]
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
     """Blur the image by a Gaussian of random standard deviation, as torchvision's GaussianBlur does.
 
-    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are OpenCV's. Take :class:`RandomBoxBlur` for a window of random size, and for a probability.
+
+    Parameters
+    ----------
+    kernel_size : int or (int, int)
+        The sides of the window along x and y in pixels, odd; one number is both.
+    sigma : float or (float, float)
+        The range of the standard deviation in pixels, above 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("kernel_size", "sigma")
@@ -63,14 +74,18 @@ class _OddWindow(ProbabilisticTransform):
 class RandomMedianBlur(_OddWindow):
     """Replace each value by the median of the window around it, with a probability.
 
+    It removes single pixels that stand out; take :class:`RandomBilateral` to smooth between edges.
+
     Parameters
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -85,14 +100,18 @@ class RandomMedianBlur(_OddWindow):
 class RandomBoxBlur(_OddWindow):
     """Replace each value by the mean of the window around it, with a probability.
 
+    The window has a random size; take :class:`GaussianBlur` for a smoother blur with a fixed one.
+
     Parameters
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -119,8 +138,10 @@ class RandomMotionBlur(ProbabilisticTransform):
         Whether the line is also moved, by up to a quarter of its length along x and y.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -194,6 +215,8 @@ def line_kernel(size: int, angle: float, balance: float, shift: tuple[float, flo
 class RandomBilateral(ProbabilisticTransform):
     """Smooth an image, but not across edges, with a probability.
 
+    Take :class:`RandomMedianBlur` to remove single pixels that stand out, which this one keeps.
+
     Parameters
     ----------
     kernel_size : int or (int, int)
@@ -204,8 +227,10 @@ class RandomBilateral(ProbabilisticTransform):
         The range of the filter's sigma for distances, in pixels.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -23,8 +23,17 @@ Range = float | Sequence[float]
 class JPEG(RandomTransform, v2.JPEG):
     """Compress the image as JPEG of a random quality and decode it, as torchvision's JPEG does.
 
-    The pixels are Pillow's, and it works on floats too. With ``per_sample=True`` each image of a batch has
-    parameters of its own.
+    The pixels are Pillow's, and it works on floats too. Take :class:`RandomCompression` for WebP, or for a
+    probability.
+
+    Parameters
+    ----------
+    quality : int or (int, int)
+        The range of the encoder's quality, from 1 to 100.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("quality",)
@@ -52,8 +61,10 @@ class RandomDownscale(ProbabilisticTransform):
         The interpolation back.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -90,6 +101,8 @@ class RandomDownscale(ProbabilisticTransform):
 class RandomCompression(ProbabilisticTransform):
     """Store an image as JPEG or WebP and read it again, with a probability.
 
+    Take :class:`JPEG` for torchvision's draws, and to compress always.
+
     Parameters
     ----------
     format : {"jpeg", "webp"}
@@ -98,8 +111,10 @@ class RandomCompression(ProbabilisticTransform):
         The range of the encoder's quality, from 1 to 100.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -23,6 +23,8 @@ __all__ = ["CopyPaste"]
 class CopyPaste(_Join):
     """Put objects of one sample into the image of another, by the masks of their instances.
 
+    Take :class:`Mosaic` to join whole images.
+
     Parameters
     ----------
     amount : float
@@ -31,8 +33,8 @@ class CopyPaste(_Join):
         The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
     p : float
         The probability with which it is applied.
-    generator
-        :doc:`As for every transform </transforms>`.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
