@@ -301,7 +301,7 @@ def check_signature(value: Any) -> None:
     assert inspect.Parameter.VAR_KEYWORD not in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
 
 
-@pytest.mark.parametrize("name", (*ours.OURS, *ours.ADDED))
+@pytest.mark.parametrize("name", [*ours.OURS, *ours.ADDED])
 def test_docstrings_of_classes_name_every_argument(name: str) -> None:
     cls = getattr(ours, name)
     assert documented(cls) == list(inspect.signature(cls).parameters)
