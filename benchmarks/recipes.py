@@ -139,7 +139,7 @@ def strong(**each: Any) -> Any:
         v2.RandomMotionBlur(p=1.0, **each),
         v2.RandomGridDistortion(p=1.0, **each),
         v2.CoarseDropout(p=1.0, **each),
-        v2.RandomCompression((60, 95), p=1.0, **each),
+        v2.RandomCompression(quality=(60, 95), p=1.0, **each),
     ]
     return v2.Compose(steps)
 

@@ -103,12 +103,12 @@ def operator(
     no_gradient : str, optional
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
+    host : str, optional
+        Why the operator goes through the host on devices other than the CPU, for :func:`imgops.show_config`.
     decisive : callable, optional
         ``decisive(*args)`` returns what decides, besides the one tensor, whether a call is valid and what its
         output looks like, if that is less than all arguments. Calls that agree in it share one run of the
         fake.
-    host : str, optional
-        Why the operator goes through the host on devices other than the CPU, for :func:`imgops.show_config`.
 
     Returns
     -------

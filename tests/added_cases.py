@@ -84,11 +84,11 @@ class Drawn:
 
 
 def _motion(
-    frame: Frame, t: Any, kernel_size: int, angle: float, direction: float, shift_x: float, shift_y: float
+    frame: Frame, t: Any, kernel_size: int, angle: float, balance: float, shift_x: float, shift_y: float
 ) -> Frame:
     half = kernel_size // 2 / 2
     drawn = Drawn(uniform=[shift_x / half, shift_y / half])
-    kernel = _functional("blur").create_motion_kernel(kernel_size, angle, direction, True, drawn)
+    kernel = _functional("blur").create_motion_kernel(kernel_size, angle, balance, True, drawn)
     return _functional("pixel").convolve(frame, kernel.astype(np.float32) / np.sum(kernel))
 
 
@@ -146,17 +146,17 @@ def _salt(frame: Frame, t: Any, amount: float, salt: float, seed: float) -> Fram
     return _functional("pixel").apply_salt_and_pepper(frame, noise >= high, noise < low)
 
 
-def _shot(frame: Frame, t: Any, amount: float, seed: float) -> Frame:
+def _shot(frame: Frame, t: Any, scale: float, seed: float) -> Frame:
     x, noise = frame / 255, _noise(torch.randn, seed, 3, frame)
-    return np.rint(np.clip(x + np.sqrt(amount * x) * noise, 0, 1) * 255).astype(np.uint8)
+    return np.rint(np.clip(x + np.sqrt(scale * x) * noise, 0, 1) * 255).astype(np.uint8)
 
 
-def _iso(frame: Frame, t: Any, color_shift: float, intensity: float, seed: float) -> Frame:
+def _iso(frame: Frame, t: Any, turns: float, intensity: float, seed: float) -> Frame:
     spread = cv2.meanStdDev(cv2.cvtColor(frame.astype(np.float32) / 255, cv2.COLOR_RGB2HLS))[1][1].item()
     rates = torch.full((1, *frame.shape[:2]), spread * intensity)
     counts = torch.poisson(rates, generator=from_seed(seed + 1)).numpy()
     drawn = Drawn(normal=_noise(torch.randn, seed, 1, frame), poisson=counts)
-    return _functional("pixel").iso_noise(frame, color_shift * 360, intensity, drawn)
+    return _functional("pixel").iso_noise(frame, turns * 360, intensity, drawn)
 
 
 def _pixels(frame: Frame, t: Any, seed: float) -> Frame:
@@ -235,7 +235,9 @@ def _fog(frame: Frame, t: Any, intensity: float, seed: float) -> Frame:
 
 def _rain(frame: Frame, t: Any, slant: float, seed: float) -> Frame:
     drops, length = t.drops(*frame.shape[:2], seed)
-    return _functional("pixel").add_rain(frame, slant, length, t.width, t.color, t.blur, t.brightness, drops)
+    return _functional("pixel").add_rain(
+        frame, slant, length, t.width, t.color, t.kernel_size, t.brightness, drops
+    )
 
 
 def _sun(frame: Frame, t: Any, seed: float) -> Frame:
@@ -263,7 +265,7 @@ def _lens(frame: Frame, t: Any, k: float) -> Frame:
     geometric = _functional("geometric")
     maps = (
         geometric.get_camera_matrix_distortion_maps
-        if t.model == "camera"
+        if t.method == "camera"
         else geometric.get_fisheye_distortion_maps
     )
     return _remapped(frame, *maps(frame.shape[:2], k))
@@ -308,9 +310,9 @@ def _drawn_reference(index: int, frame: Frame) -> Frame:
     return cv2.resize(np.ascontiguousarray(image), (frame.shape[1], frame.shape[0]))
 
 
-def _matched(frame: Frame, t: Any, index: int, blend: float) -> Frame:
+def _matched(frame: Frame, t: Any, index: int, alpha: float) -> Frame:
     matched = match_histograms(frame, _drawn_reference(index, frame), channel_axis=-1)
-    return cv2.addWeighted(matched, blend, frame, 1 - blend, 0)
+    return cv2.addWeighted(matched, alpha, frame, 1 - alpha, 0)
 
 
 def _fourier(frame: Frame, t: Any, index: int, beta: float) -> Frame:
@@ -373,8 +375,8 @@ ROWS: tuple[Row, ...] = (
     Row("RandomMotionBlur", {"kernel_size": (3, 11)}, _motion, "albumentations' MotionBlur"),
     Row(
         "RandomBilateral",
-        reference=lambda f, t, diameter, sigma_color, sigma_space: cv2.bilateralFilter(
-            f, int(diameter), sigma_color, sigma_space
+        reference=lambda f, t, kernel_size, sigma_color, sigma_space: cv2.bilateralFilter(
+            f, int(kernel_size), sigma_color, sigma_space
         ),
         of="`cv2.bilateralFilter`",
         gradient=False,  # its weights of color differences have kinks
@@ -423,19 +425,19 @@ ROWS: tuple[Row, ...] = (
     Row(
         "RandomTemperature",
         {},
-        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.light),
+        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.method),
         "albumentations' PlanckianJitter",
     ),
     Row(
         "RandomTemperature",
-        {"light": "cied"},
-        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.light),
+        {"method": "cied"},
+        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.method),
         "albumentations' PlanckianJitter",
         id="cied",
     ),
     Row(
         "RandomChannelDropout",
-        {"channels": (1, 2), "fill": 9},
+        {"num_channels": (1, 2), "fill": 9},
         lambda f, t, dropped: _functional("dropout").channel_dropout(f, np.flatnonzero(dropped), t.fill),
         "albumentations' ChannelDropout",
     ),
@@ -450,9 +452,15 @@ ROWS: tuple[Row, ...] = (
         "albumentations' PixelDropout",
         id="channels",
     ),
-    Row("CoarseDropout", {"holes": (1, 5), "fill": 3}, _cutout, "albumentations' CoarseDropout", moves=True),
+    Row(
+        "CoarseDropout",
+        {"num_holes": (1, 5), "fill": 3},
+        _cutout,
+        "albumentations' CoarseDropout",
+        moves=True,
+    ),
     Row("CoarseDropout", {"fill": "random"}, id="random", gradient=False),
-    Row("GridDropout", {"cells": (3, 4)}, _cutout, "albumentations' GridDropout", moves=True),
+    Row("GridDropout", {"cells": (4, 3)}, _cutout, "albumentations' GridDropout", moves=True),
     Row(
         "GridDropout",
         {"ratio": 0.3, "random_offset": False, "fill": (1, 2, 3)},
@@ -462,23 +470,23 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "RandomShadow",
-        {"shadows": (1, 3), "region": (0.0, 0.2, 1.0, 1.0)},
+        {"num_shadows": (1, 3), "region": (0.0, 0.2, 1.0, 1.0)},
         _shadow,
         "albumentations' RandomShadow",
     ),
     Row("RandomFog", {}, _fog, "albumentations' RandomFog", levels=2),
-    Row("RandomRain", {"kind": "heavy"}, _rain, "albumentations' RandomRain"),
+    Row("RandomRain", {"method": "heavy"}, _rain, "albumentations' RandomRain"),
     Row(
         "RandomRain",
-        {"blur": 1, "width": 2, "color": (10, 200, 90), "brightness": 1.0},
+        {"kernel_size": 1, "width": 2, "color": (10, 200, 90), "brightness": 1.0},
         _rain,
         "albumentations' RandomRain",
         id="sharp",
     ),
     Row(
         "RandomSnow",
-        {"amount": (0.1, 0.9)},
-        lambda f, t, amount: _functional("pixel").add_snow_bleach(f, amount, t.brightness),
+        {"snow_point": (0.1, 0.9)},
+        lambda f, t, snow_point: _functional("pixel").add_snow_bleach(f, snow_point, t.brightness),
         "albumentations' RandomSnow",
     ),
     Row("RandomSunFlare", {"radius": 30}, _sun, "albumentations' RandomSunFlare", levels=3),
@@ -510,7 +518,7 @@ ROWS: tuple[Row, ...] = (
     Row("RandomOpticalDistortion", {}, _lens, "albumentations' OpticalDistortion", moves=True),
     Row(
         "RandomOpticalDistortion",
-        {"model": "fisheye", "distort": (-0.3, 0.5)},
+        {"method": "fisheye", "distort": (-0.3, 0.5)},
         _lens,
         "albumentations' OpticalDistortion",
         levels=1,
@@ -536,7 +544,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "RandomHSV",
         {},
-        lambda f, t, amounts: _functional("pixel").shift_hsv(f, *amounts),
+        lambda f, t, amounts: _functional("pixel").shift_hsv(f, amounts[0] / 2, *amounts[1:]),
         "albumentations' HueSaturationValue",
     ),
     Row(

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import cv2
 import numpy as np
 import PIL.Image
 import pytest
@@ -348,6 +349,31 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "RandomMorphology: operation must be one of 'erode'",
     ),
+    "angle": (
+        lambda: ours.RandomSunFlare(angle=361),
+        ValueError,
+        "RandomSunFlare: angle must be a number from 0 to 360",
+    ),
+    "method": (
+        lambda: ours.RandomRain(method="hail"),
+        ValueError,
+        "RandomRain: method must be one of 'drizzle'",
+    ),
+    "cells": (
+        lambda: ours.GridDropout(cells=3),
+        TypeError,
+        "GridDropout: cells must be 2 integers, along x and y, got 3",
+    ),
+    "tiles": (
+        lambda: ours.RandomCLAHE(tiles=(0, 8)),
+        ValueError,
+        "RandomCLAHE: tiles must be an integer from 1 to 32767, or two, along x and y",
+    ),
+    "amount": (
+        lambda: ours.CopyPaste(amount=1.5),
+        ValueError,
+        "CopyPaste: amount must be a number from 0 to 1",
+    ),
     "size": (lambda: ours.LetterBox((0, 3)), ValueError, "LetterBox: size must be an integer from 1 on"),
     "region": (lambda: ours.RandomShadow((0, 1, 1, 0)), ValueError, "RandomShadow: region must be left, top"),
     "channels": (
@@ -386,6 +412,28 @@ def test_refusals(name: str) -> None:
     with pytest.raises(error) as found:
         call()
     assert str(found.value).startswith(message), str(found.value)
+
+
+def test_angles_are_in_degrees() -> None:
+    red = torch.tensor([255, 0, 0], dtype=torch.uint8)[:, None, None].expand(3, 4, 4)
+    green = ours.RandomHSV(hue=120, saturation=0, value=0, p=1.0)(red)
+    assert green[:, 0, 0].tolist() == [0, 255, 0]
+    real = ours.RandomHSV(hue=120, saturation=0, value=0, p=1.0)(red / 255)
+    torch.testing.assert_close(real[:, 0, 0], torch.tensor([0.0, 1.0, 0.0]))
+    (x, _), circles = ours.RandomSunFlare(angle=90).flare(100, 80, 3)
+    assert {place[0] for _, place, *_ in circles} == {x}
+    noise = ours.RandomISONoise(color_shift=36, p=1.0)
+    numbers = noise._numbers_by_name(noise.sample(picture())[()].numbers)
+    assert numbers["turns"] == 0.1
+
+
+def test_pairs_are_x_and_y() -> None:
+    """The numbers of cells and tiles are along x and y, as OpenCV has them; only sizes are height and width."""
+    boxes = ours.GridDropout(cells=(5, 2), random_offset=False).boxes_of(0, 20, 100)
+    assert (len(set(boxes[:, 0])), len(set(boxes[:, 1]))) == (5, 2)
+    image = picture()[:1]
+    wanted = cv2.createCLAHE(4.0, (5, 2)).apply(image[0].numpy())
+    assert np.array_equal(ours.RandomCLAHE(4.0, (5, 2), p=1.0)(image)[0].numpy(), wanted)
 
 
 def test_in_a_pipeline() -> None:

@@ -132,7 +132,7 @@ def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
     """A keypoint at the corner of its box stays there, masks keep their dtype, and class masks get the pasted objects."""
     first = objects(30, 40, [[0, 0, 9, 9], [30, 20, 40, 30]], dtype)
     second = objects(60, 80, [[20, 20, 40, 40]], dtype)
-    out = ours.CopyPaste(share=1.0, p=1.0)([first, second])
+    out = ours.CopyPaste(amount=1.0, p=1.0)([first, second])
     assert out["boxes"][2].tolist() == [10, 10, 20, 20] and out["points"][2].tolist() == [10, 10]
     assert out["pairs"][2].tolist() == [[10, 10], [20, 20]]
     for name in ("masks", "parts"):
@@ -143,7 +143,7 @@ def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
     classes[10:20, 10:20] = 7
     assert np.array_equal(out["classes"].numpy(), classes) and out["classes"].dtype == torch.uint8
     assert np.array_equal(out["planes"].numpy(), np.repeat((classes > 0)[None], 3, 0).astype(np.int64))
-    nothing = ours.CopyPaste(share=0.0, p=1.0)([first, second])
+    nothing = ours.CopyPaste(amount=0.0, p=1.0)([first, second])
     for name in ("classes", "planes"):
         assert bits_equal(nothing[name].as_subclass(Tensor), first[name].as_subclass(Tensor))
 
@@ -152,11 +152,11 @@ def test_classes_behind_an_object_are_its_own() -> None:
     """A pasted object hides the class below it, also where its own class is 0."""
     first, second = objects(30, 40, [[0, 0, 40, 30]]), objects(30, 40, [[5, 5, 10, 10]])
     second["classes"] = tv_tensors.Mask(torch.zeros(30, 40, dtype=torch.uint8))
-    out = ours.CopyPaste(share=1.0, p=1.0)([first, second])
+    out = ours.CopyPaste(amount=1.0, p=1.0)([first, second])
     assert out["classes"][5:10, 5:10].sum() == 0 and out["classes"].sum() == 5 * (30 * 40 - 25)
     second["planes"] = tv_tensors.Mask(torch.zeros(2, 30, 40, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"^CopyPaste: masks .* got \(3,\) and \(2,\)"):
-        ours.CopyPaste(share=1.0, p=1.0)([first, second])
+        ours.CopyPaste(amount=1.0, p=1.0)([first, second])
 
 
 @nightly

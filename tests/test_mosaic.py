@@ -189,7 +189,7 @@ def test_boxes_that_nothing_hides_stay() -> None:
     first["boxes"] = tv_tensors.wrap(
         first["boxes"] + torch.tensor([-0.5, -0.5, 0.5, 0.5]), like=first["boxes"]
     )
-    out = ours.CopyPaste(share=0.0, p=1.0)([first, FOUR[2]])
+    out = ours.CopyPaste(amount=0.0, p=1.0)([first, FOUR[2]])
     assert bits_equal(out["boxes"][:3].as_subclass(Tensor), first["boxes"].as_subclass(Tensor))
 
 

@@ -39,7 +39,13 @@ class _OfAnnotations(OperatorTransform):
 
 
 class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
-    """Convert bounding boxes to a format, as torchvision's ConvertBoundingBoxFormat does."""
+    """Convert bounding boxes to a format, as torchvision's ConvertBoundingBoxFormat does.
+
+    Parameters
+    ----------
+    format : BoundingBoxFormat or str
+        The format of the output, such as "XYXY", "XYWH" or "CXCYWH".
+    """
 
     _config = ("format",)
 
@@ -50,7 +56,16 @@ class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
 
 
 class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
-    """Clamp bounding boxes to their canvas, as torchvision's ClampBoundingBoxes does."""
+    """Clamp bounding boxes to their canvas, as torchvision's ClampBoundingBoxes does.
+
+    Take :class:`SanitizeBoundingBoxes` to drop boxes instead.
+
+    Parameters
+    ----------
+    clamping_mode : {"auto", "soft", "hard"} or None
+        How boxes are clamped: "hard" keeps them inside, "soft" leaves more of rotated boxes outside, None
+        does not clamp. "auto" takes the mode of the boxes themselves.
+    """
 
     _config = ("clamping_mode",) if hasattr(v2, "SetClampingMode") else ()
 
@@ -62,7 +77,13 @@ class ClampKeyPoints(_OfAnnotations, v2.ClampKeyPoints):
 class SetClampingMode(
     OperatorTransform, v2.SetClampingMode if hasattr(v2, "SetClampingMode") else v2.Transform
 ):
-    """Set the clamping mode of bounding boxes, as torchvision's SetClampingMode does."""
+    """Set the clamping mode of bounding boxes, as torchvision's SetClampingMode does.
+
+    Parameters
+    ----------
+    clamping_mode : {"soft", "hard"} or None
+        The mode by which later transforms clamp the boxes: see :class:`ClampBoundingBoxes`.
+    """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         out = _dispatch.wrap_like(_subclass.plain(inpt).clone(), inpt)
@@ -116,7 +137,18 @@ class _Sanitize(OperatorTransform):
 class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
     """Drop bounding boxes that are not valid, as torchvision's SanitizeBoundingBoxes does.
 
-    In a graph the number of boxes that stay is a new dynamic size.
+    Boxes are dropped that are too small, or reach out of their canvas, together with their labels and with
+    masks that have one for each box. In a graph the number of boxes that stay is a new dynamic size.
+
+    Parameters
+    ----------
+    min_size : float
+        The least width and height in pixels.
+    min_area : float
+        The least area in square pixels.
+    labels_getter : callable, "default" or None
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        tensor under a key like "labels" of a dict; None drops boxes and masks alone.
     """
 
     _of = tv_tensors.BoundingBoxes
@@ -135,7 +167,14 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
 class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
     """Drop keypoints that are not valid, as torchvision's SanitizeKeyPoints does.
 
-    In a graph the number of keypoints that stay is a new dynamic size.
+    Keypoints outside of their canvas are dropped, with the whole group they belong to. In a graph the number
+    of keypoints that stay is a new dynamic size.
+
+    Parameters
+    ----------
+    labels_getter : callable, "default" or None
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        tensor under a key like "labels" of a dict; None, the default, drops keypoints alone.
     """
 
     _of = tv_tensors.KeyPoints

@@ -302,10 +302,19 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 class Compose(_Container, v2.Compose):
     """Apply transforms one after the other, as torchvision's Compose does.
 
-    With ``per_sample=True`` every transform inside samples for each image of a batch. The transforms sample
-    in torchvision's order, in a graph too. Samples with parameters of their own get those that a loop over
-    the batch would give them, as far as all sizes are known beforehand: a transform that is not imgops',
-    GaussianNoise, and one whose output size depends on its parameters end what can be sampled at once.
+    The transforms sample in torchvision's order, in a graph too. Samples with parameters of their own get
+    those that a loop over the batch would give them, as far as all sizes are known beforehand: a transform
+    that is not imgops', GaussianNoise, and one whose output size depends on its parameters end what can be
+    sampled at once.
+
+    Parameters
+    ----------
+    transforms : sequence of callable
+        The transforms, or any functions of the inputs.
+    per_sample : bool
+        Whether every transform inside samples for each image of a batch, instead of once for all.
+    generator : torch.Generator, optional
+        It changes nothing: transforms inside draw from their own generators.
     """
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
@@ -452,7 +461,19 @@ class _Order(_Chance):
 class RandomApply(_Chance, _Choosing, v2.RandomApply):
     """Apply a list of transforms with a probability, as torchvision's RandomApply does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    It applies all of them, or returns its input.
+
+    Parameters
+    ----------
+    transforms : sequence of callable or ModuleList
+        The transforms, in their order.
+    p : float
+        The probability with which they are applied.
+    per_sample : bool
+        Whether each image of a batch has a choice and draws of its own, instead of one for all.
+    generator : torch.Generator, optional
+        Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
+        own.
     """
 
     _config = ("p",)
@@ -493,7 +514,17 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
 class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     """Apply one transform of a list, chosen at random, as torchvision's RandomChoice does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    transforms : sequence of callable
+        The transforms, of which one is applied.
+    p : list of float, optional
+        The weight of each, whose sum is scaled to 1; by default all are equal.
+    per_sample : bool
+        Whether each image of a batch has a choice and draws of its own, instead of one for all.
+    generator : torch.Generator, optional
+        Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
+        own.
     """
 
     _config = ("p",)
@@ -515,7 +546,15 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
 class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     """Apply a list of transforms in a random order, as torchvision's RandomOrder does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    transforms : sequence of callable
+        The transforms, each of which is applied.
+    per_sample : bool
+        Whether each image of a batch has a choice and draws of its own, instead of one for all.
+    generator : torch.Generator, optional
+        Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
+        own.
     """
 
     _description_name = "_Order"

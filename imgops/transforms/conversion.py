@@ -35,6 +35,15 @@ class ToDtype(OperatorTransform, v2.ToDtype):
     """Convert the input to a dtype and optionally scale its values, as torchvision's ToDtype does.
 
     The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+
+    Parameters
+    ----------
+    dtype : torch.dtype or dict
+        The dtype of images and videos; a dict has one for each class, as in ``{tv_tensors.Image:
+        torch.float32, "others": None}``, and None leaves a class as it is.
+    scale : bool
+        Whether the values of images and videos are scaled to the range of the new dtype, as from [0, 255] to
+        [0, 1].
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -46,7 +55,13 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too. In new code take
+    ``ToDtype(dtype, scale=True)``.
+
+    Parameters
+    ----------
+    dtype : torch.dtype
+        The dtype of the output.
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -56,7 +71,16 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
 class Normalize(OperatorTransform, v2.Normalize):
     """Normalize each channel by a mean and a standard deviation, as torchvision's Normalize does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too. The image must be of floats.
+
+    Parameters
+    ----------
+    mean : sequence of float
+        The mean of each channel, which is subtracted.
+    std : sequence of float
+        The standard deviation of each channel, by which it is divided then.
+    inplace : bool
+        Whether the input is overwritten.
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -137,6 +161,11 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
     """Convert a tensor or an array to a PIL image, as torchvision's ToPILImage does.
 
     It raises in a graph, whose outputs are tensors.
+
+    Parameters
+    ----------
+    mode : str, optional
+        PIL's color mode of the output; by default it follows from the number of channels and the dtype.
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -167,6 +196,13 @@ class Lambda(OperatorTransform, v2.Lambda):
     """Apply a user's function, as torchvision's Lambda does.
 
     A compiler traces the function as far as it can.
+
+    Parameters
+    ----------
+    lambd : callable
+        The function of one input.
+    *types : type
+        The classes of inputs to which it is applied; by default all.
     """
 
     def _plan(self, shape: Any, program: Any) -> None:
@@ -177,6 +213,13 @@ class LinearTransformation(OperatorTransform, v2.LinearTransformation):
     """Transform the pixels by a matrix and a mean vector, as torchvision's LinearTransformation does.
 
     The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+
+    Parameters
+    ----------
+    transformation_matrix : Tensor
+        The matrix, ``(D, D)`` for D = C x H x W, by which the flattened image is multiplied.
+    mean_vector : Tensor
+        The vector ``(D,)`` that is subtracted before.
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

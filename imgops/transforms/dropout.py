@@ -36,7 +36,25 @@ Range = float | Sequence[float]
 class RandomErasing(RandomTransform, v2.RandomErasing):
     """Erase a random box of the image with a probability, as torchvision's RandomErasing does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    It erases one box, and leaves masks, boxes and keypoints as they are; take :class:`CoarseDropout` for
+    several, for sides in pixels, and for masks and boxes that follow.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    scale : (float, float)
+        The range of the box's area, as a share of the image's.
+    ratio : (float, float)
+        The range of the box's height over its width.
+    value : float, sequence of float, or "random"
+        The value, or one for each channel, or normal noise.
+    inplace : bool
+        Whether the input is overwritten.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("p", "scale", "ratio", "value")
@@ -176,6 +194,8 @@ def _noise_or_values(owner: Any, fill: Any) -> Any:
 class PixelDropout(_Dropout):
     """Set random pixels to one value, with a probability.
 
+    Take :class:`CoarseDropout` for boxes, :class:`RandomSaltAndPepper` for white and black pixels.
+
     Parameters
     ----------
     amount : float
@@ -191,8 +211,10 @@ class PixelDropout(_Dropout):
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -268,9 +290,12 @@ class _Holes(_Dropout):
 class CoarseDropout(_Holes):
     """Fill random boxes, with a probability.
 
+    Take :class:`RandomErasing` for torchvision's draws of one box, :class:`GridDropout` for boxes in a grid,
+    :class:`PixelDropout` for single pixels.
+
     Parameters
     ----------
-    holes : int or (int, int)
+    num_holes : int or (int, int)
         The range of the number of boxes.
     height, width : number or (number, number)
         The ranges of their sides: floats up to 1 are shares of the image's sides, integers are pixels.
@@ -283,8 +308,10 @@ class CoarseDropout(_Holes):
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -294,7 +321,7 @@ class CoarseDropout(_Holes):
 
     def __init__(
         self,
-        holes: int | Sequence[int] = (1, 2),
+        num_holes: int | Sequence[int] = (1, 2),
         height: Range = (0.1, 0.2),
         width: Range = (0.1, 0.2),
         fill: Fill = 0.0,
@@ -305,7 +332,7 @@ class CoarseDropout(_Holes):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "holes", holes, 1, _MOST_HOLES, whole=True)
+        counts = in_range(self, "num_holes", num_holes, 1, _MOST_HOLES, whole=True)
         sides: dict[str, tuple[Any, Any]] = {}
         for name, value in (("height", height), ("width", width)):
             bounds = in_range(self, name, value, 0)
@@ -317,19 +344,19 @@ class CoarseDropout(_Holes):
             Parameter("count"),
             Parameter("places", 4 * counts[1]),
         )
-        super().__init__(p, per_sample, generator, holes=counts, **sides, **fills)
+        super().__init__(p, per_sample, generator, num_holes=counts, **sides, **fills)
 
     _known = ("seed", "count", "places")
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self.shape_of(flat_inputs)
-        count = integer(self.holes)
+        count = integer(self.num_holes)
         boxes: list[float] = []
         for _ in range(count):
             high, wide = _side(self.height, height), _side(self.width, width)
             top, left = integer((0, height - high)), integer((0, width - wide))
             boxes += [left, top, left + wide, top + high]
-        boxes += [0.0] * (4 * (self.holes[1] - count))
+        boxes += [0.0] * (4 * (self.num_holes[1] - count))
         return {"seed": seed() if self.fill == "random" else 0, "count": count, "places": boxes}
 
     def boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
@@ -345,12 +372,14 @@ def _side(bounds: tuple[Any, Any], extent: int) -> int:
 class GridDropout(_Holes):
     """Fill a box in each cell of a grid, with a probability.
 
+    Take :class:`CoarseDropout` for a few boxes anywhere.
+
     Parameters
     ----------
     ratio : float
         The side of a box as a share of its cell's, in (0, 1].
     cells : (int, int), optional
-        The numbers of cells along y and x; by default each cell is a tenth of the image, and at least 2
+        The numbers of cells along x and y; by default each cell is a tenth of the image, and at least 2
         pixels.
     random_offset : bool
         Whether each box lies anywhere in its cell, or at its upper left corner.
@@ -363,8 +392,10 @@ class GridDropout(_Holes):
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -405,9 +436,9 @@ class GridDropout(_Holes):
 def _both(owner: Any, cells: Any) -> tuple[int, int]:
     if not isinstance(cells, (tuple, list)) or len(cells) != 2:
         error = ValueError if isinstance(cells, (tuple, list)) else TypeError
-        raise error(f"GridDropout: cells must be 2 integers, along y and x, got {cells!r:.120}")
-    along_y, along_x = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
-    return along_y, along_x
+        raise error(f"GridDropout: cells must be 2 integers, along x and y, got {cells!r:.120}")
+    along_x, along_y = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
+    return along_x, along_y
 
 
 def _grid(
@@ -415,7 +446,7 @@ def _grid(
 ) -> np.ndarray:
     """Return a hole in each cell, ``(n, 4)``."""
     sides = []
-    for extent, count in ((height, cells[0] if cells else 0), (width, cells[1] if cells else 0)):
+    for extent, count in ((height, cells[1] if cells else 0), (width, cells[0] if cells else 0)):
         size = extent // count if count else max(2, extent // 10)
         sides.append(np.append(np.arange(0, extent, max(size, 1)), extent))
     (tops, bottoms), (lefts, rights) = ((s[:-1], s[1:]) for s in sides)

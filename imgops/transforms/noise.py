@@ -42,7 +42,21 @@ Range = float | Sequence[float]
 class GaussianNoise(RandomTransform, v2.GaussianNoise):
     """Add Gaussian noise to the image, as torchvision's GaussianNoise does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Take :class:`RandomGaussianNoise` for a random strength, for a probability, or for the same noise in all
+    channels.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of the noise, as a share of the largest value.
+    sigma : float
+        The standard deviation of the noise, as a share of the largest value.
+    clip : bool
+        Whether the result is clamped to the image's range; otherwise uint8 wraps around.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("mean", "sigma", "clip")
@@ -105,6 +119,8 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 class RandomMultiplicativeNoise(ProbabilisticTransform):
     """Multiply all values, or each channel's, by a random number, with a probability.
 
+    All pixels get the same factor; take :class:`RandomGaussianNoise` for noise that differs between pixels.
+
     Parameters
     ----------
     factor : float or (float, float)
@@ -113,8 +129,10 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         Whether each channel has a factor of its own.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -154,6 +172,8 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
 class RandomSaltAndPepper(ProbabilisticTransform):
     """Turn some pixels white and some black, with a probability.
 
+    Take :class:`PixelDropout` for one value, and for masks and boxes that follow.
+
     Parameters
     ----------
     amount : float or (float, float)
@@ -162,8 +182,10 @@ class RandomSaltAndPepper(ProbabilisticTransform):
         The range of the share of white pixels among them, in [0, 1].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -196,14 +218,18 @@ class RandomSaltAndPepper(ProbabilisticTransform):
 class RandomShotNoise(ProbabilisticTransform):
     """Add the noise of counted photons, with a probability.
 
+    The noise grows with the light; take :class:`RandomGaussianNoise` for noise that is the same everywhere.
+
     Parameters
     ----------
-    amount : float or (float, float)
+    scale : float or (float, float)
         The range of the variance of white: one over the number of its photons.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -211,55 +237,59 @@ class RandomShotNoise(ProbabilisticTransform):
     and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("seed"))
+    random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
         self,
-        amount: Range = (0.005, 0.03),
+        scale: Range = (0.005, 0.03),
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(p, per_sample, generator, amount=in_range(self, "amount", amount, 0.0))
+        super().__init__(p, per_sample, generator, scale=in_range(self, "scale", scale, 0.0))
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"amount": uniform(self.amount), "seed": seed()}
+        return {"scale": uniform(self.scale), "seed": seed()}
 
-    def change_image(self, image: Tensor, amount: Tensor, seed: float) -> Tensor:
-        return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), amount)
+    def change_image(self, image: Tensor, scale: Tensor, seed: float) -> Tensor:
+        return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), scale)
 
 
 class RandomISONoise(ProbabilisticTransform):
     """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
 
+    It changes hue and lightness; take :class:`RandomShotNoise` for noise of each channel by itself.
+
     Parameters
     ----------
     color_shift : float or (float, float)
-        The range of the standard deviation of hue at full intensity, in turns.
+        The range of the standard deviation of hue at full intensity, in degrees.
     intensity : float or (float, float)
         The range of the strength of both.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
     Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
     and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
-    channels. (albumentations' color shift is in degrees, 360 times this one, and seldom visible.) The
-    gradient treats the noise as a constant.
+    channels. (albumentations' color shift is in degrees too, but its usual values, 0.01 to 0.05, are seldom
+    visible.) The gradient treats the noise as a constant.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
+    random_parameters = (IS_APPLIED, Parameter("turns"), Parameter("intensity"), Parameter("seed"))
     _levels = True
     _known = ("intensity", "seed")
 
     def __init__(
         self,
-        color_shift: Range = (0.01, 0.05),
+        color_shift: Range = (3.6, 18.0),
         intensity: Range = (0.1, 0.5),
         p: float = 0.5,
         *,
@@ -271,13 +301,13 @@ class RandomISONoise(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        numbers = {"color_shift": uniform(self.color_shift), "intensity": uniform(self.intensity)}
-        return {**numbers, "seed": seed()}
+        low, high = (degrees / 360 for degrees in self.color_shift)
+        return {"turns": uniform((low, high)), "intensity": uniform(self.intensity), "seed": seed()}
 
-    def change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, turns: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)
         light = _photons(_lightness_spread(image) * intensity, image, seed)
-        return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
+        return imgops.iso_noise(image, torch.cat([hue, light], -3), turns, intensity)
 
 
 def _lightness_spread(image: Tensor) -> Tensor:
@@ -299,6 +329,8 @@ def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
 class RandomGaussianNoise(ProbabilisticTransform):
     """Add normal noise of a random strength, with a probability.
 
+    Take :class:`GaussianNoise` for torchvision's noise and draws: one strength, applied always.
+
     Parameters
     ----------
     sigma : float or (float, float)
@@ -309,14 +341,15 @@ class RandomGaussianNoise(ProbabilisticTransform):
         Whether each channel has noise of its own.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
     Reference: the sum with the same noise, which is truncated to whole levels, as in albumentations'
     GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not clamped.
-    (torchvision's GaussianNoise has one strength, and no probability.)
     """
 
     _levels = True

@@ -188,8 +188,23 @@ _KINDS = ("Identity", *_MOVES, *_COLORS)
 class AutoAugment(_Policy, v2.AutoAugment):
     """Apply a random pair of steps of a learned policy, as torchvision's AutoAugment does.
 
-    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
-    own.
+    The pixels are PIL's and OpenCV's. Take it for a policy that was learned on ImageNet, CIFAR-10 or SVHN;
+    :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set. Masks, boxes and
+    keypoints raise.
+
+    Parameters
+    ----------
+    policy : AutoAugmentPolicy
+        The data set whose policy is applied: IMAGENET (the default), CIFAR10 or SVHN.
+    interpolation : InterpolationMode, str or int
+        The interpolation of the steps that move pixels.
+    fill : float, sequence of float, dict or None
+        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
+        the default, is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("policy",)
@@ -205,8 +220,26 @@ class AutoAugment(_Policy, v2.AutoAugment):
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
-    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
-    own.
+    The pixels are PIL's and OpenCV's. Take it to tune the number and the strength of the steps,
+    :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
+
+    Parameters
+    ----------
+    num_ops : int
+        The number of steps that are applied one after the other.
+    magnitude : int
+        The strength of each step, from 0 to ``num_magnitude_bins - 1``.
+    num_magnitude_bins : int
+        The number of strengths between the weakest and the strongest.
+    interpolation : InterpolationMode, str or int
+        The interpolation of the steps that move pixels.
+    fill : float, sequence of float, dict or None
+        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
+        the default, is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
@@ -218,8 +251,22 @@ class RandAugment(_Policy, v2.RandAugment):
 class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """Apply one random step of a random magnitude, as torchvision's TrivialAugmentWide does.
 
-    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
-    own.
+    The pixels are PIL's and OpenCV's. It has nothing to tune; take :class:`RandAugment` for several steps, or
+    for weaker ones. Masks, boxes and keypoints raise.
+
+    Parameters
+    ----------
+    num_magnitude_bins : int
+        The number of strengths between the weakest and the strongest, of which one is drawn.
+    interpolation : InterpolationMode, str or int
+        The interpolation of the steps that move pixels.
+    fill : float, sequence of float, dict or None
+        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
+        the default, is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("num_magnitude_bins",)
@@ -236,9 +283,33 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its
-    own. The parameters are the weights of the image and of each chain, for every sample of a batch, and the
-    steps of the chains, each filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. Take it for robustness: the image stays visible in the mixture, unlike
+    behind the steps of :class:`RandAugment`. Masks, boxes and keypoints raise. The sampled parameters are the
+    weights of the image and of each chain, for every sample of a batch, and the steps of the chains, each
+    filled up with steps that do nothing.
+
+    Parameters
+    ----------
+    severity : int
+        The strength of the steps, from 1 to 10.
+    mixture_width : int
+        The number of chains that are mixed.
+    chain_depth : int
+        The number of steps of each chain; if it is not positive (the default), from 1 to 3, drawn for each
+        chain.
+    alpha : float
+        The parameter of the Beta and Dirichlet distributions from which the weights are drawn, above 0.
+    all_ops : bool
+        Whether steps may also change brightness, contrast, saturation and sharpness.
+    interpolation : InterpolationMode, str or int
+        The interpolation of the steps that move pixels.
+    fill : float, sequence of float, dict or None
+        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
+        the default, is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")

@@ -15,7 +15,15 @@ __all__ = ["UniformTemporalSubsample"]
 
 
 class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
-    """Keep evenly spaced frames of a video, as torchvision's UniformTemporalSubsample does."""
+    """Keep evenly spaced frames of a video, as torchvision's UniformTemporalSubsample does.
+
+    It changes videos ``(..., T, C, H, W)``; images stay as they are.
+
+    Parameters
+    ----------
+    num_samples : int
+        The number of frames that are kept; frames repeat if the video has fewer.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _dispatch.KERNELS["uniform_temporal_subsample"](image, self.num_samples)

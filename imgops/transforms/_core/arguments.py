@@ -122,14 +122,16 @@ def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
         raise error(f"{type(owner).__name__}: {must}, got {_show_value(repr(value))}") from None
 
 
-def size_of(owner: Any, name: str, value: Any, most: int = _MOST) -> tuple[int, int]:
-    """Check a height and a width, which are at least 1, and return them; one number is both."""
+def size_of(
+    owner: Any, name: str, value: Any, most: int = _MOST, pair_of: str = "a height and a width"
+) -> tuple[int, int]:
+    """Check a height and a width, or another pair, at least 1, and return it; one number is both."""
     pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     numbers = all(_is_number(v, True) for v in pair)
     if len(pair) == 2 and numbers and min(pair) > 0 and max(pair) <= most and pair[0] * pair[1] <= _MOST:
         return pair
     limit = "from 1 on" if most == _MOST else f"from 1 to {most}"
-    must = f"{name} must be an integer {limit}, or a height and a width"
+    must = f"{name} must be an integer {limit}, or {pair_of}"
     raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 

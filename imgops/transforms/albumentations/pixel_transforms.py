@@ -68,7 +68,7 @@ class _ErasingCounterpart(_HolesCounterpart, dropout.CoarseDropout):
     """A dropout of one hole, sampled by its area and the ratio of its sides."""
 
     def __init__(self, *, scale: Any, ratio: Any, **arguments: Any) -> None:
-        super().__init__(**{**arguments, "holes": 1})
+        super().__init__(**{**arguments, "num_holes": 1})
         add_arguments(self, scale=scale, ratio=ratio)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class _GridDropoutCounterpart(_HolesCounterpart, dropout.GridDropout):
     def boxes_of(self, seed: float, rows: float, columns: float) -> np.ndarray:
         size, draws = (int(rows), int(columns)), np.random.default_rng(int(seed))
         if self.cells is not None:
-            counts = tuple(self.cells)
+            counts = tuple(reversed(self.cells))
         else:
             least = [max(2, extent // 10) for extent in size]
             units = least if self.unit is None else [int(draws.integers(*self.unit))] * 2

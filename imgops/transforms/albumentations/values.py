@@ -58,7 +58,7 @@ def _coarse(a: Arguments) -> Any:
         raise Unmapped(f"hole_width_range={sides['width']}")
     else:
         sides = {name: tuple(float(v) for v in bounds) for name, bounds in sides.items()}
-    return _pixels._CoarseDropoutCounterpart(holes=a["num_holes_range"], **sides, **_holes(a))
+    return _pixels._CoarseDropoutCounterpart(num_holes=a["num_holes_range"], **sides, **_holes(a))
 
 
 def _erase(a: Arguments) -> Any:
@@ -66,7 +66,8 @@ def _erase(a: Arguments) -> Any:
 
 
 def _grid(a: Arguments) -> Any:
-    where = {"cells": a["holes_number_xy"], "random_offset": a["random_offset"]}
+    counts = a["holes_number_xy"]  # albumentations takes the first number for the rows
+    where = {"cells": None if counts is None else counts[::-1], "random_offset": a["random_offset"]}
     more = {"unit": a["unit_size_range"], "shift": a["shift_xy"]}
     return _pixels._GridDropoutCounterpart(ratio=a["ratio"], **where, **more, **_holes(a))
 
@@ -99,18 +100,18 @@ def _morphology(a: Arguments) -> Any:
 
 
 def _compression(a: Arguments) -> Any:
-    return _pixels._CompressionCounterpart(a["quality_range"], a["compression_type"], a["p"])
+    return _pixels._CompressionCounterpart(a["compression_type"], a["quality_range"], a["p"])
 
 
 def _rain(a: Arguments) -> Any:
-    kind = "rain" if a["rain_type"] == "default" else a["rain_type"]
+    method = "rain" if a["rain_type"] == "default" else a["rain_type"]
     more: dict[str, Any] = {
         "length": a["drop_length"],
         "width": a["drop_width"],
         "color": tuple(a["drop_color"]),
     }
-    light = {"blur": a["blur_value"], "brightness": a["brightness_coefficient"], "p": a["p"]}
-    return transforms.RandomRain(a["slant_range"], kind, **more, **light)
+    light = {"kernel_size": a["blur_value"], "brightness": a["brightness_coefficient"], "p": a["p"]}
+    return transforms.RandomRain(a["slant_range"], method, **more, **light)
 
 
 def _snow(a: Arguments) -> Any:
@@ -120,7 +121,8 @@ def _snow(a: Arguments) -> Any:
 
 def _flare(a: Arguments) -> Any:
     places = {"region": a["flare_roi"], "radius": a["src_radius"], "color": tuple(a["src_color"])}
-    circles = {"angle": a["angle_range"], "circles": a["num_flare_circles_range"], "method": a["method"]}
+    angle = tuple(360 * turns for turns in a["angle_range"])
+    circles = {"angle": angle, "num_circles": a["num_flare_circles_range"], "method": a["method"]}
     return transforms.RandomSunFlare(**places, **circles, p=a["p"])
 
 
@@ -221,11 +223,9 @@ SAME: dict[str, Maker] = {
     "GridDropout": _grid,
     "HistogramMatching": lambda a: domain.HistogramMatching(_references(a), a["blend_ratio"], a["p"]),
     "HueSaturationValue": lambda a: adjust.RandomHSV(
-        a["hue_shift_limit"], a["sat_shift_limit"], a["val_shift_limit"], p=a["p"]
+        tuple(2 * x for x in a["hue_shift_limit"]), a["sat_shift_limit"], a["val_shift_limit"], p=a["p"]
     ),
-    "ISONoise": lambda a: noise.RandomISONoise(
-        tuple(x / 360 for x in a["color_shift"]), a["intensity"], a["p"]
-    ),
+    "ISONoise": lambda a: noise.RandomISONoise(a["color_shift"], a["intensity"], a["p"]),
     "ImageCompression": _compression,
     "InvertImg": lambda a: levels.RandomInvert(a["p"]),
     "MedianBlur": lambda a: blur.RandomMedianBlur(a["blur_limit"], a["p"]),

@@ -33,13 +33,8 @@ class _MatrixWarp(ProbabilisticTransform):
     def __init__(
         self, p: float, interpolation: str, padding_mode: str, fill: Any, mask_fill: Any, **arguments: Any
     ) -> None:
-        how = {
-            "interpolation": interpolation,
-            "padding_mode": padding_mode,
-            "fill": fill,
-            "mask_fill": mask_fill,
-        }
-        super().__init__(p, False, None, **how, **arguments)
+        how = {"interpolation": interpolation, "padding_mode": padding_mode}
+        super().__init__(p, False, None, **how, fill=fill, mask_fill=mask_fill, **arguments)
 
     def matrix(self, height: int, width: int) -> np.ndarray:
         raise NotImplementedError
@@ -53,12 +48,12 @@ class _MatrixWarp(ProbabilisticTransform):
         return imgops.warp_perspective(image, square, None, interpolation, self.padding_mode, fill)
 
     def change_image(self, image: Tensor, matrix: Tensor) -> Tensor:
-        return self._warp(
-            image, matrix, self.interpolation, self.fill if self.padding_mode == "constant" else 0
-        )
+        fill = self.fill if self.padding_mode == "constant" else 0
+        return self._warp(image, matrix, self.interpolation, fill)
 
     def change_mask(self, mask: Tensor, matrix: Tensor) -> Tensor:
-        return self._warp(mask, matrix, "nearest", self.mask_fill if self.padding_mode == "constant" else 0)
+        fill = self.mask_fill if self.padding_mode == "constant" else 0
+        return self._warp(mask, matrix, "nearest", fill)
 
     def move_points(self, points: Tensor, canvas: tuple[int, int], matrix: Tensor) -> Tensor:
         square = matrix.reshape(3, 3)

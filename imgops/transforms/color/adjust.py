@@ -34,8 +34,19 @@ Range = float | Sequence[float]
 class ColorJitter(ColorSteps, v2.ColorJitter):
     """Change brightness, contrast, saturation and hue at random, as torchvision's ColorJitter does.
 
-    One operator computes it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters
-    of its own.
+    One operator computes it, with PIL's pixels, in a random order. Take :class:`RandomBrightnessContrast` for
+    one linear map of all values, :class:`RandomHSV` for shifts in OpenCV's HSV, both with a probability.
+
+    Parameters
+    ----------
+    brightness, contrast, saturation : float or (float, float), optional
+        The ranges of the factors; one number b is (max(0, 1 - b), 1 + b). By default they stay as they are.
+    hue : float or (float, float), optional
+        The range of the shift of hue, as a share of a full turn in [-0.5, 0.5]; one number is (-hue, hue).
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "brightness,contrast,saturation,hue"
@@ -70,8 +81,21 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
 
-    Two operators compute it, with PIL's pixels. With ``per_sample=True`` each image of a batch has parameters
-    of its own.
+    Two operators compute it, with PIL's pixels. It is the jitter of SSD, whose changes each have a
+    probability; those of :class:`ColorJitter` are always made.
+
+    Parameters
+    ----------
+    brightness, contrast, saturation : (float, float)
+        The ranges of the factors.
+    hue : (float, float)
+        The range of the shift of hue, as a share of a full turn in [-0.5, 0.5].
+    p : float
+        The probability of each change, and of the permutation.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "brightness,contrast,saturation,hue"
@@ -121,6 +145,9 @@ def _to_levels(table: Tensor) -> Tensor:
 class RandomBrightnessContrast(ProbabilisticTransform):
     """Multiply all values by one number and add another, with a probability.
 
+    Take :class:`ColorJitter` for torchvision's factors, with contrast around the mean gray,
+    :class:`RandomHSV` for changes of hue and saturation.
+
     Parameters
     ----------
     brightness : float or (float, float)
@@ -129,14 +156,16 @@ class RandomBrightnessContrast(ProbabilisticTransform):
         The range of the factor minus 1.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
     Reference: albumentations' RandomBrightnessContrast, ``image * (1 + contrast) + brightness``, truncated to
     whole levels, bit-exact on uint8: :func:`imgops.lut`. Floats are computed by the formula and clamped to
-    [0, 1], with the gradient of that. (torchvision's ColorJitter changes contrast around the mean gray.)
+    [0, 1], with the gradient of that.
     """
 
     _levels = True
@@ -169,14 +198,18 @@ class RandomBrightnessContrast(ProbabilisticTransform):
 class RandomRGBShift(ProbabilisticTransform):
     """Add a number to each channel, with a probability.
 
+    The channels change independently; take :class:`RandomTemperature` for the colors of real light.
+
     Parameters
     ----------
     red, green, blue : float or (float, float)
         The ranges of the numbers that are added, in levels of 255.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -219,17 +252,22 @@ def _of_channels(values: Tensor, image: Tensor) -> Tensor:
 class RandomHSV(ProbabilisticTransform):
     """Shift or scale hue, saturation and value, with a probability.
 
+    Take :class:`ColorJitter` for torchvision's factors and its shift of hue,
+    :class:`RandomBrightnessContrast` for one linear map of all values.
+
     Parameters
     ----------
     hue, saturation, value : float or (float, float)
-        The ranges of the numbers that are added, hue in half degrees and the others in levels of 255; or of
-        the factors, with ``method="scale"``.
+        The ranges of the numbers that are added, hue in degrees and the others in levels of 255; or of the
+        factors, with ``method="scale"``.
     method : {"shift", "scale"}
         Whether numbers are added or are factors.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -243,7 +281,7 @@ class RandomHSV(ProbabilisticTransform):
 
     def __init__(
         self,
-        hue: Range = (-20.0, 20.0),
+        hue: Range = (-40.0, 40.0),
         saturation: Range = (-30.0, 30.0),
         value: Range = (-20.0, 20.0),
         method: str = "shift",
@@ -270,7 +308,7 @@ class RandomHSV(ProbabilisticTransform):
         if self.method == "scale":
             hsv_out = hsv * by
         else:
-            hsv_out = hsv + by * _of_channels(torch.tensor([2.0, 1 / 255, 1 / 255]), hsv)
+            hsv_out = hsv + by * _of_channels(torch.tensor([1.0, 1 / 255, 1 / 255]), hsv)
         hue, saturation, value = hsv_out.split(1, -3)
         gray = hsv.narrow(-3, 1, 1) <= 0
         saturation = torch.where(gray, 0.0, saturation.clamp(0, 1))
@@ -284,7 +322,7 @@ class RandomHSV(ProbabilisticTransform):
         if self.method == "scale":
             tables = [(levels * hue) % 180, *(levels * x for x in others)]
         else:
-            tables = [(levels + hue) % 180, *(levels + x.trunc() for x in others)]
+            tables = [(levels + hue / 2) % 180, *(levels + x.trunc() for x in others)]
         table = _to_levels(torch.stack(tables, -2))
         table[..., 1, 0] = 0
         return table
@@ -293,14 +331,18 @@ class RandomHSV(ProbabilisticTransform):
 class RandomGamma(ProbabilisticTransform):
     """Raise all values to a random power, with a probability.
 
+    Take :class:`RandomToneCurve` for curves of other forms.
+
     Parameters
     ----------
     gamma : float or (float, float)
         The range of the power; 1 changes nothing.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -331,6 +373,8 @@ class RandomGamma(ProbabilisticTransform):
 class RandomToneCurve(ProbabilisticTransform):
     """Bend the tone curve from dark to light, with a probability.
 
+    Take :class:`RandomGamma` for a curve with one number.
+
     Parameters
     ----------
     scale : float
@@ -340,8 +384,10 @@ class RandomToneCurve(ProbabilisticTransform):
         Whether each channel has a curve of its own.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -417,24 +463,28 @@ _HOTTEST, _WHITE = 15000, 6000
 
 
 @lru_cache
-def _lights(light: str) -> Tensor:
-    return torch.tensor([float(x) for x in _LIGHT[light][1].split()], dtype=torch.float64).reshape(-1, 3)
+def _lights(method: str) -> Tensor:
+    return torch.tensor([float(x) for x in _LIGHT[method][1].split()], dtype=torch.float64).reshape(-1, 3)
 
 
 class RandomTemperature(ProbabilisticTransform):
     """Change the color of an image's light, from a candle's red to a clear sky's blue, with a probability.
 
+    Take :class:`RandomRGBShift` for any change of the channels.
+
     Parameters
     ----------
-    light : {"blackbody", "cied"}
+    method : {"blackbody", "cied"}
         The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
         The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
         "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -448,17 +498,17 @@ class RandomTemperature(ProbabilisticTransform):
 
     def __init__(
         self,
-        light: str = "blackbody",
+        method: str = "blackbody",
         temperature: Sequence[int] | None = None,
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        coldest = _LIGHT[one_of(self, "light", light, tuple(_LIGHT))][0]
+        coldest = _LIGHT[one_of(self, "method", method, tuple(_LIGHT))][0]
         limits = (coldest, _HOTTEST) if temperature is None else temperature
         limits = in_range(self, "temperature", limits, coldest, _HOTTEST, whole=True)
-        super().__init__(p, per_sample, generator, light=light, temperature=limits)
+        super().__init__(p, per_sample, generator, method=method, temperature=limits)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         low, high = self.temperature
@@ -468,7 +518,7 @@ class RandomTemperature(ProbabilisticTransform):
 
     def change_image(self, image: Tensor, temperature: Tensor) -> Tensor:
         require_rgb(self, image)
-        lights, coldest = _lights(self.light), _LIGHT[self.light][0]
+        lights, coldest = _lights(self.method), _LIGHT[self.method][0]
         at = (temperature.double() - coldest) / 500
         before = at.floor().clamp(0, len(lights) - 2)
         share = (at - before)[..., None]

@@ -25,6 +25,11 @@ class Grayscale(OperatorTransform, v2.Grayscale):
     """Convert the image to gray, as torchvision's Grayscale does.
 
     The pixels are PIL's.
+
+    Parameters
+    ----------
+    num_output_channels : {1, 3}
+        The number of channels of the output; 3 are equal.
     """
 
     _dtypes = _dispatch.COMPUTED
@@ -57,7 +62,12 @@ PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: 
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     """Permute the channels of the image at random, as torchvision's RandomChannelPermutation does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     random_parameters = (PERMUTATION,)
@@ -80,7 +90,16 @@ def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
 
-    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are PIL's. The number of channels stays.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("p",)
@@ -108,14 +127,16 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     Parameters
     ----------
-    channels : int or (int, int)
+    num_channels : int or (int, int)
         The range of the number of channels, at least 1 and fewer than the image has.
     fill : float
         The value.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -127,26 +148,26 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     def __init__(
         self,
-        channels: int | Sequence[int] = (1, 1),
+        num_channels: int | Sequence[int] = (1, 1),
         fill: float = 0.0,
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "channels", channels, 1, whole=True)
+        counts = in_range(self, "num_channels", num_channels, 1, whole=True)
         value = one_number(self, "fill", fill)
-        super().__init__(p, per_sample, generator, channels=counts, fill=value)
+        super().__init__(p, per_sample, generator, num_channels=counts, fill=value)
 
     def _rest(self, channels: int) -> int:
         return channels
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         count = self.shape_of(flat_inputs)[1]
-        if count <= self.channels[1]:
-            must = f"RandomChannelDropout: image must have more than {self.channels[1]} channels"
+        if count <= self.num_channels[1]:
+            must = f"RandomChannelDropout: image must have more than {self.num_channels[1]} channels"
             raise ValueError(f"{must}, got {count}")
-        chosen = torch.randperm(count)[: integer(self.channels)]
+        chosen = torch.randperm(count)[: integer(self.num_channels)]
         return {"dropped": torch.zeros(count).index_fill(0, chosen, 1.0).tolist()}
 
     def change_image(self, image: Tensor, dropped: Tensor) -> Tensor:

@@ -87,16 +87,20 @@ def _images(owner: str, references: Any) -> list[Tensor]:
 class HistogramMatching(_ReferenceTransform):
     """Give an image the histograms of another one, with a probability.
 
+    It takes the other image's colors; take :class:`FDA` for its coarse structure.
+
     Parameters
     ----------
     references : sequence of Tensor
         Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
-    blend : float or (float, float)
-        The range of the share of the result in its blend with the image, in [0, 1].
+    alpha : float or (float, float)
+        The range of the weight of the result in its blend with the image, in [0, 1].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -104,32 +108,34 @@ class HistogramMatching(_ReferenceTransform):
     HistogramMatching: :func:`imgops.match_histograms`, :func:`imgops.add_weighted`.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("blend"))
+    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("alpha"))
     _known = ("index",)
 
     def __init__(
         self,
         references: Sequence[Tensor] | Tensor,
-        blend: Range = (0.5, 1.0),
+        alpha: Range = (0.5, 1.0),
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        shares = in_range(self, "blend", blend, 0.0, 1.0)
-        super().__init__(references, p, per_sample, generator, blend=shares)
+        weights = in_range(self, "alpha", alpha, 0.0, 1.0)
+        super().__init__(references, p, per_sample, generator, alpha=weights)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"index": integer((0, len(self.shapes) - 1)), "blend": uniform(self.blend)}
+        return {"index": integer((0, len(self.shapes) - 1)), "alpha": uniform(self.alpha)}
 
-    def change_image(self, image: Tensor, index: float, blend: Tensor, extra: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, index: float, alpha: Tensor, extra: Tensor) -> Tensor:
         reference = self._reference(index, image, extra)
         result = imgops.match_histograms(image, reference.expand(image.shape))
-        return imgops.add_weighted(result, blend, image, 1 - blend)
+        return imgops.add_weighted(result, alpha, image, 1 - alpha)
 
 
 class FDA(_ReferenceTransform):
     """Give an image the low frequencies of another one (Fourier domain adaptation), with a probability.
+
+    Take :class:`HistogramMatching` for the other image's colors alone.
 
     Parameters
     ----------
@@ -140,8 +146,10 @@ class FDA(_ReferenceTransform):
         spectrum, as a share of the image's shortest side, in [0, 0.5].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -31,7 +31,14 @@ Range = float | Sequence[float]
 class RandomInvert(ColorStep, v2.RandomInvert):
     """Invert the colors of the image with a probability, as torchvision's RandomInvert does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "invert"
@@ -43,7 +50,16 @@ class RandomInvert(ColorStep, v2.RandomInvert):
 class RandomPosterize(ColorStep, v2.RandomPosterize):
     """Keep only the highest bits of each value with a probability, as torchvision's RandomPosterize does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    bits : int
+        The number of bits that stay, from 0 to 8.
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "posterize"
@@ -62,7 +78,16 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
 class RandomSolarize(ColorStep, v2.RandomSolarize):
     """Invert the values from a threshold on with a probability, as torchvision's RandomSolarize does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Parameters
+    ----------
+    threshold : float
+        The least value that is inverted, in the range of the image: up to 255 for uint8, up to 1 for floats.
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "solarize"
@@ -81,7 +106,17 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
 class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     """Stretch the contrast of the image with a probability, as torchvision's RandomAutocontrast does.
 
-    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are PIL's. It makes each channel's least value black and its greatest white;
+    :class:`RandomEqualize` spreads the values in between too.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "autocontrast"
@@ -97,7 +132,16 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 class RandomEqualize(ColorStep, v2.RandomEqualize):
     """Equalize the histogram of the image with a probability, as torchvision's RandomEqualize does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    It works on the whole image; take :class:`RandomCLAHE` for each part of it, under a limit on contrast.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "equalize"
@@ -109,6 +153,8 @@ class RandomEqualize(ColorStep, v2.RandomEqualize):
 class RandomCLAHE(ProbabilisticTransform):
     """Equalize the histogram of each part of an image under a limit on contrast, with a probability.
 
+    Take :class:`RandomEqualize` for one histogram of the whole image.
+
     Parameters
     ----------
     clip_limit : float or (float, float)
@@ -117,8 +163,10 @@ class RandomCLAHE(ProbabilisticTransform):
         The numbers of parts along x and y.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -138,9 +186,8 @@ class RandomCLAHE(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         limits = in_range(self, "clip_limit", clip_limit, 1.0)
-        super().__init__(
-            p, per_sample, generator, clip_limit=limits, tiles=size_of(self, "tiles", tiles, WIDEST)
-        )
+        counts = size_of(self, "tiles", tiles, WIDEST, "two, along x and y")
+        super().__init__(p, per_sample, generator, clip_limit=limits, tiles=counts)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"clip_limit": uniform(self.clip_limit)}

@@ -25,7 +25,18 @@ Range = float | Sequence[float]
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
     """Blur the image by a Gaussian of random standard deviation, as torchvision's GaussianBlur does.
 
-    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are OpenCV's. Take :class:`RandomBoxBlur` for a window of random size, and for a probability.
+
+    Parameters
+    ----------
+    kernel_size : int or (int, int)
+        The sides of the window along x and y in pixels, odd; one number is both.
+    sigma : float or (float, float)
+        The range of the standard deviation in pixels, above 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("kernel_size", "sigma")
@@ -63,14 +74,18 @@ class _OddWindow(ProbabilisticTransform):
 class RandomMedianBlur(_OddWindow):
     """Replace each value by the median of the window around it, with a probability.
 
+    It removes single pixels that stand out; take :class:`RandomBilateral` to smooth between edges.
+
     Parameters
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -85,14 +100,18 @@ class RandomMedianBlur(_OddWindow):
 class RandomBoxBlur(_OddWindow):
     """Replace each value by the mean of the window around it, with a probability.
 
+    The window has a random size; take :class:`GaussianBlur` for a smoother blur with a fixed one.
+
     Parameters
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -112,15 +131,17 @@ class RandomMotionBlur(ProbabilisticTransform):
         The range of the line's length in pixels, odd, from 3 on.
     angle : float or (float, float)
         The range of its direction in degrees, clockwise from the x axis.
-    direction : float or (float, float)
+    balance : float or (float, float)
         The range of how far the line lies to one side, in [-1, 1]: at 0 the pixel is its middle, at 1 (-1)
         the line begins (ends) there.
     shift : bool
         Whether the line is also moved, by up to a quarter of its length along x and y.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -133,7 +154,7 @@ class RandomMotionBlur(ProbabilisticTransform):
         IS_APPLIED,
         Parameter("kernel_size"),
         Parameter("angle"),
-        Parameter("direction"),
+        Parameter("balance"),
         Parameter("shift_x"),
         Parameter("shift_y"),
     )
@@ -143,7 +164,7 @@ class RandomMotionBlur(ProbabilisticTransform):
         self,
         kernel_size: int | Sequence[int] = (3, 7),
         angle: Range = (0.0, 360.0),
-        direction: Range = (-1.0, 1.0),
+        balance: Range = (-1.0, 1.0),
         shift: bool = True,
         p: float = 0.5,
         *,
@@ -152,7 +173,7 @@ class RandomMotionBlur(ProbabilisticTransform):
     ) -> None:
         arguments = {
             "angle": in_range(self, "angle", angle),
-            "direction": in_range(self, "direction", direction, -1.0, 1.0),
+            "balance": in_range(self, "balance", balance, -1.0, 1.0),
             "kernel_size": in_range(self, "kernel_size", kernel_size, 3, WIDEST, odd=True),
             "shift": bool(shift),
         }
@@ -160,7 +181,7 @@ class RandomMotionBlur(ProbabilisticTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         size = odd(self.kernel_size)
-        numbers = {"angle": uniform(self.angle), "direction": uniform(self.direction)}
+        numbers = {"angle": uniform(self.angle), "balance": uniform(self.balance)}
         quarter = size // 2 / 2 if self.shift else 0.0
         shifts = {name: uniform((-quarter, quarter)) for name in ("shift_x", "shift_y")}
         return {"kernel_size": size, **numbers, **shifts}
@@ -170,18 +191,18 @@ class RandomMotionBlur(ProbabilisticTransform):
         image: Tensor,
         kernel_size: float,
         angle: float,
-        direction: float,
+        balance: float,
         shift_x: float,
         shift_y: float,
     ) -> Tensor:
-        line = line_kernel(int(kernel_size), angle, direction, (shift_x, shift_y))
+        line = line_kernel(int(kernel_size), angle, balance, (shift_x, shift_y))
         return imgops.filter2d(image, line, "reflect")
 
 
-def line_kernel(size: int, angle: float, direction: float, shift: tuple[float, float]) -> Tensor:
+def line_kernel(size: int, angle: float, balance: float, shift: tuple[float, float]) -> Tensor:
     """Return the pixels of a line as a kernel ``(size, size)`` whose sum is 1."""
     middle = size // 2
-    start, end = -middle * (1 - max(direction, 0.0)), middle * (1 + min(direction, 0.0))
+    start, end = -middle * (1 - max(balance, 0.0)), middle * (1 + min(balance, 0.0))
     along = torch.linspace(start, end, size, dtype=torch.float64)
     turn = math.radians(angle)
     x = (middle + math.cos(turn) * along + shift[0]).round().clamp(0, size - 1).long()
@@ -194,18 +215,22 @@ def line_kernel(size: int, angle: float, direction: float, shift: tuple[float, f
 class RandomBilateral(ProbabilisticTransform):
     """Smooth an image, but not across edges, with a probability.
 
+    Take :class:`RandomMedianBlur` to remove single pixels that stand out, which this one keeps.
+
     Parameters
     ----------
-    diameter : int or (int, int)
-        The range of the window's diameter in pixels, odd.
+    kernel_size : int or (int, int)
+        The range of the window's side in pixels, odd.
     sigma_color : float or (float, float)
         The range of the filter's sigma for differences in color, in levels of 255.
     sigma_space : float or (float, float)
         The range of the filter's sigma for distances, in pixels.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -215,15 +240,15 @@ class RandomBilateral(ProbabilisticTransform):
 
     random_parameters = (
         IS_APPLIED,
-        Parameter("diameter"),
+        Parameter("kernel_size"),
         Parameter("sigma_color"),
         Parameter("sigma_space"),
     )
-    _known = ("diameter",)
+    _known = ("kernel_size",)
 
     def __init__(
         self,
-        diameter: int | Sequence[int] = (5, 9),
+        kernel_size: int | Sequence[int] = (5, 9),
         sigma_color: Range = (25.0, 75.0),
         sigma_space: Range = (2.0, 5.0),
         p: float = 0.5,
@@ -232,7 +257,7 @@ class RandomBilateral(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         arguments = {
-            "diameter": in_range(self, "diameter", diameter, 1, WIDEST, odd=True),
+            "kernel_size": in_range(self, "kernel_size", kernel_size, 1, WIDEST, odd=True),
             "sigma_color": in_range(self, "sigma_color", sigma_color, 1e-6),
             "sigma_space": in_range(self, "sigma_space", sigma_space, 1e-6, WIDEST),
         }
@@ -240,11 +265,11 @@ class RandomBilateral(ProbabilisticTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         color, space = uniform(self.sigma_color), uniform(self.sigma_space)
-        return {"diameter": odd(self.diameter), "sigma_color": color, "sigma_space": space}
+        return {"kernel_size": odd(self.kernel_size), "sigma_color": color, "sigma_space": space}
 
     def change_image(
-        self, image: Tensor, diameter: float, sigma_color: Tensor, sigma_space: Tensor
+        self, image: Tensor, kernel_size: float, sigma_color: Tensor, sigma_space: Tensor
     ) -> Tensor:
         if image.dtype.is_floating_point:
             sigma_color = sigma_color / 255
-        return imgops.bilateral_filter(image, int(diameter), sigma_color, sigma_space)
+        return imgops.bilateral_filter(image, int(kernel_size), sigma_color, sigma_space)

@@ -23,8 +23,17 @@ Range = float | Sequence[float]
 class JPEG(RandomTransform, v2.JPEG):
     """Compress the image as JPEG of a random quality and decode it, as torchvision's JPEG does.
 
-    The pixels are Pillow's, and it works on floats too. With ``per_sample=True`` each image of a batch has
-    parameters of its own.
+    The pixels are Pillow's, and it works on floats too. Take :class:`RandomCompression` for WebP, or for a
+    probability.
+
+    Parameters
+    ----------
+    quality : int or (int, int)
+        The range of the encoder's quality, from 1 to 100.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("quality",)
@@ -52,8 +61,10 @@ class RandomDownscale(ProbabilisticTransform):
         The interpolation back.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -90,16 +101,20 @@ class RandomDownscale(ProbabilisticTransform):
 class RandomCompression(ProbabilisticTransform):
     """Store an image as JPEG or WebP and read it again, with a probability.
 
+    Take :class:`JPEG` for torchvision's draws, and to compress always.
+
     Parameters
     ----------
-    quality : int or (int, int)
-        The range of the encoder's quality, from 1 to 100.
     format : {"jpeg", "webp"}
         The file format.
+    quality : int or (int, int)
+        The range of the encoder's quality, from 1 to 100.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -111,16 +126,16 @@ class RandomCompression(ProbabilisticTransform):
 
     def __init__(
         self,
-        quality: int | Sequence[int] = (40, 95),
         format: str = "jpeg",
+        quality: int | Sequence[int] = (40, 95),
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        qualities = in_range(self, "quality", quality, 1, 100, whole=True)
         format = one_of(self, "format", format, ("jpeg", "webp"))
-        super().__init__(p, per_sample, generator, quality=qualities, format=format)
+        qualities = in_range(self, "quality", quality, 1, 100, whole=True)
+        super().__init__(p, per_sample, generator, format=format, quality=qualities)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"quality": integer(self.quality)}

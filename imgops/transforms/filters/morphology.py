@@ -33,8 +33,10 @@ class RandomMorphology(ProbabilisticTransform):
         The shape of the element, as in ``cv2.getStructuringElement``.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

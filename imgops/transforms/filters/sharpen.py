@@ -23,7 +23,19 @@ Range = float | Sequence[float]
 class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     """Change the sharpness of the image with a probability, as torchvision's RandomAdjustSharpness does.
 
-    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are PIL's. The factor is fixed, and may blur; take :class:`RandomSharpen` for a random
+    strength, :class:`RandomUnsharpMask` for a radius too.
+
+    Parameters
+    ----------
+    sharpness_factor : float
+        The factor, from 0 on: 0 gives a blurred image, 1 changes nothing, 2 doubles the sharpness.
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "sharpness"
@@ -46,6 +58,9 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
 class RandomUnsharpMask(ProbabilisticTransform):
     """Sharpen an image by its difference from a blurred copy, with a probability.
 
+    Take it for the radius and threshold that photographers set, :class:`RandomSharpen` for a fixed kernel of
+    3 x 3, :class:`RandomAdjustSharpness` for torchvision's fixed factor.
+
     Parameters
     ----------
     radius : float or (float, float)
@@ -56,8 +71,10 @@ class RandomUnsharpMask(ProbabilisticTransform):
         The difference, in levels of 255, up to which a value stays as it is.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -102,6 +119,9 @@ def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
 class RandomSharpen(ProbabilisticTransform):
     """Sharpen an image by a kernel of 3 x 3, with a probability.
 
+    Take :class:`RandomUnsharpMask` for a wider radius, :class:`RandomAdjustSharpness` for torchvision's fixed
+    factor.
+
     Parameters
     ----------
     alpha : float or (float, float)
@@ -110,8 +130,10 @@ class RandomSharpen(ProbabilisticTransform):
         The range of the lightness of the sharpened image; 1 keeps it as it is.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -153,8 +175,10 @@ class RandomEmboss(ProbabilisticTransform):
         The range of its depth.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -23,7 +23,15 @@ __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResiz
 
 
 class CenterCrop(FixedTransform, v2.CenterCrop):
-    """Crop the middle of the image, as torchvision's CenterCrop does."""
+    """Crop the middle of the image, as torchvision's CenterCrop does.
+
+    An image that is smaller than the crop is padded with 0 first. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the crop in pixels; one number is both.
+    """
 
     _config = ("size",)
 
@@ -35,14 +43,33 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
 
 class FiveCrop(OperatorTransform, v2.FiveCrop):
-    """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does."""
+    """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does.
+
+    It returns a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the crop in pixels; one number is both.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
 
 
 class TenCrop(OperatorTransform, v2.TenCrop):
-    """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does."""
+    """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does.
+
+    It returns a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and boxes
+    raise.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the crop in pixels; one number is both.
+    vertical_flip : bool
+        Whether the mirror image is upside down; by default left and right are swapped.
+    """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)
@@ -51,7 +78,26 @@ class TenCrop(OperatorTransform, v2.TenCrop):
 class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     """Crop a random part of the image and resize it, as torchvision's RandomResizedCrop does.
 
-    The pixels are PIL's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are PIL's. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the output in pixels; one number is both.
+    scale : (float, float)
+        The range of the part's area, as a share of the image's.
+    ratio : (float, float)
+        The range of the part's width over its height. If 10 draws do not fit into the image, the middle is
+        taken.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    antialias : bool or None
+        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        bilinear and bicubic. PIL images are always smoothed.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("size", "scale", "ratio")
@@ -92,7 +138,26 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 class RandomCrop(RandomTransform, v2.RandomCrop):
     """Crop a random part of the image, as torchvision's RandomCrop does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the crop in pixels; one number is both.
+    padding : int or sequence of int, optional
+        The padding before the crop in pixels: one number for all sides; two for left and right, and for top
+        and bottom; or left, top, right and bottom. By default nothing is padded.
+    pad_if_needed : bool
+        Whether a smaller image is padded to the size of the crop, on both sides.
+    fill : float, sequence of float, dict or None
+        The value of a constant border, or one for each channel; a dict has one for each class, as in
+        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    padding_mode : {"constant", "edge", "reflect", "symmetric"}
+        The border mode of the padding.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
@@ -166,7 +231,25 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
 class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
 
-    In a graph one operator reads the boxes that the crop depends on.
+    The input must have an image and boxes, as in the training of SSD. In a graph one operator reads the boxes
+    that the crop depends on. Masks follow, and boxes whose center is cut off become empty, so that
+    :class:`SanitizeBoundingBoxes` drops them.
+
+    Parameters
+    ----------
+    min_scale, max_scale : float
+        The range of the crop's sides, as shares of the image's.
+    min_aspect_ratio, max_aspect_ratio : float
+        The range of the crop's width over its height.
+    sampler_options : list of float, optional
+        The least overlaps (intersection over union), of which one is drawn: a crop must overlap some box that
+        much. With 1 or more the image stays as it is. By default ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
+    trials : int
+        The number of crops to try before another overlap is drawn.
+    per_sample : bool
+        It must be False for a batch, because samples of different sizes cannot form one.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "options", "trials")

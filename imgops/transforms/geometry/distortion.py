@@ -40,9 +40,25 @@ Range = float | Sequence[float]
 class ElasticTransform(RandomTransform, v2.ElasticTransform):
     """Displace the pixels of the image by smoothed noise, as torchvision's ElasticTransform does.
 
-    OpenCV's ``remap`` gives the pixels. With ``per_sample=True`` each image of a batch has parameters of its
-    own. ``alpha`` may also be a tensor of one number, or of one for x and one for y, which can require a
-    gradient.
+    OpenCV's ``remap`` gives the pixels. Take :class:`RandomElastic` for a probability, for ranges, for a
+    border mode, and for boxes and keypoints that follow the map exactly. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    alpha : float, (float, float) or Tensor
+        The factor of the smoothed noise along x and y, in half pixels: twice that of :class:`RandomElastic`.
+        A tensor of one number, or of one for x and one for y, can require a gradient.
+    sigma : float or (float, float)
+        The standard deviation of the smoothing along x and y, in pixels; 0 does not smooth.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    fill : float, sequence of float, dict or None
+        The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
+        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("sigma",)
@@ -216,6 +232,9 @@ _maps = _Maps()
 class RandomElastic(_Distortion):
     """Distort an image like a rubber sheet, with a probability.
 
+    Take :class:`ElasticTransform` for torchvision's draws, for strengths along x and y, or for a gradient
+    with respect to alpha.
+
     Parameters
     ----------
     alpha : float or (float, float)
@@ -230,8 +249,10 @@ class RandomElastic(_Distortion):
         The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -291,8 +312,10 @@ class RandomGridDistortion(_Distortion):
         The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -340,7 +363,7 @@ class RandomOpticalDistortion(_Distortion):
     ----------
     distort : float or (float, float)
         The range of the distortion coefficient; 0 changes nothing.
-    model : {"camera", "fisheye"}
+    method : {"camera", "fisheye"}
         OpenCV's camera model (the coefficient is k1 and k2), or a fisheye lens.
     interpolation : {"nearest", "bilinear", "bicubic"}
         The interpolation of images; masks take the nearest pixel.
@@ -350,8 +373,10 @@ class RandomOpticalDistortion(_Distortion):
         The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -365,7 +390,7 @@ class RandomOpticalDistortion(_Distortion):
     def __init__(
         self,
         distort: Range = (-0.3, 0.3),
-        model: str = "camera",
+        method: str = "camera",
         interpolation: Any = "bilinear",
         padding_mode: str = "constant",
         fill: Any = 0.0,
@@ -375,14 +400,14 @@ class RandomOpticalDistortion(_Distortion):
         generator: torch.Generator | None = None,
     ) -> None:
         how = {"distort": in_range(self, "distort", distort, -1e6, 1e6)}
-        how["model"] = one_of(self, "model", model, ("camera", "fisheye"))
+        how["method"] = one_of(self, "method", method, ("camera", "fisheye"))
         super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"k": uniform(self.distort)}
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
-        return imgops.optical_distortion_map(k, (height, width), self.model, dtype=dtype)
+        return imgops.optical_distortion_map(k, (height, width), self.method, dtype=dtype)
 
 
 class RandomThinPlateSpline(_Distortion):
@@ -402,8 +427,10 @@ class RandomThinPlateSpline(_Distortion):
         The value of a constant border, for images; for masks it is 0.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

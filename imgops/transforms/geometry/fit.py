@@ -116,6 +116,9 @@ class _FitTransform(OperatorTransform, v2.Transform):
 class LongestMaxSize(_FitTransform):
     """Resize an image so that its longest side has a given length, and keep its aspect ratio.
 
+    Take :class:`LetterBox` for a fixed size with borders, :class:`Resize` for torchvision's rounding of the
+    other side.
+
     Parameters
     ----------
     size : int or (int, int)
@@ -150,6 +153,8 @@ class LongestMaxSize(_FitTransform):
 class SmallestMaxSize(_FitTransform):
     """Resize an image so that its shortest side has a given length, and keep its aspect ratio.
 
+    Take :class:`Resize` for torchvision's size, whose other side is truncated.
+
     Parameters
     ----------
     size : int or (int, int)
@@ -162,8 +167,8 @@ class SmallestMaxSize(_FitTransform):
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
-    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. (torchvision's Resize
-    truncates the other side.) Masks, boxes and keypoints follow.
+    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and
+    keypoints follow.
     """
 
     def __init__(
@@ -183,6 +188,9 @@ class SmallestMaxSize(_FitTransform):
 
 class LetterBox(_FitTransform):
     """Resize an image to fit into a box, keep its aspect ratio, and pad the rest.
+
+    It does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together; :class:`Resize` to
+    a height and width changes the aspect ratio.
 
     Parameters
     ----------
@@ -241,6 +249,8 @@ class LetterBox(_FitTransform):
 
 class PadIfNeeded(_FitTransform):
     """Pad an image whose sides are smaller than wanted, or not multiples of a number.
+
+    Take :class:`Pad` for a border of fixed width, :class:`LetterBox` to resize to the size too.
 
     Parameters
     ----------

@@ -39,14 +39,32 @@ class _Flip(RandomTransform):
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     """Mirror the image from left to right with a probability, as torchvision's RandomHorizontalFlip does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
 
 class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     """Mirror the image from top to bottom with a probability, as torchvision's RandomVerticalFlip does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _dim = -2
@@ -98,12 +116,16 @@ class _Turn(ProbabilisticTransform):
 class RandomRotate90(_Turn):
     """Rotate an image by 0, 90, 180 or 270 degrees counterclockwise, with a probability.
 
+    Whole pixels move; take :class:`RandomRotation` for any angle.
+
     Parameters
     ----------
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -147,8 +169,10 @@ class RandomTranspose(_Turn):
     ----------
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

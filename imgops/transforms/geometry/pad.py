@@ -17,7 +17,19 @@ __all__ = ["Pad", "RandomZoomOut"]
 class Pad(OperatorTransform, v2.Pad):
     """Pad the image, as torchvision's Pad does.
 
-    A border may be wider than the image.
+    A border may be wider than the image. Take :class:`PadIfNeeded` to pad up to a size. Masks, boxes and
+    keypoints follow.
+
+    Parameters
+    ----------
+    padding : int or sequence of int
+        The width of the border in pixels: one number for all sides; two for left and right, and for top and
+        bottom; or left, top, right and bottom.
+    fill : float, sequence of float, dict or None
+        The value of a constant border, or one for each channel; a dict has one for each class, as in
+        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    padding_mode : {"constant", "edge", "reflect", "symmetric"}
+        The border mode.
     """
 
     _config = ("padding", "padding_mode")
@@ -32,7 +44,24 @@ class Pad(OperatorTransform, v2.Pad):
 
 
 class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
-    """Place the image in a larger canvas with a probability, as torchvision's RandomZoomOut does."""
+    """Place the image in a larger canvas with a probability, as torchvision's RandomZoomOut does.
+
+    Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    fill : float, sequence of float, dict or None
+        The value of the rest of the canvas, or one for each channel; a dict has one for each class, as in
+        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    side_range : (float, float)
+        The range of the factor of both sides, from 1 on.
+    p : float
+        The probability with which it is applied.
+    per_sample : bool
+        It must be False for a batch, because samples of different sizes cannot form one.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
+    """
 
     _config = ("side_range", "p")
     _least = (0, 0, 0, 0)

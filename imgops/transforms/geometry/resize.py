@@ -18,7 +18,21 @@ __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
 class Resize(FixedTransform, v2.Resize):
     """Resize the image, as torchvision's Resize does.
 
-    The pixels are PIL's and OpenCV's.
+    The pixels are PIL's and OpenCV's. Take :class:`LetterBox` to fit an image into a size without a change of
+    its aspect ratio. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    size : int, (int, int) or None
+        The height and width in pixels; one number is the length of the shortest side, and the aspect ratio
+        stays. None takes ``max_size`` alone.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    max_size : int, optional
+        The greatest length of the longest side, if ``size`` is one number; with ``size=None``, its length.
+    antialias : bool or None
+        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        bilinear and bicubic. PIL images are always smoothed.
     """
 
     _config = ("size", "max_size")
@@ -59,7 +73,24 @@ class _RandomResize(RandomSizeTransform):
 class RandomResize(_RandomResize, v2.RandomResize):
     """Resize the image to a random size, as torchvision's RandomResize does.
 
-    The pixels are PIL's.
+    The pixels are PIL's. The shortest side gets a length from a range; take :class:`RandomShortestSize` for a
+    list of lengths, :class:`ScaleJitter` for a range of factors. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    min_size : int
+        The least length of the shortest side in pixels.
+    max_size : int
+        The end of the lengths, which is not drawn itself.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    antialias : bool or None
+        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        bilinear and bicubic. PIL images are always smoothed.
+    per_sample : bool
+        It must be False for a batch, because samples of different sizes cannot form one.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("min_size", "max_size")
@@ -68,7 +99,24 @@ class RandomResize(_RandomResize, v2.RandomResize):
 class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
     """Resize the image to a random length of its shortest side, as torchvision's RandomShortestSize does.
 
-    The pixels are PIL's.
+    The pixels are PIL's. The length is one of a list, as in the training of detectors; take
+    :class:`RandomResize` for a range. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    min_size : int or sequence of int
+        The length of the shortest side in pixels, or several, of which one is drawn.
+    max_size : int, optional
+        The greatest length of the longest side; by default it has no limit.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    antialias : bool or None
+        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        bilinear and bicubic. PIL images are always smoothed.
+    per_sample : bool
+        It must be False for a batch, because samples of different sizes cannot form one.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("min_size", "max_size")
@@ -77,7 +125,25 @@ class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
 class ScaleJitter(_RandomResize, v2.ScaleJitter):
     """Resize the image by a random scale, as torchvision's ScaleJitter does.
 
-    The pixels are PIL's.
+    The pixels are PIL's. The image is scaled relative to a target, as in large scale jittering; take
+    :class:`RandomResize` for a range of lengths. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    target_size : (int, int)
+        The width and height that the image fits into at the scale 1, in pixels; torchvision gives the width
+        first.
+    scale_range : (float, float)
+        The range of the factor of that size.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    antialias : bool or None
+        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        bilinear and bicubic. PIL images are always smoothed.
+    per_sample : bool
+        It must be False for a batch, because samples of different sizes cannot form one.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("target_size", "scale_range")

@@ -37,7 +37,31 @@ class _Warp(RandomTransform):
 class RandomAffine(_Warp, v2.RandomAffine):
     """Rotate, translate, scale and shear the image at random, as torchvision's RandomAffine does.
 
-    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are OpenCV's. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    degrees : float or (float, float)
+        The range of the angle in degrees, clockwise; one number is (-degrees, degrees).
+    translate : (float, float), optional
+        The largest shifts along x and y, as shares of the width and height. By default the image is not
+        shifted.
+    scale : (float, float), optional
+        The range of the factor; by default it is 1.
+    shear : float or sequence of float, optional
+        The range of the angle of shearing along x in degrees; one number is (-shear, shear), four are the
+        ranges along x and y. By default the image is not sheared.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    fill : float, sequence of float, dict or None
+        The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
+        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    center : (float, float), optional
+        The point (x, y) in pixels around which the image is turned; by default its center.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("degrees", "translate", "scale", "shear", "center")
@@ -61,7 +85,23 @@ class RandomAffine(_Warp, v2.RandomAffine):
 class RandomPerspective(_Warp, v2.RandomPerspective):
     """Warp the image by a random perspective with a probability, as torchvision's RandomPerspective does.
 
-    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own.
+    The pixels are OpenCV's. Masks, boxes and keypoints follow.
+
+    Parameters
+    ----------
+    distortion_scale : float
+        How far corners move inwards at most, as a share of half the sides, in [0, 1].
+    p : float
+        The probability with which it is applied.
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    fill : float, sequence of float, dict or None
+        The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
+        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("distortion_scale", "p")
@@ -78,8 +118,27 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
-    The pixels are OpenCV's. With ``per_sample=True`` each image of a batch has parameters of its own, unless
-    ``expand`` is True.
+    The pixels are OpenCV's. Take :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
+    follow.
+
+    Parameters
+    ----------
+    degrees : float or (float, float)
+        The range of the angle in degrees, counterclockwise; one number is (-degrees, degrees).
+    interpolation : InterpolationMode, str or int
+        The interpolation of images; masks take the nearest pixel.
+    expand : bool
+        Whether the output is enlarged to hold the whole turned image.
+    center : (float, float), optional
+        The point (x, y) in pixels around which the image is turned; by default its center.
+    fill : float, sequence of float, dict or None
+        The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
+        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all. A batch must not
+        expand then.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("degrees", "expand", "center")

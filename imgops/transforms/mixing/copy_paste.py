@@ -23,16 +23,18 @@ __all__ = ["CopyPaste"]
 class CopyPaste(_Join):
     """Put objects of one sample into the image of another, by the masks of their instances.
 
+    Take :class:`Mosaic` to join whole images.
+
     Parameters
     ----------
-    share : float
-        The probability with which an object is taken.
+    amount : float
+        The share of the objects that are taken, in [0, 1]: the probability of each.
     feather : float
         The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
     p : float
         The probability with which it is applied.
-    generator
-        :doc:`As for every transform </transforms>`.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -52,13 +54,13 @@ class CopyPaste(_Join):
 
     def __init__(
         self,
-        share: float = 0.5,
+        amount: float = 0.5,
         feather: float = 0.0,
         p: float = 0.5,
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        arguments = {"share": one_number(self, "share", share, 0.0, 1.0)}
+        arguments = {"amount": one_number(self, "amount", amount, 0.0, 1.0)}
         arguments["feather"] = one_number(self, "feather", feather, 0.0, WIDEST // 8)
         super().__init__(p, False, generator, **arguments)
 
@@ -85,7 +87,7 @@ class CopyPaste(_Join):
             return torch.zeros(count, dtype=torch.bool, device=device)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
-        is_taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.share
+        is_taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.amount
         return (is_taken if params.is_known else is_taken & (params.numbers[0] > 0)).to(device)
 
     def _compose(self, first: Sample, second: Sample, places: tuple[int, int], is_taken: Tensor) -> list[Any]:

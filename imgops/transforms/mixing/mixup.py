@@ -87,7 +87,22 @@ class _Mix(RandomTransform):
 class MixUp(_Mix, v2.MixUp):
     """Blend each image of a batch and its label with the one before, as torchvision's MixUp does.
 
-    It works on uint8 too. With ``per_sample=True`` each image of a batch has parameters of its own.
+    It works on uint8 too, and blends whole images; :class:`CutMix` puts a box of one into the other. Masks,
+    boxes and keypoints raise.
+
+    Parameters
+    ----------
+    alpha : float
+        The parameter of the Beta distribution of the weights, above 0; 1 is the uniform distribution.
+    num_classes : int, optional
+        The number of classes, for labels that are indices; labels that are rows of shares do not need it.
+    labels_getter : callable or "default"
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        second of two inputs, or the tensor under a key like "labels".
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     random_parameters = (Parameter("lam", neutral=1.0),)
@@ -102,7 +117,21 @@ class MixUp(_Mix, v2.MixUp):
 class CutMix(_Mix, v2.CutMix):
     """Put a box of the image before into each image of a batch and mix labels, as torchvision's CutMix does.
 
-    With ``per_sample=True`` each image of a batch has parameters of its own.
+    Each pixel is one image's; :class:`MixUp` blends whole images. Masks, boxes and keypoints raise.
+
+    Parameters
+    ----------
+    alpha : float
+        The parameter of the Beta distribution of the weights, above 0; 1 is the uniform distribution.
+    num_classes : int, optional
+        The number of classes, for labels that are indices; labels that are rows of shares do not need it.
+    labels_getter : callable or "default"
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        second of two inputs, or the tensor under a key like "labels".
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
     """
 
     random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))

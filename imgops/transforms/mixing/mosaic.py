@@ -115,6 +115,8 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
 class Mosaic(_Join):
     """Join four or nine samples in one image, as in the training of object detectors.
 
+    Take :class:`CopyPaste` to move single objects.
+
     Parameters
     ----------
     size : int or (int, int)
@@ -129,8 +131,8 @@ class Mosaic(_Join):
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
         Whether to resample as PIL does, or as OpenCV does, which does not smooth.
-    generator
-        :doc:`As for every transform </transforms>`.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

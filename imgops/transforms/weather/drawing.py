@@ -73,8 +73,8 @@ def fog_levels(layers: int, alpha: float) -> np.ndarray:
 # -- rain ----------------------------------------------------------------------------------------------
 
 
-def drops(height: int, width: int, kind: str, length: int, seed: float) -> np.ndarray:
-    count = int(height * DROPS[kind])
+def drops(height: int, width: int, method: str, length: int, seed: float) -> np.ndarray:
+    count = int(height * DROPS[method])
     limits = [width, max(height - length, 1)]
     return (_shares(from_seed(seed), count, 2) * limits).astype(np.int32)
 
@@ -87,17 +87,18 @@ def flare(
     width: int,
     region: Sequence[float],
     angle: Sequence[float],
-    circles: Sequence[int],
+    num_circles: Sequence[int],
     color: Sequence[int],
     seed: float,
 ) -> tuple[tuple[int, int], list[Any]]:
     """Return the sun's place, and its mirror images on a line through it: (opacity, (x, y), size, color)."""
     generator = from_seed(seed)
     turn, x, y, many = _shares(generator, 4)
-    direction = 2 * math.pi * (angle[0] + turn * (angle[1] - angle[0]))
+    low, high = (bound / 360 for bound in angle)
+    direction = 2 * math.pi * (low + turn * (high - low))
     left, top, right, bottom = region
     center = int(width * (left + x * (right - left))), int(height * (top + y * (bottom - top)))
-    count = circles[0] + int(many * (circles[1] - circles[0] + 1))
+    count = num_circles[0] + int(many * (num_circles[1] - num_circles[0] + 1))
     step, largest = max(1, int(math.hypot(height, width) * 0.01)), max(2, int(height * 0.01))
     along = np.arange(-center[0], width - center[0], step)
     paler = int(max(color) * 0.2)

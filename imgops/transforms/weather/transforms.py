@@ -57,16 +57,18 @@ class RandomShadow(_Weather):
     ----------
     region : (float, float, float, float)
         Where their corners lie: left, top, right and bottom, as shares of the image.
-    shadows : int or (int, int)
+    num_shadows : int or (int, int)
         The range of the number of shadows.
-    corners : int
+    num_corners : int
         The number of corners of each.
     darkness : float or (float, float)
         The range of the share of light that each takes.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -79,41 +81,41 @@ class RandomShadow(_Weather):
     def __init__(
         self,
         region: Sequence[float] = (0.0, 0.5, 1.0, 1.0),
-        shadows: int | Sequence[int] = (1, 2),
-        corners: int = 5,
+        num_shadows: int | Sequence[int] = (1, 2),
+        num_corners: int = 5,
         darkness: Range = (0.4, 0.6),
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        counts = in_range(self, "shadows", shadows, 1, _MANY, whole=True)
+        counts = in_range(self, "num_shadows", num_shadows, 1, _MANY, whole=True)
         arguments = {
             "region": region_of(self, "region", region),
-            "shadows": counts,
-            "corners": one_number(self, "corners", corners, 3, _MANY, whole=True),
+            "num_shadows": counts,
+            "num_corners": one_number(self, "num_corners", num_corners, 3, _MANY, whole=True),
             "darkness": in_range(self, "darkness", darkness, 0.0, 1.0),
         }
         self.random_parameters = (
             IS_APPLIED,
             Parameter("count"),
             Parameter("darkness", counts[1]),
-            Parameter("places", 2 * counts[1] * arguments["corners"]),
+            Parameter("places", 2 * counts[1] * arguments["num_corners"]),
         )
         super().__init__(p, per_sample, generator, **arguments)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        low, high = self.shadows
+        low, high = self.num_shadows
         left, top, right, bottom = self.region
         low_high = torch.tensor([[left, top], [right, bottom]])
-        shares = torch.rand(high, self.corners, 2) * (low_high[1] - low_high[0]) + low_high[0]
+        shares = torch.rand(high, self.num_corners, 2) * (low_high[1] - low_high[0]) + low_high[0]
         depths = [uniform(self.darkness) for _ in range(high)]
         count = int(torch.randint(low, high + 1, ()))
         return {"count": count, "darkness": depths, "places": shares.flatten().tolist()}
 
     def polygons(self, height: int, width: int, count: float, places: Sequence[float]) -> np.ndarray:
         """Return the corners (x, y) of each shadow in pixels, ``(n, corners, 2)``, int32."""
-        shares = np.asarray(places).reshape(-1, self.corners, 2)[: int(count)]
+        shares = np.asarray(places).reshape(-1, self.num_corners, 2)[: int(count)]
         return (shares * [width, height]).astype(np.int32)
 
     def change_image(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
@@ -140,8 +142,10 @@ class RandomFog(_Weather):
         How much each patch covers at full intensity, in [0, 1].
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -199,7 +203,7 @@ class RandomRain(_Weather):
     ----------
     slant : float or (float, float)
         The range of how far a drop is blown along x while it falls its length, in pixels.
-    kind : {"drizzle", "rain", "heavy", "torrential"}
+    method : {"drizzle", "rain", "heavy", "torrential"}
         The number of drops: a quarter of the image's rows, a third, as many, or twice as many.
     length : int, optional
         The length of a drop in pixels; by default an eighth of the height.
@@ -207,14 +211,16 @@ class RandomRain(_Weather):
         The width of a drop in pixels.
     color : (int, int, int)
         The color of a drop in levels of 255.
-    blur : int
+    kernel_size : int
         The side of the window that drops are blurred with, in pixels; 1 leaves them sharp.
     brightness : float
         The factor by which the image is multiplied in the end.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -229,11 +235,11 @@ class RandomRain(_Weather):
     def __init__(
         self,
         slant: Range = (-10.0, 10.0),
-        kind: str = "rain",
+        method: str = "rain",
         length: int | None = None,
         width: int = 1,
         color: Sequence[int] = (200, 200, 200),
-        blur: int = 7,
+        kernel_size: int = 7,
         brightness: float = 0.7,
         p: float = 0.5,
         *,
@@ -242,11 +248,11 @@ class RandomRain(_Weather):
     ) -> None:
         arguments: dict[str, Any] = {
             "slant": in_range(self, "slant", slant, -WIDEST, WIDEST),
-            "kind": one_of(self, "kind", kind, tuple(drawing.DROPS)),
+            "method": one_of(self, "method", method, tuple(drawing.DROPS)),
             "length": None if length is None else one_number(self, "length", length, 1, whole=True),
             "width": one_number(self, "width", width, 1, WIDEST, whole=True),
             "color": color_of(self, "color", color),
-            "blur": one_number(self, "blur", blur, 1, WIDEST, whole=True),
+            "kernel_size": one_number(self, "kernel_size", kernel_size, 1, WIDEST, whole=True),
             "brightness": one_number(self, "brightness", brightness, 0.0, 1e6),
         }
         super().__init__(p, per_sample, generator, **arguments)
@@ -257,7 +263,7 @@ class RandomRain(_Weather):
     def drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
         """Return where the drops begin, (x, y) ``(n, 2)``, int32, and how long they are, in pixels."""
         length = max(1, height // 8) if self.length is None else min(self.length, height)
-        return drawing.drops(height, width, self.kind, length, seed), length
+        return drawing.drops(height, width, self.method, length, seed), length
 
     def change_image(self, image: Tensor, slant: float, seed: float) -> Tensor:
         require_rgb(self, image)
@@ -269,8 +275,8 @@ class RandomRain(_Weather):
         ends = starts + np.array([[slant, length]])
         lines: Any = np.stack((starts, ends), 1).astype(np.int32)
         cv2.polylines(layer, lines, False, self.color, self.width, lineType=cv2.LINE_4)
-        if self.blur > 1:
-            layer = cv2.blur(layer, (self.blur, self.blur))
+        if self.kernel_size > 1:
+            layer = cv2.blur(layer, (self.kernel_size, self.kernel_size))
         rain = _beside(layer, image)
         if image.dtype != torch.uint8:
             return (image + (rain / 255).to(image.dtype)).clamp(max=1) * self.brightness
@@ -285,15 +291,17 @@ class RandomSnow(_Weather):
 
     Parameters
     ----------
-    amount : float or (float, float)
-        The range of the amount of snow, in [0, 1]: pixels whose lightness is below ``amount / 2 + 1 / 3`` are
-        whitened.
+    snow_point : float or (float, float)
+        The range of the point below which pixels are whitened, in [0, 1]: those whose lightness is below
+        ``snow_point / 2 + 1 / 3``.
     brightness : float
         The factor by which their lightness is multiplied.
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -301,29 +309,29 @@ class RandomSnow(_Weather):
     bit-exact on uint8. Floats are computed in real numbers, with the gradient of that. 3 channels.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("amount"))
+    random_parameters = (IS_APPLIED, Parameter("snow_point"))
 
     def __init__(
         self,
-        amount: Range = (0.1, 0.3),
+        snow_point: Range = (0.1, 0.3),
         brightness: float = 2.5,
         p: float = 0.5,
         *,
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        amounts = in_range(self, "amount", amount, 0.0, 1.0)
+        points = in_range(self, "snow_point", snow_point, 0.0, 1.0)
         factor = one_number(self, "brightness", brightness, 0.0, 1e6)
-        super().__init__(p, per_sample, generator, amount=amounts, brightness=factor)
+        super().__init__(p, per_sample, generator, snow_point=points, brightness=factor)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"amount": uniform(self.amount)}
+        return {"snow_point": uniform(self.snow_point)}
 
-    def change_image(self, image: Tensor, amount: Tensor) -> Tensor:
+    def change_image(self, image: Tensor, snow_point: Tensor) -> Tensor:
         require_rgb(self, image)
         hls = imgops.cvt_color(image, "rgb2hls")
         hue, light, saturation = hls.split(1, -3)
-        limit = (amount.double() * 255 / 2 + 255 / 3)[..., None, None, None].to(
+        limit = (snow_point.double() * 255 / 2 + 255 / 3)[..., None, None, None].to(
             image.device, non_blocking=True
         )
         if image.dtype == torch.uint8:
@@ -348,15 +356,18 @@ class RandomSunFlare(_Weather):
     color : (int, int, int)
         The color of its light in levels of 255.
     angle : float or (float, float)
-        The range of the direction along which the lens mirrors the sun, in turns.
-    circles : int or (int, int)
+        The range of the direction along which the lens mirrors the sun, in degrees from 0 to 360,
+        clockwise from the x axis.
+    num_circles : int or (int, int)
         The range of the number of mirror images.
     method : {"overlay", "physics_based"}
         Circles over the image; or blurred light in the blend mode "screen".
     p : float
         The probability with which it is applied.
-    per_sample, generator
-        :doc:`As for every transform </transforms>`.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -374,8 +385,8 @@ class RandomSunFlare(_Weather):
         region: Sequence[float] = (0.0, 0.0, 1.0, 0.5),
         radius: int = 400,
         color: Sequence[int] = (255, 255, 255),
-        angle: Range = (0.0, 1.0),
-        circles: int | Sequence[int] = (6, 10),
+        angle: Range = (0.0, 360.0),
+        num_circles: int | Sequence[int] = (6, 10),
         method: str = "overlay",
         p: float = 0.5,
         *,
@@ -386,8 +397,8 @@ class RandomSunFlare(_Weather):
             "region": region_of(self, "region", region),
             "radius": one_number(self, "radius", radius, 10, WIDEST, whole=True),
             "color": color_of(self, "color", color),
-            "angle": in_range(self, "angle", angle, 0.0, 1.0),
-            "circles": in_range(self, "circles", circles, 1, _MANY, whole=True),
+            "angle": in_range(self, "angle", angle, 0.0, 360.0),
+            "num_circles": in_range(self, "num_circles", num_circles, 1, _MANY, whole=True),
             "method": one_of(self, "method", method, ("overlay", "physics_based")),
         }
         super().__init__(p, per_sample, generator, **arguments)
@@ -397,7 +408,7 @@ class RandomSunFlare(_Weather):
 
     def flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
         """Return the sun's place (x, y), and the opacity, place, size and color of each circle."""
-        how = (self.region, self.angle, self.circles, self.color)
+        how = (self.region, self.angle, self.num_circles, self.color)
         return drawing.flare(height, width, *how, seed)
 
     def change_image(self, image: Tensor, seed: float) -> Tensor:
