@@ -151,12 +151,12 @@ def _shot(frame: Frame, t: Any, scale: float, seed: float) -> Frame:
     return np.rint(np.clip(x + np.sqrt(scale * x) * noise, 0, 1) * 255).astype(np.uint8)
 
 
-def _iso(frame: Frame, t: Any, turns: float, intensity: float, seed: float) -> Frame:
+def _iso(frame: Frame, t: Any, color_shift: float, intensity: float, seed: float) -> Frame:
     spread = cv2.meanStdDev(cv2.cvtColor(frame.astype(np.float32) / 255, cv2.COLOR_RGB2HLS))[1][1].item()
     rates = torch.full((1, *frame.shape[:2]), spread * intensity)
     counts = torch.poisson(rates, generator=from_seed(seed + 1)).numpy()
     drawn = Drawn(normal=_noise(torch.randn, seed, 1, frame), poisson=counts)
-    return _functional("pixel").iso_noise(frame, turns * 360, intensity, drawn)
+    return _functional("pixel").iso_noise(frame, color_shift, intensity, drawn)
 
 
 def _pixels(frame: Frame, t: Any, seed: float) -> Frame:

@@ -422,9 +422,6 @@ def test_angles_are_in_degrees() -> None:
     torch.testing.assert_close(real[:, 0, 0], torch.tensor([0.0, 1.0, 0.0]))
     (x, _), circles = ours.RandomSunFlare(angle=90).flare(100, 80, 3)
     assert {place[0] for _, place, *_ in circles} == {x}
-    noise = ours.RandomISONoise(color_shift=36, p=1.0)
-    numbers = noise._numbers_by_name(noise.sample(picture())[()].numbers)
-    assert numbers["turns"] == 0.1
 
 
 def test_pairs_are_x_and_y() -> None:

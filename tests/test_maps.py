@@ -241,7 +241,7 @@ _WRONG_VALUES: dict[str, tuple[str, Callable[[object], object]]] = {
     ),
     "shot": ("shot_noise: scale", lambda v: imgops.shot_noise(_noise(), _noise(), v)),
     "speckle": ("speckle_noise: sigma", lambda v: imgops.speckle_noise(_noise(), _noise(), v)),
-    "intensity": ("iso_noise: intensity", lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 0.1, v)),
+    "intensity": ("iso_noise: intensity", lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v)),
 }
 
 
@@ -316,4 +316,4 @@ def test_noise_that_is_not_finite_is_no_warning(value: float) -> None:
     image, noise = torch.full((3, 4, 5), 9, dtype=torch.uint8), torch.full((3, 4, 5), value)
     for call in (imgops.shot_noise, imgops.speckle_noise):
         assert call(image, noise, 0.5).shape == image.shape
-    assert imgops.iso_noise(image, noise[:2], 0.1, 0.5).shape == image.shape
+    assert imgops.iso_noise(image, noise[:2], 36.0, 0.5).shape == image.shape

@@ -35,7 +35,7 @@ def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tens
     x, strength = image.to(working_dtype(image)) / _top(image), parameter(intensity, image)[..., 0, :, :]
     hue, light, share = to_hls(list(x.unbind(-3)), False)
     of_hue, of_light = noise.to(x.dtype).unbind(-3)
-    hue = hue + 360 * parameter(color_shift, image)[..., 0, :, :] * strength * of_hue
+    hue = hue + parameter(color_shift, image)[..., 0, :, :] * strength * of_hue
     light = light + strength * of_light * (1 - light)
     return _clamp(torch.stack(from_hls([hue, light, share], False), -3) * _top(image), image)
 

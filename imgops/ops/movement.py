@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import torch
 from torch import Tensor
@@ -89,7 +90,7 @@ def _pad(
 def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor: ...
 
 
-def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
+def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Tensor:
     """Cut a box out of an image; pixels of the box outside the image are 0.
 
     Parameters
@@ -126,12 +127,21 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     tensor([[[4, 5, 0],
              [7, 8, 0]]])
     """
+    if rest:
+        must = "box must be one sequence (left, top, right, bottom); torchvision's crop(image, top, left, "
+        must += "height, width) is imgops.transforms.functional.crop"
+        _check.fail(TypeError, "crop", must, f"{1 + len(rest)} arguments")
     _check.tensor("crop", "image", image)
     if isinstance(box, Crop):
         box = box.box
     names = ("left", "top", "right", "bottom")
     left, top, right, bottom = _check.integers("crop", "box", box, names)
     return _crop(image, left, top, right, bottom)
+
+
+# ``rest`` is there for the error alone.
+_parameters = list(inspect.signature(crop).parameters.values())[:2]
+crop.__signature__ = inspect.signature(crop).replace(parameters=_parameters)  # type: ignore[attr-defined]
 
 
 def paste(
@@ -192,11 +202,12 @@ def paste_arguments(
     """Check the types; return left and top."""
     _check.tensor(op, "image", image)
     _check.tensor(op, "source", source)
-    if mask is not None:
-        _check.tensor(op, "mask", mask)
     if isinstance(position, Paste):
         position = position.position
-    return _check.integers(op, "position", position, ("left", "top"))
+    left, top = _check.integers(op, "position", position, ("left", "top"))
+    if mask is not None:
+        _check.tensor(op, "mask", mask)
+    return left, top
 
 
 def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -159,7 +159,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
 def iso_noise(
     image: Tensor,
     noise: Tensor,
-    color_shift: float | Tensor = 0.05,
+    color_shift: float | Tensor = 18.0,
     intensity: float | Tensor = 0.5,
 ) -> Tensor:
     """Add the noise of a camera at high sensitivity to hue and to lightness.
@@ -172,7 +172,7 @@ def iso_noise(
         ``(..., 2, H, W)``, floating point: one channel for hue (normally distributed, say) and one for
         lightness. On the device of ``image``.
     color_shift : float or Tensor
-        The shift of hue for a noise of 1 at full intensity, in turns.
+        The shift of hue for a noise of 1 at full intensity, in degrees.
     intensity : float or Tensor
         The strength of both. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls
         without a recompile, and can require a gradient.
@@ -191,17 +191,16 @@ def iso_noise(
 
     Notes
     -----
-    Reference: ``cv2.cvtColor`` to HLS, ``h + 360 * color_shift * intensity * noise[0]`` and ``l + intensity *
+    Reference: ``cv2.cvtColor`` to HLS, ``h + color_shift * intensity * noise[0]`` and ``l + intensity *
     noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
-    uint8, 1e-5 on floats. (albumentations' ISONoise is this with a normal and a Poisson distribution and a
-    shift 360 times smaller.) The gradient is derived from the formula; the hue of a gray pixel has none.
-    Under autocast the dtype stays.
+    uint8, 1e-5 on floats. (albumentations' ISONoise is this with a normal and a Poisson distribution.) The
+    gradient is derived from the formula; the hue of a gray pixel has none. Under autocast the dtype stays.
 
     Examples
     --------
     >>> import torch, imgops
     >>> red, noise = torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), torch.tensor([1.0, 0.0]).reshape(2, 1, 1)
-    >>> imgops.iso_noise(red, noise, 1 / 6, 1.0).flatten()
+    >>> imgops.iso_noise(red, noise, 60.0, 1.0).flatten()
     tensor([1., 1., 0.])
     """
     _tensors("iso_noise", image, noise)

@@ -113,7 +113,7 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
         x, imgops.grid_distortion_map([0.5, 1.6, 0.5, 1.6, 0.8, 1], [1.6, 0.5, 1.4, 0.5, 1], x.shape[-2:])
     ),
     "invert": imgops.invert,
-    "iso_noise": lambda x: imgops.iso_noise(x, _normal_noise(2, x) * 0.5, 0.05, 0.9),
+    "iso_noise": lambda x: imgops.iso_noise(x, _normal_noise(2, x) * 0.5, 18.0, 0.9),
     "jpeg": lambda x: imgops.jpeg(x, 8),
     "laplacian": lambda x: imgops.laplacian(x, 3),
     "lut": lambda x: imgops.lut(x, (torch.arange(256) * 5 % 256).byte()),

@@ -283,7 +283,7 @@ class RandomISONoise(ProbabilisticTransform):
     visible.) The gradient treats the noise as a constant.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("turns"), Parameter("intensity"), Parameter("seed"))
+    random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
     _levels = True
     _known = ("intensity", "seed")
 
@@ -301,13 +301,13 @@ class RandomISONoise(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        low, high = (degrees / 360 for degrees in self.color_shift)
-        return {"turns": uniform((low, high)), "intensity": uniform(self.intensity), "seed": seed()}
+        shift, strength = uniform(self.color_shift), uniform(self.intensity)
+        return {"color_shift": shift, "intensity": strength, "seed": seed()}
 
-    def change_image(self, image: Tensor, turns: Tensor, intensity: float, seed: float) -> Tensor:
+    def change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)
         light = _photons(_lightness_spread(image) * intensity, image, seed)
-        return imgops.iso_noise(image, torch.cat([hue, light], -3), turns, intensity)
+        return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
 
 
 def _lightness_spread(image: Tensor) -> Tensor:

@@ -72,7 +72,7 @@ def iso_reference(image: Array, noise: Array, shift: float, intensity: float) ->
     hls = cv2.cvtColor(
         np.ascontiguousarray((x / top).transpose(1, 2, 0).astype(np.float32)), cv2.COLOR_RGB2HLS
     )
-    hls[..., 0] += 360 * shift * intensity * n[0]
+    hls[..., 0] += shift * intensity * n[0]
     hls[..., 1] += intensity * n[1] * (1 - hls[..., 1])
     out = cv2.cvtColor(hls, cv2.COLOR_HLS2RGB).transpose(2, 0, 1)
     return _finished(out * top, image)
@@ -221,7 +221,7 @@ SHOT_NOISE = _spec(
         ),
     ),
 )
-MULTIPLICATIVE_NOISE = _spec(
+SPECKLE_NOISE = _spec(
     "speckle_noise",
     (
         Sample("rgb", lambda m: (_image(m), _noise(m), 0.2)),
@@ -260,7 +260,7 @@ def _iso_plain(x: Tensor, noise: Tensor, shift: Tensor) -> Tensor:
     )
     share = apart / torch.where(total < 1, total, 2 - total)
     of_hue, of_light = noise.unbind(-3)
-    sector = sector + 6 * shift * 0.4 * of_hue
+    sector = sector + shift / 60 * 0.4 * of_hue
     light = total / 2 + 0.4 * of_light * (1 - total / 2)
     top = torch.where(light <= 0.5, light * (1 + share), light + share - light * share)
     ramps = []
@@ -274,8 +274,8 @@ def _iso_calls(case: Any) -> bench.Calls:
     noise = torch.empty_like(x[..., :2, :, :], dtype=torch.float32).normal_()
     image, numbers = x.numpy(), noise.numpy()
     return (
-        lambda: imgops.iso_noise(x, noise, 0.02, 0.3),
-        lambda: iso_reference(image, numbers, 0.02, 0.3),
+        lambda: imgops.iso_noise(x, noise, 7.2, 0.3),
+        lambda: iso_reference(image, numbers, 7.2, 0.3),
         None,
         None,
     )
@@ -284,8 +284,10 @@ def _iso_calls(case: Any) -> bench.Calls:
 ISO_NOISE = _spec(
     "iso_noise",
     (
-        Sample("rgb", lambda m: (_image(m), _noise(m, 2), 0.03, 0.4)),
-        Sample("each", lambda m: (_image(m), _noise(m, 2), m.per_sample(0.1, -0.2), m.per_sample(0.3, 0.1))),
+        Sample("rgb", lambda m: (_image(m), _noise(m, 2), 10.8, 0.4)),
+        Sample(
+            "each", lambda m: (_image(m), _noise(m, 2), m.per_sample(36.0, -72.0), m.per_sample(0.3, 0.1))
+        ),
     ),
     errors=(
         *_errors("iso_noise", lambda x, n: imgops.iso_noise(x, n), channels="2", bad=1),
@@ -295,19 +297,19 @@ ISO_NOISE = _spec(
             lambda x: imgops.iso_noise(x[:, :1], x[:, :2]),
         ),
     ),
-    of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 0.01 * v),
+    of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 3.6 * v),
     reference=iso_reference,
     tolerance={**_CLOSE, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)},
     decomposed=LEVEL,
     smooth_on_gray=False,
     plain=Plain(
-        lambda x, n, c: imgops.iso_noise(x, n, c, 0.4), _iso_plain, (_UNIT, _NORMAL[:2] * 0.3, number(0.03))
+        lambda x, n, c: imgops.iso_noise(x, n, c, 0.4), _iso_plain, (_UNIT, _NORMAL[:2] * 0.3, number(10.8))
     ),
     reference_name="`cv2.cvtColor` and NumPy's formula",
     difference="uint8 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",
-    formula=r"h' = h + 360\,c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",
+    formula=r"h' = h + c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",
     benchmarks=(Benchmark("iso noise", "cv2.cvtColor to HLS and back, and NumPy", _iso_calls),),
 )
 
-SPECS = (SALT_AND_PEPPER, SHOT_NOISE, MULTIPLICATIVE_NOISE, ISO_NOISE)
+SPECS = (SALT_AND_PEPPER, SHOT_NOISE, SPECKLE_NOISE, ISO_NOISE)

@@ -123,7 +123,7 @@ def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, in
         strength = strengths[i % len(strengths)]
         real = frame.astype(np.float32) / np.float32(255) if levels else frame
         hue, light, share = cv2.split(cv2.cvtColor(real, cv2.COLOR_RGB2HLS))
-        hue += np.float32(360) * shifts[i % len(shifts)] * strength * of_hue
+        hue += shifts[i % len(shifts)] * strength * of_hue
         light += strength * of_light * (1 - light)
         made = cv2.cvtColor(cv2.merge([hue, light, share]), cv2.COLOR_HLS2RGB)
         if levels:

@@ -258,7 +258,7 @@ class PadIfNeeded(_FitTransform):
         The least height and width in pixels.
     divisor : int or (int, int), optional
         The numbers to whose multiples height and width are padded.
-    position : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
+    anchor : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
         The position of the image; if the padding around its center is odd, the greater part is below and to
         the right.
     fill : float, sequence of float, or dict
@@ -276,14 +276,14 @@ class PadIfNeeded(_FitTransform):
         self,
         size: int | Sequence[int] | None = None,
         divisor: int | Sequence[int] | None = None,
-        position: str = "center",
+        anchor: str = "center",
         fill: Any = 0,
         padding_mode: str = "constant",
     ) -> None:
         arguments = {
             "size": None if size is None else size_of(self, "size", size),
             "divisor": None if divisor is None else size_of(self, "divisor", divisor),
-            "position": one_of(self, "position", position, ("center", *CORNERS)),
+            "anchor": one_of(self, "anchor", anchor, ("center", *CORNERS)),
             "padding_mode": one_of(self, "padding_mode", padding_mode, _PADDING),
         }
         super().__init__(InterpolationMode.NEAREST, False, **arguments)
@@ -301,7 +301,7 @@ class PadIfNeeded(_FitTransform):
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         self._check_pixels(height, width)
         high, wide = self._out_size(height, width)
-        above, beside = CORNERS.get(self.position, (None, None))
+        above, beside = CORNERS.get(self.anchor, (None, None))
         rows, columns = high - height, wide - width
         top = rows // 2 if above is None else rows * above
         left = columns // 2 if beside is None else columns * beside
