@@ -239,3 +239,94 @@ def test_files_become_rgb() -> None:
     for shape in ((1, 9, 8), (4, 9, 8)):
         data = imgops.encode_image(torch.randint(0, 256, shape, dtype=torch.uint8), "png")
         assert imgops.decode_image(data, "RGB").shape == (3, 9, 8)
+
+
+# -- docs/transforms.rst ----------------------------------------------------------------------------------
+
+
+class Mine(v2.RandomRotation):
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return super().make_params(flat_inputs)
+
+
+X = image(8, 9)
+BATCH, LABELS = torch.stack([X] * 4), torch.tensor([3, 1, 2, 1])
+TO_HALF, FLIP = v2.Resize((4, 4)), v2.RandomHorizontalFlip()
+
+
+def refused() -> list[tuple[Any, tuple[Any, ...]]]:
+    """Return the transforms that a graph refuses, with their inputs, in the order of the page."""
+    one = {"image": BATCH, "boxes": boxes(3, 8, 9)}
+    return [
+        (v2.RandomApply([TO_HALF]), (X,)),
+        (v2.RandomChoice([TO_HALF, FLIP]), (X,)),
+        (v2.RandomApply([v2.MixUp(num_classes=10)]), (BATCH, LABELS)),
+        (v2.RandomApply([v2.Mosaic(8)]), ([X] * 4,)),
+        (v2.RandomRotate90(), (X,)),
+        (v2.RandomResize(4, 8, per_sample=True), (BATCH,)),
+        (v2.RandomHorizontalFlip(per_sample=True), (one,)),
+        (v2.SanitizeBoundingBoxes(), ({"image": X, "boxes": boxes(3, 8, 9), "labels": [1, 2, 3]},)),
+        (Mine(10), (X,)),
+        (v2.ToPILImage(), (X,)),
+    ]
+
+
+def first_line(transform: Any, inputs: tuple[Any, ...]) -> str:
+    torch.compiler.reset()
+    with pytest.raises((NotImplementedError, ValueError)) as error:
+        torch.compile(transform, fullgraph=True, backend="eager")(*inputs)
+    return str(error.value).splitlines()[0]
+
+
+@needs_classes
+def test_what_a_graph_refuses_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "transforms.rst").read_text()
+    section = page.partition("What a graph refuses\n")[2].partition("\nIn a graph\n")[0]
+    blocks = re.findall(r"::\n\n((?:   .*\n|\n)+)", section)
+    messages = [" ".join(m.split()) for block in blocks for m in block.strip().split("\n\n")]
+    assert messages == [first_line(*call) for call in refused()]
+    order = first_line(v2.RandomOrder([TO_HALF, FLIP]), (X,))
+    assert order.startswith("RandomChoice: transforms must give results of the structure")
+    for name in ("RandomShortestSize", "ScaleJitter", "RandomZoomOut", "RandomRotation", "RandomTranspose"):
+        assert name in section
+    for transform in (
+        v2.RandomShortestSize(4, per_sample=True),
+        v2.ScaleJitter((4, 4), per_sample=True),
+        v2.RandomZoomOut(p=1.0, per_sample=True),
+        v2.RandomRotation(10, expand=True, per_sample=True),
+    ):
+        assert "per_sample must be False" in first_line(transform, (BATCH,))
+    assert "image must be square" in first_line(v2.RandomTranspose(), (X,))
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(v2.RandomHorizontalFlip(), fullgraph=True)(PIL.Image.new("RGB", (8, 8)))
+
+
+def test_messages_that_name_per_sample_are_raised_in_eager_mode_too() -> None:
+    calls = refused()
+    for place, text in ((4, "image must be square"), (5, "per_sample must be"), (6, "must be a list of 4")):
+        transform, (inputs,) = calls[place]
+        transform.per_sample = True
+        with pytest.raises((NotImplementedError, ValueError), match=text):
+            transform(BATCH if isinstance(inputs, Tensor) else inputs)
+    mixing = v2.RandomApply([v2.MixUp(num_classes=10)], per_sample=True)
+    with pytest.raises(ValueError, match="transforms that may be left out"):
+        mixing(BATCH, LABELS)
+    with pytest.raises(ValueError, match="transforms that may be left out"):
+        v2.RandomApply([TO_HALF], per_sample=True)(BATCH)
+    with pytest.raises(ValueError, match="transforms must give results of"):
+        v2.RandomChoice([TO_HALF, FLIP], per_sample=True)(BATCH)
+
+
+def test_seeded_goes_around_the_compiled_pipeline() -> None:
+    torch.compiler.reset()
+    pipeline = v2.Compose([v2.RandomRotation(30), FLIP])
+    compiled = torch.compile(pipeline, fullgraph=True, backend="eager")
+    key = (1, "a.jpg")
+    assert torch.equal(v2.seeded(compiled, key)(X), v2.seeded(pipeline, key)(X))
+
+
+def test_labels_that_are_shares_may_be_left_out() -> None:
+    torch.compiler.reset()
+    shares = torch.nn.functional.one_hot(LABELS, 10).float()
+    mixing = torch.compile(v2.RandomApply([v2.MixUp(num_classes=10)]), fullgraph=True, backend="eager")
+    assert mixing(BATCH, shares)[1].shape == (4, 10)
