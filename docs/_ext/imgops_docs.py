@@ -247,7 +247,9 @@ def reset(conf: Any, where: str) -> None:
 def _sources() -> str:
     """Return the text of all docstrings, tutorials and pages."""
     return "".join(
-        p.read_text() for n in ("imgops/**/*.py", "gallery/*.py", "docs/*.rst") for p in ROOT.glob(n)
+        p.read_text()
+        for n in ("imgops/**/*.py", "gallery/*.py", "docs/*.rst", "docs/recipes/*.rst")
+        for p in ROOT.glob(n)
     )
 
 

@@ -1,10 +1,10 @@
 """
-Training support and the other registrations
-============================================
+The registrations of an operator
+================================
 
-An operator that has a kernel and a fake runs and compiles. Training, per-sample gradients, ``torch.func``, tensor
-subclasses and DTensor each need one more registration. This page shows what each registration makes possible, on
-:func:`imgops.resize` and similar operators.
+An operator that has a kernel and a fake runs and compiles. Gradients, per-sample gradients, ``torch.func``, tensor
+subclasses and DTensor each need one more registration with PyTorch. This page shows what each registration makes possible,
+on :func:`imgops.resize` and similar operators.
 """
 
 # %%

@@ -1,0 +1,332 @@
+"""The recipes: each program runs as printed, in a file of its own, and the statements around it are true."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+import torchvision.transforms as v1
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from torchvision import tv_tensors
+from torchvision.transforms import v2 as theirs
+
+import imgops
+from imgops import transforms as v2
+from imgops._torch_private import CountingBackend
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs" / "recipes").glob("*.rst"))
+BLOCK = re.compile(r"^\.\. code-block:: python\n\n((?:(?:   .*)?\n)+)", re.M)
+PROGRAMS = [(page, n) for page in PAGES for n in range(len(BLOCK.findall(page.read_text())))]
+
+needs_classes = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+
+
+@pytest.mark.parametrize(("page", "n"), PROGRAMS, ids=[f"{page.stem}-{n}" for page, n in PROGRAMS])
+def test_a_recipe_runs_by_itself(page: Path, n: int, tmp_path: Path) -> None:
+    code = textwrap.dedent(BLOCK.findall(page.read_text())[n])
+    if "tv_tensors in a graph need" in code and not hasattr(torch.Tag, "inplace"):
+        pytest.skip("dynamo takes no tv_tensors")
+    program = tmp_path / "recipe.py"
+    program.write_text(code.replace("fullgraph=True)", 'fullgraph=True, backend="aot_eager")'))
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-W", "error::UserWarning", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def image(height: int, width: int, *batch: int) -> Tensor:
+    return torch.randint(0, 256, (*batch, 3, height, width), dtype=torch.uint8)
+
+
+def graphs(function: Callable[..., Any], calls: list[tuple[Any, ...]], **how: Any) -> list[int]:
+    """Return how many graphs there are after each call."""
+    torch.compiler.reset()
+    counter, counts = CountingBackend("eager"), []
+    compiled = torch.compile(function, fullgraph=True, backend=counter, **how)
+    for call in calls:
+        compiled(*call)
+        counts.append(counter.count)
+    return counts
+
+
+def marked(*dims: int) -> Callable[..., tuple[Any, ...]]:
+    def mark(*tensors: Tensor) -> tuple[Any, ...]:
+        for x in tensors:
+            torch._dynamo.mark_dynamic(x, dims)
+        return tensors
+
+    return mark
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+@pytest.mark.parametrize(
+    ("how", "mark", "wanted"),
+    [
+        ({}, False, [1, 1, 2, 2, 2, 2, 3]),
+        ({}, True, [1, 1, 1, 1, 1, 1, 2]),
+        ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2]),
+        ({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4]),
+    ],
+)
+def test_a_smaller_last_batch(how: dict[str, bool], mark: bool, wanted: list[int], per_sample: bool) -> None:
+    """The batches have 8, 8 and 4 images, twice the sizes of one epoch; then come one of 3 and one of 1."""
+    augment = v2.Compose(
+        [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)],
+        per_sample=True,
+    )
+    both = [v2.MixUp(num_classes=4), v2.CutMix(num_classes=4)]
+    mix = v2.RandomChoice(both, per_sample=per_sample)
+    sizes = (8, 8, 4, 8, 4, 3, 1)
+    calls: list[tuple[Any, ...]] = [(image(20, 24, n), torch.arange(n) % 4) for n in sizes]
+    calls = [marked(0)(*call) for call in calls] if mark else calls
+    assert graphs(lambda x, y: mix(augment(x), y), calls, **how) == wanted
+
+
+class Drawn(Dataset[Tensor]):
+    """Returns images that are all the same before the draws."""
+
+    def __init__(self) -> None:
+        self.augment = v2.Compose([v2.RandomResizedCrop(8), v2.ColorJitter(0.4, 0.4)])
+        self.image = image(20, 24)
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Tensor:
+        return self.augment(self.image)
+
+
+def test_draws_of_workers() -> None:
+    """They differ between images, workers and epochs, and a seed before the loop reproduces them."""
+    loader = DataLoader(Drawn(), batch_size=4, num_workers=2)
+
+    def epochs() -> Tensor:
+        torch.manual_seed(0)
+        return torch.cat([batch for _ in range(2) for batch in loader])
+
+    images = epochs()
+    assert len({x.numpy().tobytes() for x in images}) == len(images) == 16
+    assert torch.equal(epochs(), images)
+
+
+def boxes(count: int, height: int, width: int) -> Any:
+    corners = torch.rand(count, 2, 2).sort(1).values * torch.tensor([width - 9, height - 9])
+    values = torch.cat([corners[:, 0], corners[:, 1] + 9], 1)
+    return tv_tensors.BoundingBoxes(values, format="XYXY", canvas_size=(height, width))
+
+
+def test_a_detector_takes_an_image_without_boxes() -> None:
+    augment = v2.Compose(
+        [v2.RandomZoomOut(), v2.RandomIoUCrop(), v2.RandomHorizontalFlip(), v2.SanitizeBoundingBoxes()]
+    )
+    none = tv_tensors.BoundingBoxes(torch.zeros(0, 4), format="XYXY", canvas_size=(20, 24))
+    sample = {"image": tv_tensors.Image(image(20, 24)), "boxes": none, "labels": torch.zeros(0).long()}
+    for _ in range(8):
+        out = augment(sample)
+        assert out["boxes"].shape == (0, 4) and out["labels"].shape == (0,)
+    mosaic = v2.Compose([v2.Mosaic(32), v2.SanitizeBoundingBoxes()])
+    assert mosaic([sample] * 4)["boxes"].shape == (0, 4)
+
+
+def test_a_box_with_its_center_outside_of_the_crop_is_dropped() -> None:
+    transform = v2.Compose([v2.RandomIoUCrop(sampler_options=[0.1]), v2.SanitizeBoundingBoxes()])
+    dropped = 0
+    for seed in range(20):
+        torch.manual_seed(seed)
+        before = boxes(4, 60, 80)
+        sample = {"image": tv_tensors.Image(image(60, 80)), "boxes": before, "labels": torch.arange(4)}
+        params = transform.transforms[0].sample(sample)
+        cropped = transform.transforms[0].apply(sample, params)
+        out = v2.SanitizeBoundingBoxes()(cropped)
+        dropped += 4 - len(out["boxes"])
+        empty = (cropped["boxes"].as_subclass(Tensor) == 0).all(1)
+        assert out["labels"].tolist() == torch.arange(4)[~empty].tolist()
+    assert dropped
+
+
+@needs_classes
+def test_graphs_of_a_batch_with_boxes() -> None:
+    augment = v2.Compose([v2.RandomAffine(10), v2.RandomHorizontalFlip()], per_sample=True)
+
+    def batch(*counts: int) -> tuple[Any, ...]:
+        images = tv_tensors.Image(image(20, 24, len(counts)))
+        return ({"image": images, "boxes": [boxes(n, 20, 24) for n in counts]},)
+
+    several = [batch(*torch.randint(2, 9, (2,)).tolist()) for _ in range(10)]
+    found = graphs(augment, [*several, batch(1, 5), batch(0, 5)])
+    assert found[9] == found[2] <= 3
+    assert found[10:] == [found[9] + 1, found[9] + 2]
+
+
+def test_what_a_crop_adds_has_the_class_255() -> None:
+    fill = {tv_tensors.Image: 0, tv_tensors.Mask: 255}
+    crop = v2.RandomCrop(32, pad_if_needed=True, fill=fill)
+    mask = tv_tensors.Mask(torch.ones(20, 24, dtype=torch.uint8))
+    out = crop({"image": tv_tensors.Image(image(20, 24).clamp(min=1)), "mask": mask})
+    added = (out["image"] == 0).all(0)
+    assert added.any() and torch.equal(out["mask"] == 255, added) and torch.equal(out["mask"] == 1, ~added)
+
+
+SERVED = {
+    "timm": (235, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "CLIP": (224, (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+}
+SIZES = [(480, 640), (640, 480), (300, 300), (1000, 240), (200, 150), (235, 400), (224, 224)]
+
+
+def served(name: str) -> Any:
+    side, mean, std = SERVED[name]
+    steps = [v2.Resize(side, v2.InterpolationMode.BICUBIC), v2.CenterCrop(224)]
+    return v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std)])
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_the_pixels_of_serving(name: str) -> None:
+    """timm and CLIP build torchvision's transforms of PIL images."""
+    side, mean, std = SERVED[name]
+    move = v1.Compose([v1.Resize(side, v1.InterpolationMode.BICUBIC), v1.CenterCrop(224)])
+    whole = v1.Compose([move, v1.ToTensor(), v1.Normalize(mean, std)])
+    ours = served(name)
+    differ = 0
+    for size in SIZES:
+        x = image(*size)
+        pil = PIL.Image.fromarray(x.permute(1, 2, 0).numpy())
+        pixels = torch.from_numpy(np.array(move(pil))).permute(2, 0, 1)
+        assert torch.equal(v2.Compose(ours.transforms[:2])(x), pixels)
+        assert (ours(x) - whole(pil)).abs().max() <= 1e-6
+        differ += not torch.equal(
+            theirs.Resize(side, v1.InterpolationMode.BICUBIC)(x),
+            v2.Resize(side, v1.InterpolationMode.BICUBIC)(x),
+        )
+    assert differ
+
+
+@pytest.mark.parametrize(
+    ("how", "mark", "wanted"),
+    [
+        ({}, False, [1, 2, 2, 2, 2, 2, 2]),
+        ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 1]),
+        ({}, True, [1, 1, 1, 1, 1, 1, 1]),
+        ({"dynamic": False}, False, [1, 2, 3, 4, 5, 6, 7]),
+    ],
+)
+def test_graphs_of_serving(how: dict[str, bool], mark: bool, wanted: list[int]) -> None:
+    calls = [marked(1, 2)(image(*size)) if mark else (image(*size),) for size in SIZES]
+    assert graphs(served("timm"), calls, **how) == wanted
+
+
+def test_without_dynamic_sizes_there_is_a_limit() -> None:
+    calls = [(image(20 + n, 24),) for n in range(torch._dynamo.config.recompile_limit)]
+    transform = v2.Compose([v2.Resize(8), v2.CenterCrop(8)])
+    assert graphs(transform, calls, dynamic=False)[-1] == len(calls)
+    with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit, match="fullgraph=True"):
+        graphs(transform, [*calls, (image(90, 24),)], dynamic=False)
+
+
+def test_files_become_rgb() -> None:
+    for shape in ((1, 9, 8), (4, 9, 8)):
+        data = imgops.encode_image(torch.randint(0, 256, shape, dtype=torch.uint8), "png")
+        assert imgops.decode_image(data, "RGB").shape == (3, 9, 8)
+
+
+# -- docs/transforms.rst ----------------------------------------------------------------------------------
+
+
+class Mine(v2.RandomRotation):
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return super().make_params(flat_inputs)
+
+
+X = image(8, 9)
+BATCH, LABELS = torch.stack([X] * 4), torch.tensor([3, 1, 2, 1])
+TO_HALF, FLIP = v2.Resize((4, 4)), v2.RandomHorizontalFlip()
+
+
+def refused() -> list[tuple[Any, tuple[Any, ...]]]:
+    """Return the transforms that a graph refuses, with their inputs, in the order of the page."""
+    one = {"image": BATCH, "boxes": boxes(3, 8, 9)}
+    return [
+        (v2.RandomApply([TO_HALF]), (X,)),
+        (v2.RandomChoice([TO_HALF, FLIP]), (X,)),
+        (v2.RandomApply([v2.MixUp(num_classes=10)]), (BATCH, LABELS)),
+        (v2.RandomApply([v2.Mosaic(8)]), ([X] * 4,)),
+        (v2.RandomRotate90(), (X,)),
+        (v2.RandomResize(4, 8, per_sample=True), (BATCH,)),
+        (v2.RandomHorizontalFlip(per_sample=True), (one,)),
+        (v2.SanitizeBoundingBoxes(), ({"image": X, "boxes": boxes(3, 8, 9), "labels": [1, 2, 3]},)),
+        (Mine(10), (X,)),
+        (v2.ToPILImage(), (X,)),
+    ]
+
+
+def first_line(transform: Any, inputs: tuple[Any, ...]) -> str:
+    torch.compiler.reset()
+    with pytest.raises((NotImplementedError, ValueError)) as error:
+        torch.compile(transform, fullgraph=True, backend="eager")(*inputs)
+    return str(error.value).splitlines()[0]
+
+
+@needs_classes
+def test_what_a_graph_refuses_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "transforms.rst").read_text()
+    section = page.partition("What a graph refuses\n")[2].partition("\nIn a graph\n")[0]
+    blocks = re.findall(r"::\n\n((?:   .*\n|\n)+)", section)
+    messages = [" ".join(m.split()) for block in blocks for m in block.strip().split("\n\n")]
+    assert messages == [first_line(*call) for call in refused()]
+    order = first_line(v2.RandomOrder([TO_HALF, FLIP]), (X,))
+    assert order.startswith("RandomChoice: transforms must give results of the structure")
+    for name in ("RandomShortestSize", "ScaleJitter", "RandomZoomOut", "RandomRotation", "RandomTranspose"):
+        assert name in section
+    for transform in (
+        v2.RandomShortestSize(4, per_sample=True),
+        v2.ScaleJitter((4, 4), per_sample=True),
+        v2.RandomZoomOut(p=1.0, per_sample=True),
+        v2.RandomRotation(10, expand=True, per_sample=True),
+    ):
+        assert "per_sample must be False" in first_line(transform, (BATCH,))
+    assert "image must be square" in first_line(v2.RandomTranspose(), (X,))
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(v2.RandomHorizontalFlip(), fullgraph=True)(PIL.Image.new("RGB", (8, 8)))
+
+
+def test_messages_that_name_per_sample_are_raised_in_eager_mode_too() -> None:
+    calls = refused()
+    for place, text in ((4, "image must be square"), (5, "per_sample must be"), (6, "must be a list of 4")):
+        transform, (inputs,) = calls[place]
+        transform.per_sample = True
+        with pytest.raises((NotImplementedError, ValueError), match=text):
+            transform(BATCH if isinstance(inputs, Tensor) else inputs)
+    mixing = v2.RandomApply([v2.MixUp(num_classes=10)], per_sample=True)
+    with pytest.raises(ValueError, match="transforms that may be left out"):
+        mixing(BATCH, LABELS)
+    with pytest.raises(ValueError, match="transforms that may be left out"):
+        v2.RandomApply([TO_HALF], per_sample=True)(BATCH)
+    with pytest.raises(ValueError, match="transforms must give results of"):
+        v2.RandomChoice([TO_HALF, FLIP], per_sample=True)(BATCH)
+
+
+def test_seeded_goes_around_the_compiled_pipeline() -> None:
+    torch.compiler.reset()
+    pipeline = v2.Compose([v2.RandomRotation(30), FLIP])
+    compiled = torch.compile(pipeline, fullgraph=True, backend="eager")
+    key = (1, "a.jpg")
+    assert torch.equal(v2.seeded(compiled, key)(X), v2.seeded(pipeline, key)(X))
+
+
+def test_labels_that_are_shares_may_be_left_out() -> None:
+    torch.compiler.reset()
+    shares = torch.nn.functional.one_hot(LABELS, 10).float()
+    mixing = torch.compile(v2.RandomApply([v2.MixUp(num_classes=10)]), fullgraph=True, backend="eager")
+    assert mixing(BATCH, shares)[1].shape == (4, 10)
