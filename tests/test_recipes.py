@@ -286,7 +286,7 @@ def test_what_a_graph_refuses_is_on_the_page() -> None:
     messages = [" ".join(m.split()) for block in blocks for m in block.strip().split("\n\n")]
     assert messages == [first_line(*call) for call in refused()]
     order = first_line(v2.RandomOrder([TO_HALF, FLIP]), (X,))
-    assert order.startswith("RandomChoice: transforms must give results of the structure")
+    assert order.startswith("RandomOrder: transforms must give results of the structure")
     for name in ("RandomShortestSize", "ScaleJitter", "RandomZoomOut", "RandomRotation", "RandomTranspose"):
         assert name in section
     for transform in (
@@ -296,6 +296,16 @@ def test_what_a_graph_refuses_is_on_the_page() -> None:
         v2.RandomRotation(10, expand=True, per_sample=True),
     ):
         assert "per_sample must be False" in first_line(transform, (BATCH,))
+    crop = v2.RandomIoUCrop(per_sample=True)
+    one = {"image": tv_tensors.Image(BATCH), "boxes": boxes(1, 8, 9)}
+    assert "per_sample must be False" in first_line(crop, (one,))
+    with pytest.raises(NotImplementedError, match=r"^RandomIoUCrop: per_sample must be False"):
+        crop(one)
+    for label in (torch.tensor(3), torch.ones(5)):
+        with pytest.raises(
+            ValueError, match=r"^ColorJitter: the first tensor must be an image .*, got shape"
+        ):
+            v2.ColorJitter(0.5)({"label": label, "image": X})
     assert "image must be square" in first_line(v2.RandomTranspose(), (X,))
     with pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(v2.RandomHorizontalFlip(), fullgraph=True)(PIL.Image.new("RGB", (8, 8)))

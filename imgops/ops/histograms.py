@@ -212,7 +212,8 @@ def equalize(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats are quantized to 256 levels, as in
-    torchvision; values outside of [0, 1] are clamped first. Piecewise constant: the gradient is 0. Under autocast the dtype stays.
+    torchvision; values outside of [0, 1] are clamped first. Piecewise constant: the gradient is 0. Under
+    autocast the dtype stays.
 
     Examples
     --------

@@ -270,7 +270,7 @@ def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
 _FORMS = "the structure, shapes and dtypes"
 _WHERE = "in a graph and with per_sample=True"
 _REFUSAL = f"RandomApply: transforms that may be left out must keep {_FORMS} of their input {_WHERE}"
-_REFUSAL_OF_CHOICE = f"RandomChoice: transforms must give results of {_FORMS} of the first {_WHERE}"
+_SAME_RESULTS = f"transforms must give results of {_FORMS} of the first {_WHERE}"
 
 
 def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = _REFUSAL) -> Any:
@@ -404,7 +404,8 @@ class _Choosing(_Container):
             before = sampler.narrow_gate(chosen == i)
             result = self._one(i, inputs, sampler)
             sampler.gate = before
-            out = _select(chosen == i, result, out, transform, _REFUSAL_OF_CHOICE) if i else result
+            must = f"{type(self).__name__}: {_SAME_RESULTS}"
+            out = _select(chosen == i, result, out, transform, must) if i else result
         sampler.selects_later = later
         return out
 

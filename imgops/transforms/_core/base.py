@@ -361,6 +361,9 @@ class RandomTransform(OperatorTransform):
             size = inputs[0].shape
             if len(size) > 2:
                 return size[0] if len(size) > 3 else 1, *size[-3:]
+            if len(size) < 2:
+                must = "the first tensor must be an image (..., H, W); other tensors come after it"
+                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {tuple(size)}")
             return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
             if _dispatch.is_image(inpt):

@@ -38,10 +38,13 @@ class RandomSizeTransform(RandomTransform):
         return None
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        self._refuse_a_batch(inputs, sampler)
+        return super()._sample_params(inputs, sampler)
+
+    def _refuse_a_batch(self, inputs: list[Any], sampler: ParameterSampler) -> None:
         if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
             must = "per_sample must be False, because samples of different sizes make no batch"
             raise_error(NotImplementedError, f"{type(self).__name__}: {must}, got True")
-        return super()._sample_params(inputs, sampler)
 
     @staticmethod
     def _is_batch(inputs: list[Any]) -> bool:

@@ -279,6 +279,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if sampler.draws_in_python():
             return super()._sample_params(inputs, sampler)
+        self._refuse_a_batch(inputs, sampler)
         _, _, height, width = self.shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
         kind = annotation_kinds.kind_of(boxes)
