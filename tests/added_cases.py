@@ -347,11 +347,11 @@ def _padded(frame: Frame, t: Any) -> Frame:
 
     mode = cv2.BORDER_CONSTANT if t.padding_mode == "constant" else cv2.BORDER_REPLICATE
     (high, wide), fill = t.size, t.fill
-    how = {"position": t.position, "border_mode": mode, "fill": fill}
+    how = {"position": t.anchor, "border_mode": mode, "fill": fill}
     out = A.PadIfNeeded(high, wide, **how)(image=frame)["image"]
     if t.divisor is None:
         return out
-    return A.PadIfNeeded(None, None, *t.divisor, **how)(image=out)["image"] if t.position == "center" else out
+    return A.PadIfNeeded(None, None, *t.divisor, **how)(image=out)["image"] if t.anchor == "center" else out
 
 
 PLAIN = {"antialias": False}
@@ -601,7 +601,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "PadIfNeeded",
-        {"size": 64, "position": "top_left", "padding_mode": "edge"},
+        {"size": 64, "anchor": "top_left", "padding_mode": "edge"},
         _padded,
         "albumentations' PadIfNeeded",
         moves=True,

@@ -143,6 +143,8 @@ def test_other_libraries_names_of_padding_modes() -> None:
             lambda mode: imgops.remap(image, map, padding_mode=mode),
         ):
             assert torch.equal(call(theirs), call(ours)), theirs
+        assert transforms.RandomElastic(padding_mode=theirs).padding_mode == ours
+    assert transforms.PadIfNeeded(8, padding_mode="replicate").padding_mode == "edge"
     with pytest.raises(ValueError, match=r"^pad: padding_mode must be one of .*, got 'mirror'"):
         imgops.pad(image, 2, "mirror")
 

@@ -14,7 +14,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops.transforms._core import programs
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of
 from imgops.transforms._core.base import RandomTransform
@@ -152,7 +152,7 @@ class _Distortion(ProbabilisticTransform):
         arguments["interpolation"] = one_of(
             self, "interpolation", getattr(interpolation, "value", interpolation), _INTERPOLATIONS
         )
-        arguments["padding_mode"] = one_of(self, "padding_mode", padding_mode, _PADDING)
+        arguments["padding_mode"] = one_of(self, "padding_mode", _check.padding_mode(padding_mode), _PADDING)
         arguments["fill"] = fill_values(self, "fill", fill)
         super().__init__(p, per_sample, generator, **arguments)
 

@@ -9,7 +9,7 @@ import torch
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.arguments import fill_values, interpolation_of, one_of, require_planes, size_of
 from imgops.transforms._core.base import ANNOTATIONS, OperatorTransform
@@ -284,7 +284,7 @@ class PadIfNeeded(_FitTransform):
             "size": None if size is None else size_of(self, "size", size),
             "divisor": None if divisor is None else size_of(self, "divisor", divisor),
             "anchor": one_of(self, "anchor", anchor, ("center", *CORNERS)),
-            "padding_mode": one_of(self, "padding_mode", padding_mode, _PADDING),
+            "padding_mode": one_of(self, "padding_mode", _check.padding_mode(padding_mode), _PADDING),
         }
         super().__init__(InterpolationMode.NEAREST, False, **arguments)
         self.fill = fill
