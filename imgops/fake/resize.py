@@ -89,7 +89,7 @@ def resized_crop_adjoint(
 
 def _crop_boxes(op: str, name: str, image: Tensor, box: Tensor, interpolation: str) -> None:
     if interpolation == "area":
-        fail(ValueError, op, "interpolation must not be 'area', which knows no boxes", repr(interpolation))
+        fail(ValueError, op, "interpolation must not be 'area', which takes no box", repr(interpolation))
     if box.dtype != torch.int64:
         fail(TypeError, op, "box must be int64", box.dtype)
     _check.per_sample_parameter(op, "box", box, image, 4)

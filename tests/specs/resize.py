@@ -447,7 +447,7 @@ RESIZED_CROP = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "resized_crop: interpolation must not be 'area', which knows no boxes, got 'area'",
+            "resized_crop: interpolation must not be 'area', which takes no box, got 'area'",
             lambda x: resized_crop(x, (0, 0, 2, 2), (2, 2), "area", antialias=False),
         ),
     ),

@@ -43,7 +43,7 @@ class RandomSizeTransform(RandomTransform):
 
     def _refuse_a_batch(self, inputs: list[Any], sampler: ParameterSampler) -> None:
         if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
-            must = "per_sample must be False, because samples of different sizes make no batch"
+            must = "per_sample must be False, because samples of different sizes cannot form a batch"
             raise_error(NotImplementedError, f"{type(self).__name__}: {must}, got True")
 
     @staticmethod
