@@ -23,10 +23,10 @@ demo: $(VENV)/.demo ## Show the operators on a photograph; PHOTO=path takes your
 	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
 
 test: $(VENV)/.test ## Run the tests, on all cores
-	$(PY) -m pytest -n auto
+	$(PY) -m pytest -n auto --dist worksteal
 
 test-all: $(VENV)/.test ## Run the tests with every sample, nightly ones too: before a release
-	$(PY) -m pytest -n auto --all
+	$(PY) -m pytest -n auto --dist worksteal --all
 
 # No compiler is on the path of the tests, and no file of this folder.
 wheel: $(VENV)/.wheel ## Build the source distribution and the wheel, audit it, test it in an environment of its own
@@ -50,7 +50,7 @@ test-oldest: ## Run the quick tests with the oldest versions of what imgops depe
 	$(VENV)-oldest/bin/python -m pytest -n auto $(QUICK:%=tests/test_%.py)
 
 check: lint $(VENV)/.test ## Lint, types and the quick tests: what to run before each commit
-	$(PY) -m pytest -n auto $(QUICK:%=tests/test_%.py)
+	$(PY) -m pytest -n auto --dist worksteal $(QUICK:%=tests/test_%.py)
 
 sanitize: $(VENV)/.test ## Run the native module with checks of its memory accesses and of undefined behavior
 	@mkdir -p build/sanitize

@@ -6,6 +6,7 @@ Run ``python -m pytest docs/test_pages.py`` after a build. Without Chromium, the
 
 from __future__ import annotations
 
+import ast
 import functools
 import html.parser
 import http.server
@@ -39,6 +40,8 @@ from tests.specs import SPECS
 HTML = DOCS / "_build" / "html"
 PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts)
 NOTEBOOKS = sorted(HTML.glob("_downloads/*/*.ipynb"))
+#: The browser's tests, each with its share of the pages, for the workers of pytest-xdist.
+PARTS = 4
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -170,6 +173,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.shutdown()
 
 
+_HAS_THEME = "scheme => document.documentElement.dataset.theme === scheme"
 _BROKEN = "() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 #: The elements that are wider than the window, unless an element around them scrolls.
 _TOO_WIDE = """() => {
@@ -181,21 +185,26 @@ _TOO_WIDE = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_in_a_browser(browser: Any, site: str, scheme: str) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_page_in_a_browser(browser: Any, site: str, part: int) -> None:
     """A page has no error in the console, no failed request, no broken picture, and nothing wider than the window.
 
-    Each page is loaded once, looked at in a wide window, and then in one as narrow as a telephone.
+    Each page is loaded once, every second one in a dark scheme; it is looked at in a wide window, in one as narrow as a
+    telephone, and in the other scheme, to which it changes while it is open.
     """
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    from playwright import sync_api
+
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
     tab, wrong, now = context.new_page(), [], [""]
     tab.on("console", lambda m: wrong.append((now[0], m.text)) if m.type == "error" else None)
     tab.on("pageerror", lambda e: wrong.append((now[0], str(e))))
     # Opening the next page aborts requests of this one, which is no failure. A missing file is an error in the console.
     ended = "net::ERR_ABORTED"
     tab.on("requestfailed", lambda r: wrong.append((now[0], r.url)) if r.failure != ended else None)
-    for page in PAGES:
+    for i, page in enumerate(PAGES[part::PARTS]):
         now[0] = page
+        schemes = ("light", "dark") if i % 2 else ("dark", "light")
+        tab.emulate_media(color_scheme=schemes[0])
         tab.goto(f"{site}/{VERSION}/{page}")
         tab.wait_for_load_state("load")
         for width in (1280, 390):
@@ -205,8 +214,14 @@ def test_every_page_in_a_browser(browser: Any, site: str, scheme: str) -> None:
             for element in tab.evaluate(_TOO_WIDE)[:3]:
                 wrong.append((page, f"out of a window of {width}: {element}"))
         tab.set_viewport_size({"width": 1280, "height": 900})
-        if tab.evaluate("() => document.documentElement.dataset.theme") != scheme:
-            wrong.append((page, f"not {scheme}"))
+        for scheme in schemes:
+            tab.emulate_media(color_scheme=scheme)
+            try:
+                tab.wait_for_function(_HAS_THEME, arg=scheme, timeout=5000)
+            except sync_api.TimeoutError:
+                wrong.append((page, f"not {scheme}"))
+        for picture in tab.evaluate(_BROKEN):
+            wrong.append((page, picture))
     context.close()
     assert not wrong
 
@@ -241,15 +256,38 @@ def test_publish(tmp_path: Path) -> None:
             publish.publish(HTML, tmp_path, "https://example.org", wrong)
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
-def test_a_notebook_runs_by_itself(notebook: Path, tmp_path: Path) -> None:
+def code_of(notebook: Path) -> str:
+    """Return the cells of code without the commands of IPython, of which the first installs imgops."""
     cells = json.loads(notebook.read_text())["cells"]
     code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     assert code[0].startswith("%pip install --quiet imgops ")
-    assert any("import imgops" in c or "from imgops" in c for c in code)
     lines = "\n\n".join(code).splitlines()
+    return "\n".join("" if line.startswith("%") else line for line in lines)
+
+
+def statements(code: str) -> list[str]:
+    body = ast.parse(code).body
+    texts = [s for s in body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)]
+    return [ast.dump(s) for s in body if s not in texts]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_is_what_the_build_ran(notebook: Path) -> None:
+    """Its statements are those of the file in the gallery, whose page shows what it printed in the build."""
+    code = code_of(notebook)
+    assert statements(code) == statements((DOCS.parent / "gallery" / f"{notebook.stem}.py").read_text())
+    assert "import imgops" in code or "from imgops" in code
+    assert "sphx-glr-script-out" in (HTML / "gallery" / f"{notebook.stem}.html").read_text()
+
+
+@pytest.mark.skipif(
+    "IMGOPS_NOTEBOOKS" not in os.environ, reason="the build ran their code; docs.yml runs them again"
+)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_runs_by_itself(notebook: Path, tmp_path: Path) -> None:
+    """In a process of its own, which has nothing that another notebook imported."""
     script = tmp_path / "notebook.py"
-    script.write_text("\n".join("" if line.startswith("%") else line for line in lines))
+    script.write_text(code_of(notebook))
     environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(DOCS.parent)}
     done = subprocess.run(
         [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600

@@ -14,7 +14,7 @@ from torch import Tensor
 import imgops
 
 
-def main(rank: int, world: int, path: str) -> None:
+def main(rank: int, world: int, path: str, by_inductor: bool) -> None:
     dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
@@ -83,7 +83,7 @@ def main(rank: int, world: int, path: str) -> None:
     dynamic = not torch.__version__.startswith("2.13")
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     inductor = torch.compile(loss, fullgraph=True, dynamic=dynamic)
-    functions: list[Callable[..., Tensor]] = [loss, compiled, inductor]
+    functions: list[Callable[..., Tensor]] = [loss, compiled, *([inductor] if by_inductor else [])]
     for function in functions:
         for box, size in (((0, 0, 4, 4), (5, 5)), ((1, 1, 8, 7), (3, 6)), ((2, 0, 9, 8), (5, 5))):
             leaves = split(x).requires_grad_(), split(s).requires_grad_()
@@ -119,4 +119,4 @@ def main(rank: int, world: int, path: str) -> None:
 
 
 if __name__ == "__main__":
-    mp.start_processes(main, (2, sys.argv[1]), nprocs=2, start_method="spawn")
+    mp.start_processes(main, (2, sys.argv[1], sys.argv[2:] == ["inductor"]), nprocs=2, start_method="spawn")

@@ -10,22 +10,13 @@ import torch
 from torch import Tensor
 
 from imgops.extend.testing._call import Call
+from tests.specs._draw import numbers_of
 from tests.specs._spec import EXACT
 from tests.test_reference import per_image
 
 
 class Wrong(AssertionError):
     """A wrong result, which is then kept as a test."""
-
-
-def numbers_of(value: Any) -> list[float]:
-    """Return the numbers in an argument; for a tensor, its minimum and maximum."""
-    if isinstance(value, (tuple, list)):
-        return [v for x in value for v in numbers_of(x)]
-    if isinstance(value, (Tensor, np.ndarray, np.generic)):
-        value = value.detach().double().numpy() if isinstance(value, Tensor) else value
-        return list(map(float, {value.min(), value.max()})) if value.size else []
-    return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
 
 
 def are_colors(image: Tensor) -> bool:
@@ -35,27 +26,13 @@ def are_colors(image: Tensor) -> bool:
 
 def is_comparable(fuzzed: Any) -> bool:
     """Return False where the documentation says that imgops differs from the library."""
-    name, args = fuzzed.spec.name, (*fuzzed.args, *fuzzed.keywords.values())
+    spec, args = fuzzed.spec, (*fuzzed.args, *fuzzed.keywords.values())
     numbers = [v for x in args[1:] for v in numbers_of(x)]
     if not all(abs(v) < 1e6 for v in numbers):  # this excludes numbers that are not finite, too
         return False
-    if name in ("jpeg", "webp"):  # 0 leaves the image as it is
-        return 0 not in numbers and not any(a is False or isinstance(a, list) for a in args[1:])
-    if name == "clahe":  # the reference takes one channel
-        return bool(args[0].shape[-3] == 1)
-    if any(c.startswith("0:") for c in fuzzed.changes) and not are_colors(args[0]):
-        return False
-    if name == "alpha_composite" and not are_colors(args[1]):
-        return False
-    if name == "color_sequence" and args[0].is_floating_point() and "posterize" in str(args[-1]):
-        return False  # the steps before it may round to either side of a level
-    if name == "posterize":  # bits are clamped
-        return all(0 <= v <= 8 for v in numbers)
-    # Changed matrices and maps may have no inverse, or positions that are infinite.
-    return not (
-        name.startswith(("warp_", "remap"))
-        and any(c.startswith(("1:", "map", "matrix")) for c in fuzzed.changes)
-    )
+    changed = {c.partition(":")[0] for c in fuzzed.changes}
+    colors = all(are_colors(args[i]) for i in spec.colors if str(i) in changed)
+    return colors and spec.comparable(args, changed)
 
 
 def largest(fuzzed: Any) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tests.specs._maker import ANY_DTYPE
+from tests.specs import SPECS
+from tests.specs._maker import ANY_DTYPE, Maker
 
 NUMBERS = (
     0,
@@ -32,20 +34,7 @@ NUMBERS = (
     -(2**64),
 )
 REALS = (0.0, -0.0, 0.5, 1.0, -1.0, 255.0, 1e-30, 1e30, -1e30, float("nan"), float("inf"), float("-inf"))
-WORDS = (
-    "",
-    "constant",
-    "edge",
-    "reflect",
-    "nearest",
-    "bilinear",
-    "bicubic",
-    "jpeg",
-    "L",
-    "RGB",
-    "Bilinear",
-    "no such",
-)
+WORDS = ("", "no such", "Bilinear", "L", "RGB")
 OBJECTS: tuple[Any, ...] = (
     None,
     True,
@@ -63,6 +52,14 @@ OBJECTS: tuple[Any, ...] = (
 )
 
 
+@cache
+def words() -> tuple[str, ...]:
+    """Return the words that the samples of all operators use, and some that none does."""
+    made = (s.call(Maker(s.dtypes[0])) for spec in SPECS.values() for s in spec.samples)
+    used = {v for _, args, keywords in made for v in (*args, *keywords.values()) if isinstance(v, str)}
+    return (*WORDS, *sorted(w for w in used if w.isidentifier()))
+
+
 def changed(random: Random, value: Any) -> Any:
     """Return another value to replace an argument."""
     if random.random() < 0.12:
@@ -76,7 +73,7 @@ def changed(random: Random, value: Any) -> Any:
     if isinstance(value, float):
         return random.choice(REALS if random.random() < 0.7 else NUMBERS)
     if isinstance(value, str):
-        return random.choice(WORDS)
+        return random.choice(words())
     if isinstance(value, (tuple, list)) and value:
         items = list(value)
         at = random.randrange(len(items))

@@ -20,6 +20,7 @@ from transform_cases import picture, sample, seeded
 
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
+from tests.tiers import nightly_unless
 
 #: Before torch 2.13, dynamo does not support torchvision's tensor classes.
 CLASSES = hasattr(torch.Tag, "inplace")
@@ -123,11 +124,15 @@ def compiled(function: Callable[..., Any]) -> tuple[Any, CountingBackend]:
     return torch.compile(function, fullgraph=True, backend=counting), counting
 
 
-@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize(
+    ("row", "per_sample"),
+    nightly_unless(  # test_gradients makes a graph for samples of their own, too
+        lambda values: not (values[1] and values[0].gradient),
+        [(row, each) for row in ROWS for each in (False, True) if row.per_sample or not each],
+    ),
+    ids=lambda value: {False: "shared", True: "per_sample"}[value] if isinstance(value, bool) else str(value),
+)
 def test_one_graph_with_the_draws_of_eager_mode(row: Row, per_sample: bool) -> None:
-    if per_sample and not row.per_sample:
-        pytest.skip("samples nothing")
     images = torch.stack([picture(torch.float32, *row.size, s) for s in range(3)])
     transform = row.make(per_sample=True) if per_sample else row.make()
     graph, counting = compiled(transform)
@@ -208,8 +213,11 @@ def test_inputs_of_every_kind(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("FDA", "HistogramMatching")], ids=str)
-def test_what_goes_with_an_image(row: Row) -> None:
-    """Boxes, masks and keypoints follow where pixels move, and stay otherwise; also in a graph, and in a batch."""
+def test_what_goes_with_an_image(row: Row, whole: bool) -> None:
+    """Boxes, masks and keypoints follow where pixels move, and stay otherwise; also in a graph, and in a batch.
+
+    `make test` makes no graph of those that stay: it would be that of the image.
+    """
     given = sample(picture(torch.uint8, *row.size))
     given.pop("label")
     transform = _chosen(row)
@@ -219,7 +227,7 @@ def test_what_goes_with_an_image(row: Row) -> None:
         bits_equal(found[n].as_subclass(Tensor), given[n].as_subclass(Tensor)) for n in ("mask", "boxes")
     )
     assert still == (not row.moves or "Dropout" in row.name)
-    if CLASSES:
+    if CLASSES and (whole or row.moves):
         graph, _ = compiled(transform)
         for a, b in zip(tree_leaves(seeded(5, graph, given)), tree_leaves(found)):
             assert type(a) is type(b)

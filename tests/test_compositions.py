@@ -16,6 +16,7 @@ import imgops
 from tests.specs import SPECS, Sample
 from tests.specs._maker import FORMATS, Maker
 from tests.specs.histograms import clahe_of_color
+from tests.tiers import nightly
 
 SAMPLES = [
     sample for spec in SPECS.values() if not spec.is_operator for sample in spec.samples if not sample.edge
@@ -68,7 +69,7 @@ def test_vmap_is_a_loop(sample: Sample) -> None:
     torch.testing.assert_close(found, torch.stack(wanted), rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dynamic", [pytest.param(False, marks=nightly), True])
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_one_graph(sample: Sample, dynamic: bool) -> None:
     torch.compiler.reset()

@@ -13,8 +13,14 @@ from imgops._operators import Contract, Gradient
 from imgops._torch_private import TorchDispatchMode, fake_tensors
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
+from tests.tiers import nightly_unless
 
 STATIC = [s for s in SAMPLES if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC]
+#: With parameters on the CPU; beside the image for one sample of each operator, for the others nightly.
+PLACED = nightly_unless(
+    lambda values: values[1] == "cpu" or values[0] is OPERATORS[values[0].op].samples[0],
+    [(sample, parameters) for sample in STATIC for parameters in ("cpu", "cuda")],
+)
 
 
 def arguments(sample: Sample) -> list[Any]:
@@ -48,8 +54,7 @@ class Context(SimpleNamespace):
         pass
 
 
-@pytest.mark.parametrize("parameters", ["cpu", "cuda"])
-@pytest.mark.parametrize("sample", STATIC, ids=str)
+@pytest.mark.parametrize(("sample", "parameters"), PLACED, ids=str)
 def test_everything_stays_on_the_device(sample: Sample, parameters: str) -> None:
     operator, real = OPERATORS[sample.op].operator, arguments(sample)
     with fake_tensors():
@@ -66,8 +71,7 @@ def test_everything_stays_on_the_device(sample: Sample, parameters: str) -> None
             assert (made.device, made.dtype, made.shape) == (out.device, out.dtype, out.shape)
 
 
-@pytest.mark.parametrize("parameters", ["cpu", "cuda"])
-@pytest.mark.parametrize("sample", STATIC, ids=str)
+@pytest.mark.parametrize(("sample", "parameters"), PLACED, ids=str)
 def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -> None:
     operator = OPERATORS[sample.op].operator
     if not isinstance(operator.autograd, Gradient) or not sample.differentiable:

@@ -17,9 +17,9 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_two_processes(tmp_path: Path) -> None:
-    """Forward, backward and compiled, with boxes that change between calls."""
-    out = run("tests/distributed_program.py", str(tmp_path / "store"))
+def test_two_processes(tmp_path: Path, whole: bool) -> None:
+    """Forward, backward and compiled, nightly by inductor too, with boxes that change between calls."""
+    out = run("tests/distributed_program.py", str(tmp_path / "store"), *(["inductor"] if whole else []))
     assert "process 0: done" in out and "process 1: done" in out
 
 

@@ -595,9 +595,9 @@ def _statistics(images: list[np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_the_draws_of_each_class_beside_albumentations(name: str) -> None:
-    """Means and spreads of 250 draws are within five standard errors."""
-    count = 250
+def test_the_draws_of_each_class_beside_albumentations(name: str, whole: bool) -> None:
+    """Means and spreads of 250 draws, in `make test` of 100, are within five standard errors."""
+    count = 250 if whole else 100
     for arguments in DRAWN[name]:
         given = A.Compose([made(name, **{"p": 1, **arguments})], seed=1)
         pipeline, image = converted(given), torch.from_numpy(SCENE).permute(2, 0, 1).contiguous()

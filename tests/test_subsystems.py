@@ -76,8 +76,16 @@ def test_gradients_of_first_and_second_order(name: str) -> None:
     same(*results)
 
 
-@pytest.mark.parametrize("transform", ["grad", "vjp", "jacrev", "jacfwd", "hessian", "jvp", "vmap_grad"])
-@pytest.mark.parametrize("name", list(CALLS))
+WHOLE = ("jacrev", "jacfwd", "hessian")  # with a row for each pixel
+
+
+@pytest.mark.parametrize(
+    ("name", "transform"),
+    nightly_unless(
+        lambda values: values[0] not in DERIVED[1:] or values[1] not in WHOLE,
+        [(name, transform) for name in CALLS for transform in ("grad", "vjp", *WHOLE, "jvp", "vmap_grad")],
+    ),
+)
 def test_torch_func(name: str, transform: str) -> None:
     ours, theirs, tensors = CALLS[name]
     every = tuple(range(len(tensors)))
@@ -113,8 +121,9 @@ def test_forward_ad(name: str) -> None:
     same(*results)
 
 
+# test_generic.py compiles and exports the first sample of each operator, too.
 @pytest.mark.parametrize("backend", [pytest.param("aot_eager", marks=nightly), "inductor"])
-@pytest.mark.parametrize("name", list(EVERY))
+@pytest.mark.parametrize("name", nightly_unless(lambda n: n not in DERIVED[1:], EVERY))
 def test_compiled(name: str, backend: str) -> None:
     ours, theirs, tensors = EVERY[name]
     compiled = torch.compile(ours, fullgraph=True, backend=backend)
@@ -186,7 +195,7 @@ class Module(torch.nn.Module):
 
 
 @pytest.mark.parametrize("decompose", [pytest.param(False, marks=nightly), True])
-@pytest.mark.parametrize("name", list(EVERY))
+@pytest.mark.parametrize("name", nightly_unless(lambda n: n not in DERIVED[1:], EVERY))
 def test_export(name: str, decompose: bool) -> None:
     ours, theirs, tensors = EVERY[name]
     program = torch.export.export(Module(ours), tensors)

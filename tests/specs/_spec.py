@@ -7,7 +7,7 @@ that needs a missing field names it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from imgops._operators import Operator, operators
 from imgops.autograd.derived import DerivedGradient
 from imgops.extend.testing import Call
 from imgops.extend.testing._call import bits_equal
+from tests.specs._draw import Draw
 from tests.specs._maker import FLOATS, Maker
 
 
@@ -163,6 +164,14 @@ class OpSpec:
     #: The allowed difference of the decomposition from the kernel.
     decomposed: Tolerances = field(default_factory=lambda: CLOSE)
     dtypes: tuple[torch.dtype, ...] = FLOATS
+    #: Random arguments of the operator, for tests/test_random_calls.py; by default those of a sample in other sizes.
+    draw: Callable[[Draw], tuple[Any, ...]] | None = None
+    #: The allowed difference of the decomposition for these arguments, where it is larger than ``decomposed``.
+    drawn: Tolerances = field(default_factory=dict)
+    #: Where the reference computes the same if tests/fuzz_calls.py changes arguments: a function of all arguments, and of
+    #: the names and positions of the changed ones. The images, by position, then have colors in [0, 1].
+    comparable: Callable[[Sequence[Any], Collection[str]], bool] = lambda args, changed: True
+    colors: tuple[int, ...] = (0,)
     #: Whether its gradient is that of the identity, because the true one is 0 almost everywhere.
     straight_through: bool = False
     #: The core dimensions of the tensors of a function that is not an operator; an operator declares its own.

@@ -76,6 +76,8 @@ ALPHA_COMPOSITE = OpSpec(
             lambda x: imgops.alpha_composite(torch.cat([x, x[:, :1]], 1), x),
         ),
     ),
+    draw=lambda d: (d.image(4), d.image(4)),
+    colors=(0, 1),
     reference=alpha_reference,
     tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)},
     decomposed={},
@@ -152,6 +154,7 @@ ADD_WEIGHTED = OpSpec(
         ),
     ),
     of_number=lambda x, v: imgops.add_weighted(x, v, x, 0.2, v),
+    draw=lambda d: (d.image(), d.image(), d.number(-1, 2), d.number(-1, 2), d.number(0, d.white)),
     reference=weighted_reference,
     # Before OpenCV 5, its vector code fuses a product with the sum, and where vectors end depends on the shape.
     tolerance={torch.float64: Tolerance(1e-12)},

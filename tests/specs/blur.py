@@ -71,6 +71,7 @@ BOX_BLUR = OpSpec(
             lambda x: imgops.box_blur(x, 3, "zero"),
         ),
     ),
+    draw=lambda d: (d.image(), d.whole(1, 9), d.whole(1, 9), d.padding_mode()),
     reference=box_reference,
     decomposed=LEVEL,
     plain=Plain(
@@ -183,6 +184,13 @@ BILATERAL_FILTER = OpSpec(
         ),
     ),
     of_number=lambda x, v: imgops.bilateral_filter(x, 3, v, 1.0),
+    draw=lambda d: (
+        d.image(d.choice(1, 3)),
+        d.number(0.1 * d.white, d.white),
+        d.number(0.5, 4),
+        d.whole(1, 9),
+        d.padding_mode(),
+    ),
     reference=bilateral_reference,
     tolerance={torch.float64: Tolerance(1e-12)},
     decomposed={**LEVEL, torch.float32: Tolerance(1e-4), torch.float64: Tolerance(1e-12)},

@@ -16,6 +16,7 @@ from torchvision.transforms.v2 import functional as tv
 import imgops
 from imgops import decode_image, encode_image
 from tests.specs import _benchmarks as bench
+from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, chw, photo_frame, photo_pil
 from tests.specs._maker import Maker
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample, Tolerance
@@ -215,6 +216,10 @@ def _through_a_file(
             ),
             *errors,
         ),
+        comparable=lambda args, changed: (
+            not any(a is False or isinstance(a, list) or 0 in numbers_of(a) for a in args[1:])
+        ),
+        colors=(),
         reference=lambda image, quality: file_reference(name.upper(), image, quality),
         straight_through=True,
         tolerance={d: Tolerance(4e-3) for d in (torch.bfloat16, torch.float16)},

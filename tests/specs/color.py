@@ -405,6 +405,10 @@ COLOR_SEQUENCE = OpSpec(
             lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), ["hue", "invert"]),
         ),
     ),
+    # The steps before it may round to either side of a level.
+    comparable=lambda args, changed: (
+        not (args[0].is_floating_point() and levels.POSTERIZE.name in str(args[-1]))
+    ),
     reference=color_sequence_reference,
     tolerance=REAL,
     smooth_on_gray=False,

@@ -191,6 +191,9 @@ _KINDS = (
 )
 
 
+_FROM_RGB = [code for code in CODES if code.startswith(("rgb2", "bgr2"))]
+
+
 def _samples() -> tuple[Sample, ...]:
     return tuple(
         Sample(
@@ -234,6 +237,8 @@ CVT_COLOR = OpSpec(
             lambda x: imgops.cvt_color(x.bool(), "rgb2hsv"),
         ),
     ),
+    draw=lambda d: (d.image(3), d.choice(*_FROM_RGB)),
+    drawn={torch.float32: Tolerance(0.5), torch.uint8: Tolerance(levels=2), torch.float64: Tolerance(1e-12)},
     reference=lambda image, code: image if image.size == 0 else cvt_reference(image, code),
     tolerance={torch.float64: Tolerance(1e-9)},
     smooth_on_gray=False,

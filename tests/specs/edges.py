@@ -24,6 +24,7 @@ _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.
 _BORDER = "``padding_mode``: constant, edge, reflect, symmetric or wrap"
 #: A kernel of 7 sums values of some thousands that nearly cancel.
 _LARGE = {**CLOSE, torch.float32: Tolerance(1e-4)}
+_CANCELING = {torch.float32: Tolerance(1e-3)}
 _DTYPES = "uint8 → int16, floats"
 
 
@@ -115,6 +116,13 @@ SOBEL = OpSpec(
             lambda x: imgops.sobel(x, 1.5, 0),  # type: ignore[arg-type]
         ),
     ),
+    draw=lambda d: (
+        d.image(),
+        *d.choice((1, 0), (0, 1), (1, 1), (2, 0)),
+        d.choice(3, 5, 7),
+        d.padding_mode(),
+    ),
+    drawn=_CANCELING,
     reference=sobel_reference,
     plain=Plain(
         lambda x: imgops.sobel(x, 1, 0),
@@ -160,6 +168,7 @@ SCHARR = OpSpec(
             lambda x: imgops.scharr(x, 1, 1),
         ),
     ),
+    draw=lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.padding_mode()),
     reference=scharr_reference,
     plain=Plain(
         lambda x: imgops.scharr(x, 0, 1),
@@ -206,6 +215,8 @@ LAPLACIAN = OpSpec(
             lambda x: imgops.laplacian(x, 9),
         ),
     ),
+    draw=lambda d: (d.image(), d.choice(1, 3, 5, 7), d.padding_mode()),
+    drawn=_CANCELING,
     reference=laplacian_reference,
     plain=Plain(
         lambda x: imgops.laplacian(x),
@@ -294,6 +305,13 @@ CANNY = OpSpec(
             lambda x: imgops.canny(x, _LEARNED, 2),
             dtype=torch.uint8,
         ),
+    ),
+    draw=lambda d: (
+        d.levels(d.choice(1, 3)),
+        d.number(0, 400),
+        d.number(0, 900),
+        d.choice(3, 5, 7),
+        d.choice(True, False),
     ),
     reference=canny_reference,
     dtypes=(torch.uint8,),

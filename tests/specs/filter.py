@@ -234,6 +234,7 @@ UNSHARP_MASK = OpSpec(
         ),
     ),
     of_number=lambda x, v: imgops.unsharp_mask(x, 1 + v),
+    draw=lambda d: (d.image(), d.number(0, 9), d.number(0, 300), d.number(0, 20)),
     reference=unsharp_reference,
     tolerance=REAL,
     plain=Plain(

@@ -69,6 +69,12 @@ DOWNSCALE = OpSpec(
         ),
     ),
     of_number=lambda x, v: imgops.downscale(x, 0.1 + v / 10),
+    draw=lambda d: (
+        d.image(),
+        d.number(0.02, 1),
+        d.choice("area", "nearest", "bilinear"),
+        d.choice("bilinear", "nearest", "bicubic"),
+    ),
     reference=downscale_reference,
     decomposed={**CLOSE, torch.uint8: Tolerance(levels=2)},
     plain=Plain(

@@ -130,6 +130,9 @@ CLAHE = OpSpec(
             lambda x: imgops.clahe(x[:, :1, :0]),
         ),
     ),
+    draw=lambda d: (d.image(1), d.number(0, 10), d.whole(1, 9), d.whole(1, 9)),
+    comparable=lambda args, changed: args[0].shape[-3] == 1,
+    colors=(),
     reference=clahe_reference,
     tolerance={**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-9)},
     decomposed={**ROUNDED, torch.float32: Tolerance(1e-5)},
@@ -234,6 +237,7 @@ MATCH_HISTOGRAMS = OpSpec(
             lambda x: imgops.match_histograms(x, x[..., :0]),
         ),
     ),
+    draw=lambda d: (d.image(), d.image(size=(d.whole(1, 30), d.whole(1, 30)))),
     reference=match_reference,
     decomposed={**CLOSE, torch.float64: Tolerance(1e-12)},
     plain=Plain(

@@ -15,6 +15,7 @@ from torchvision.transforms.v2 import functional as tv
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
+from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
 from tests.specs._maker import Maker
 from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, number
@@ -144,6 +145,9 @@ POSTERIZE = spec_of_imageops(
             reads_values=True,
         ),
     ),
+    comparable=lambda args, changed: all(
+        0 <= v <= 8 for a in args[1:] for v in numbers_of(a)
+    ),  # bits are clamped
     reference=posterize_reference,
     neutral=8,
     plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),

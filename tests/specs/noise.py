@@ -298,6 +298,13 @@ ISO_NOISE = _spec(
         ),
     ),
     of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 3.6 * v),
+    # OpenCV takes a hue below 0 for another color: here it begins between red and yellow, and grows.
+    draw=lambda d: (
+        d.image(3).sort(-3, descending=True).values,
+        d.image(2, torch.float32 if d.dtype == torch.uint8 else d.dtype),
+        d.number(0, 36),
+        d.number(0, 1),
+    ),
     reference=iso_reference,
     tolerance={**_CLOSE, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)},
     decomposed=LEVEL,

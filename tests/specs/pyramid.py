@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
+from tests.specs._draw import Draw
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
@@ -80,6 +82,7 @@ def _public(
                 lambda x: call(x[0, 0, 0]),
             ),
         ),
+        draw=lambda d: (d.image(),),
         reference=lambda image: by_opencv(image, raw),
         # On a device ATen sums in a different order.
         decomposed={
@@ -110,9 +113,14 @@ def _public(
     )
 
 
+def _gradient(d: Draw, height: int, width: int) -> Tensor:
+    return d.image(dtype=d.choice(torch.float32, torch.float64), size=(height, width))
+
+
 def _of_adjoint(
     name: str,
     raw: Callable[[Array], Array],
+    draw: Callable[[Draw], tuple[Any, ...]],
     samples: tuple[Sample, ...],
     error: ErrorInput,
     plain: Plain,
@@ -120,6 +128,7 @@ def _of_adjoint(
     return OpSpec(
         f"{name}_adjoint",
         samples=samples,
+        draw=draw,
         errors=(error,),
         reference=_adjoint(raw),
         plain=plain,
@@ -160,6 +169,7 @@ _ops = torch.ops.imgops
 PYR_DOWN_ADJOINT = _of_adjoint(
     "pyr_down",
     cv2.pyrDown,
+    lambda d: (_gradient(d, (d.size[0] + 1) // 2, (d.size[1] + 1) // 2), *d.size),
     (
         Sample("even", lambda m: (m.image(3, 4, 3), 8, 6), linear=True),
         Sample("odd", lambda m: (m.image(5, 4, 5), 7, 9), linear=True),
@@ -178,6 +188,7 @@ PYR_DOWN_ADJOINT = _of_adjoint(
 PYR_UP_ADJOINT = _of_adjoint(
     "pyr_up",
     cv2.pyrUp,
+    lambda d: (_gradient(d, 2 * d.whole(1, 20), 2 * d.whole(1, 20)),),
     (
         Sample("even", lambda m: (m.image(3, 8, 6),), linear=True),
         Sample("two", lambda m: (m.image(2, 2, 4),), linear=True),

@@ -69,6 +69,11 @@ DISTANCE_TRANSFORM = OpSpec(
             dtype=torch.uint8,
         ),
     ),
+    draw=lambda d: (
+        d.levels() // d.choice(1, 100, 200),
+        d.choice(0, 3, 5),
+        d.choice("l1", "l2", "c"),
+    ),
     reference=distance_reference,
     # OpenCV's own exact distances differ in a bit from call to call.
     tolerance={torch.float32: Tolerance(1e-6)},
@@ -127,6 +132,7 @@ COMPONENT_LABELS = OpSpec(
             dtype=torch.uint8,
         ),
     ),
+    draw=lambda d: (d.levels() // d.choice(1, 100, 130, 200), d.choice(4, 8)),
     reference=labels_reference,
     dtypes=(torch.uint8,),
     decomposed={},

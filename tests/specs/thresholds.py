@@ -95,6 +95,12 @@ THRESHOLD = OpSpec(
         ),
     ),
     of_number=lambda x, v: imgops.threshold(x, v, operation="trunc"),
+    draw=lambda d: (
+        d.image(),
+        d.number(0, d.white),
+        d.number(0, d.white),
+        d.choice(*_OPERATIONS, *(("otsu", "triangle") if d.dtype == torch.uint8 else ())),
+    ),
     reference=threshold_reference,
     decomposed={},
     plain=Plain(
@@ -183,6 +189,15 @@ ADAPTIVE_THRESHOLD = OpSpec(
             reads_values=True,
         ),
     ),
+    draw=lambda d: (
+        d.levels(),
+        d.number(0, 300),
+        d.number(-5, 5),
+        d.choice(3, 5, 7, 9, 13),
+        d.choice("mean", "gaussian"),
+        d.choice("binary", "binary_inv"),
+    ),
+    drawn={torch.uint8: Tolerance(levels=255, share=0.05)},
     reference=adaptive_reference,
     dtypes=(torch.uint8,),
     # A mean at a half may round to the other level.
