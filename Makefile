@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml setup.py $(wildcard imgops/kernels/cpu/_native*.[ch])
 
-# A part of the tests that a change of any kind is likely to fail, in seconds.
+# A part of the tests that a change of any kind is likely to fail, in seconds; make check leaves graphs out.
 QUICK := structure reference errors native color geometry values fast_path torch_private checkers
 # Those of a wheel, which need no file beside tests.
 INSTALLED := reference errors native color geometry values fast_path torch_private
@@ -50,7 +50,7 @@ test-oldest: ## Run the quick tests with the oldest versions of what imgops depe
 	$(VENV)-oldest/bin/python -m pytest -n auto $(QUICK:%=tests/test_%.py)
 
 check: lint $(VENV)/.test ## Lint, types and the quick tests: what to run before each commit
-	$(PY) -m pytest -n auto --dist worksteal $(QUICK:%=tests/test_%.py)
+	$(PY) -m pytest -n auto --dist worksteal $(QUICK:%=tests/test_%.py) -k "not test_compiled"
 
 sanitize: $(VENV)/.test ## Run the native module with checks of its memory accesses and of undefined behavior
 	@mkdir -p build/sanitize

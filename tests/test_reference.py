@@ -78,6 +78,8 @@ def test_reference(sample: Sample, device: str, whole: bool) -> None:
     for dtype in sample.dtypes:
         for format in FORMATS:
             dense = format in ("planar", "interleaved")
+            if not (every or dense) and dtype in HALF:  # test_half_precision_is_float32_rounded_once
+                continue
             for batch in (
                 (BATCHES if dense else ((), (2,))) if every else (((), (2, 3)) if dense else ((2,),))
             ):

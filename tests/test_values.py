@@ -414,11 +414,11 @@ _WINDOWS = sorted(
 
 @pytest.mark.parametrize("format", ["planar", "interleaved"])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
-def test_box_blur_keeps_a_constant_image(dtype: torch.dtype, format: str) -> None:
+def test_box_blur_keeps_a_constant_image(dtype: torch.dtype, format: str, whole: bool) -> None:
     levels = torch.arange(256).to(dtype)[:, None, None, None].expand(256, 3, 3, 5)
     image = formatted(levels.contiguous(), format)
     for size in _WINDOWS:
-        for padding_mode in ("edge", "wrap"):
+        for padding_mode in ("edge", "wrap") if whole else ("wrap",):
             found = imgops.box_blur(image, size, padding_mode)
             assert torch.allclose(found.double(), image.double(), rtol=1e-6), size
 
