@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
+from unittest.mock import patch
 
 import cv2
 import numpy as np
@@ -156,7 +157,16 @@ def _iso(frame: Frame, t: Any, color_shift: float, intensity: float, seed: float
     rates = torch.full((1, *frame.shape[:2]), spread * intensity)
     counts = torch.poisson(rates, generator=from_seed(seed + 1)).numpy()
     drawn = Drawn(normal=_noise(torch.randn, seed, 1, frame), poisson=counts)
-    return _functional("pixel").iso_noise(frame, color_shift, intensity, drawn)
+    convert = cv2.cvtColor
+
+    def of_any_hue(image: Frame, code: int) -> Frame:
+        """Convert a hue below 0 as the angle that it is; OpenCV's vectorized code takes it for another color."""
+        if code == cv2.COLOR_HLS2RGB:
+            image[..., 0] %= 360
+        return convert(image, code)
+
+    with patch.object(cv2, "cvtColor", of_any_hue):
+        return _functional("pixel").iso_noise(frame, color_shift, intensity, drawn)
 
 
 def _pixels(frame: Frame, t: Any, seed: float) -> Frame:

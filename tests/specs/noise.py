@@ -72,7 +72,8 @@ def iso_reference(image: Array, noise: Array, shift: float, intensity: float) ->
     hls = cv2.cvtColor(
         np.ascontiguousarray((x / top).transpose(1, 2, 0).astype(np.float32)), cv2.COLOR_RGB2HLS
     )
-    hls[..., 0] += shift * intensity * n[0]
+    # OpenCV takes a hue below 0 for another color.
+    hls[..., 0] = np.mod(hls[..., 0] + (shift * intensity * n[0]).astype(np.float32), np.float32(360))
     hls[..., 1] += intensity * n[1] * (1 - hls[..., 1])
     out = cv2.cvtColor(hls, cv2.COLOR_HLS2RGB).transpose(2, 0, 1)
     return _finished(out * top, image)
@@ -298,9 +299,8 @@ ISO_NOISE = _spec(
         ),
     ),
     of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 3.6 * v),
-    # OpenCV takes a hue below 0 for another color: here it begins between red and yellow, and grows.
     draw=lambda d: (
-        d.image(3).sort(-3, descending=True).values,
+        d.image(3),
         d.image(2, torch.float32 if d.dtype == torch.uint8 else d.dtype),
         d.number(0, 36),
         d.number(0, 1),
