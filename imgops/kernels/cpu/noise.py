@@ -124,9 +124,8 @@ def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, in
         real = frame.astype(np.float32) / np.float32(255) if levels else frame
         hue, light, share = cv2.split(cv2.cvtColor(real, cv2.COLOR_RGB2HLS))
         hue += shifts[i % len(shifts)] * strength * of_hue
-        np.mod(
-            hue, np.float32(360), out=hue
-        )  # OpenCV's vectorized conversion takes a negative hue for another color
+        # OpenCV's vectorized conversion takes a negative hue for another color.
+        np.mod(hue, np.float32(360), out=hue)
         light += strength * of_light * (1 - light)
         made = cv2.cvtColor(cv2.merge([hue, light, share]), cv2.COLOR_HLS2RGB)
         if levels:
