@@ -51,8 +51,9 @@ def test_something_was_built() -> None:
 
 
 def public_names() -> list[str]:
-    names = [f"imgops.{n}" for n in imgops.__all__ if n not in MODULES]
-    names += [f"imgops.{m}.{n}" for m in MODULES for n in public_of(getattr(imgops, m))]
+    names = [f"imgops.{n}" for n in imgops.__all__]
+    names += [f"imgops.extend.{n}" for n in imgops.extend.__all__ if n not in MODULES]
+    names += [f"imgops.extend.{m}.{n}" for m in MODULES for n in public_of(getattr(imgops.extend, m))]
     more = ("from_albumentations", "seeded")
     names += [f"imgops.transforms.{n}" for n in (*transforms.OURS, *transforms.ADDED, *more)]
     return names + [f"imgops.transforms.functional.{n}" for n in functional.OURS if n in functional.__all__]
@@ -70,6 +71,7 @@ def test_every_public_name_has_a_page(name: str) -> None:
 
 def test_every_operator_has_its_facts() -> None:
     functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
+    functions |= {f"extend.{n}" for n in imgops.extend.__all__ if n not in MODULES}
     assert functions == {name for names in FAMILIES.values() for name in names}
     for name in functions & set(SPECS):
         missing = [field for field in ("formula", "border") if not getattr(SPECS[name], field)]
@@ -91,7 +93,7 @@ def test_every_picture_is_on_its_page_and_in_the_index(name: str) -> None:
 
 
 def test_operators_of_the_gallery_know_their_pages() -> None:
-    for name in ("crop", "paste_", "resize", "warp_perspective", "operator", "accumulate"):
+    for name in ("crop", "paste_", "resize", "warp_perspective", "extend.operator", "accumulate"):
         assert "In the gallery" in (HTML / "api" / f"imgops.{name}.html").read_text(), name
 
 

@@ -57,6 +57,7 @@ FAMILIES = {
     "Operators of your own": ["extend.operator", "extend.Gradient", "decompositions"],
     "What runs": ["show_config", "SlowPathWarning"],
 }
+FAMILIES["Regions"].append("ConnectedComponents")  # the result of connected_components
 #: The operators that each transform and functional calls. Their pages have its formula, border rule and gradient.
 MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
