@@ -1,6 +1,7 @@
 """The native module. Everything else of the build is in pyproject.toml."""
 
 import os
+import sys
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -18,22 +19,46 @@ Install a C compiler (Debian, Ubuntu: apt install gcc; macOS: xcode-select --ins
 install without it: the same pixels, but resizing, color and levels take up to 10 times as long.
 """
 
+MISSING_JPEG = """
+imgops: its JPEG decoder could not be compiled ({error}).
+It needs libjpeg-turbo and its headers (Debian, Ubuntu: apt install libjpeg-dev; macOS: brew install jpeg-turbo;
+IMGOPS_JPEG_ROOT names another folder that has include and lib).
+"""
+WITHOUT_JPEG = f"{MISSING_JPEG.rstrip()} Without it Pillow decodes: the same pixels, but a part of a file takes as long as all of it.\n"
+
 
 class Build(build_ext):
-    """Never a build without the module, unless it was asked for."""
+    """Never a build without the module, unless it was asked for; without the decoder only if it cannot be built."""
 
     def build_extension(self, extension: Extension) -> None:
         extension.extra_compile_args = WINDOWS if self.compiler.compiler_type == "msvc" else UNIX
         try:
             super().build_extension(extension)
         except Exception as error:  # of several types, none of them public
-            raise SystemExit(MISSING.format(error=error)) from error
+            if extension is not native and JPEG != "1":
+                print(WITHOUT_JPEG.format(error=error), file=sys.stderr)
+                return
+            raise SystemExit(
+                (MISSING if extension is native else MISSING_JPEG).format(error=error)
+            ) from error
 
 
+HEADERS = [f"{FOLDER}/{name}" for name in sorted(os.listdir(FOLDER)) if name.endswith(".h")]
 native = Extension(
-    "imgops.kernels.cpu._native",
-    [f"{FOLDER}/_native.c"],
-    depends=[f"{FOLDER}/{name}" for name in sorted(os.listdir(FOLDER)) if name.endswith(".h")],
+    "imgops.kernels.cpu._native", [f"{FOLDER}/_native.c"], depends=HEADERS, py_limited_api=True
+)
+#: "1": never without the decoder; "0": without it.
+JPEG = os.environ.get("IMGOPS_JPEG", "")
+ROOT = os.environ.get("IMGOPS_JPEG_ROOT")
+decoder = Extension(
+    "imgops.kernels.cpu._native_jpeg",
+    [f"{FOLDER}/_native_jpeg.c"],
+    depends=HEADERS,
+    include_dirs=[f"{ROOT}/include"] if ROOT else [],
+    library_dirs=[f"{ROOT}/lib", f"{ROOT}/lib64"] if ROOT else [],
+    libraries=["jpeg"],
+    optional=JPEG != "1",
     py_limited_api=True,
 )
-setup(ext_modules=[] if PURE else [native], cmdclass={"build_ext": Build})
+modules = [] if PURE else [native] if JPEG == "0" else [native, decoder]
+setup(ext_modules=modules, cmdclass={"build_ext": Build})

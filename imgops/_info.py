@@ -14,7 +14,7 @@ import torch
 
 from imgops import _operators, _slow_path
 from imgops.kernels import cuda, devices
-from imgops.kernels.cpu import native
+from imgops.kernels.cpu import _libjpeg, native
 
 _SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
 
@@ -55,6 +55,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     config = {
         "versions": _versions(),
         "native module": _native(),
+        "JPEG decoder": _jpeg(),
         "OpenCV": _opencv(),
         "CUDA": _cuda(),
         "compared with the installed library": compared,
@@ -90,6 +91,14 @@ def _native() -> dict[str, Any]:
     return {"built": built, "SIMD level": _SIMD[native.module.simd_level()] if built else "none"}
 
 
+def _jpeg() -> dict[str, str]:
+    built = _libjpeg.module is not None
+    return {
+        "decoder": f"libjpeg-turbo {_libjpeg.module.version}" if built else "Pillow",
+        "regions": "decoded by themselves" if built else "cut out of the whole image",
+    }
+
+
 def _opencv() -> dict[str, str]:
     build = cv2.getBuildInformation()
 
@@ -119,17 +128,19 @@ def _cuda() -> dict[str, Any]:
 
 
 def _comparisons() -> dict[str, str]:
-    if native.module is None:  # imgops has no kernels of its own to compare
-        return {}
+    built = {"libjpeg-turbo": _libjpeg.module is not None}
     return {
         name: f"the pixels of {library}" if same() else f"others: {library} is called itself"
         for name, (library, same) in sorted(_slow_path.comparisons.items())
+        if built.get(name, native.module is not None)
     }
 
 
 def _slow_paths(compared: Mapping[str, str]) -> Iterator[str]:
     if native.module is None:
         yield "the native module was not built: install a C compiler, then imgops again, without IMGOPS_PURE"
+    if _libjpeg.module is None:
+        yield "Pillow decodes JPEGs: install libjpeg-turbo and its headers (libjpeg-dev), then imgops again"
     for name, found in compared.items():
         if found.startswith("others"):
             yield f"{name}: {found}"

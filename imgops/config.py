@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 
 @dataclass(frozen=True)
 class Crop:
@@ -58,6 +60,8 @@ class DecodeImage:
     """The parameters of :func:`imgops.decode_image`."""
 
     mode: str = "RGB"
+    box: tuple[int, int, int, int] | None = None
     apply_exif_orientation: bool = False
     max_pixels: int = 1024 * 1024 * 1024 // 4 // 3
+    memory_format: torch.memory_format = torch.contiguous_format
     device: str | None = None

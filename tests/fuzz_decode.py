@@ -1,6 +1,7 @@
 """Hostile files: ``python -m tests.fuzz_decode 100000`` decodes that many mutated files.
 
-Each must give the same pixels as Pillow, bit for bit, or one ValueError that begins with the operator's name. A crash
+Each must give the same pixels as Pillow, bit for bit, or one ValueError that begins with the operator's name, with
+libjpeg-turbo as without it; and a box of it the pixels of a crop. A crash
 ends the process; any other failure is shrunk by hypothesis and printed as bytes, to be kept in
 ``tests/hostile.py``.
 """
@@ -12,15 +13,19 @@ import sys
 import warnings
 import zlib
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageFile
 
 import imgops
+from imgops.kernels.cpu import _libjpeg
 
 MAX_PIXELS = 1 << 18
 OUTCOMES: Counter[str] = Counter()
@@ -32,6 +37,7 @@ def seeds() -> tuple[bytes, ...]:
     noise = np.random.default_rng(0).integers(0, 256, (23, 17, 4), dtype=np.uint8)
     smooth = np.linspace(0, 255, 23 * 17 * 3).reshape(23, 17, 3).astype(np.uint8)
     rgba, rgb, gray = Image.fromarray(noise), Image.fromarray(smooth), Image.fromarray(noise[..., 0])
+    large = Image.fromarray(smooth).resize((97, 71), Image.Resampling.BICUBIC)
     exif = Image.Exif()
     exif[0x0112] = 6
     files: list[tuple[Image.Image, str, dict[str, object]]] = [
@@ -40,6 +46,9 @@ def seeds() -> tuple[bytes, ...]:
         (rgb, "JPEG", {"subsampling": 0, "restart_marker_blocks": 2}),
         (gray, "JPEG", {"quality": 10}),
         (rgb.convert("CMYK"), "JPEG", {}),
+        (large, "JPEG", {"quality": 40}),  # of several blocks each way, so that a region skips some
+        (large, "JPEG", {"quality": 40, "subsampling": 1, "restart_marker_rows": 1}),
+        (large, "JPEG", {"quality": 30, "progressive": True}),
         (rgba, "PNG", {}),
         (gray.convert("1"), "PNG", {}),
         (rgb.quantize(8), "PNG", {"transparency": 3, "exif": exif}),
@@ -107,36 +116,92 @@ def _with_checksums(raw: bytes) -> bytes:
     return bytes(out + raw[at:])
 
 
-def check(raw: bytes, mode: str = "RGB", turned: bool = False) -> str:
-    """Decode one file, and return the outcome."""
+def check(raw: bytes, mode: str = "RGB", turned: bool = False, part: float = 0.5) -> str:
+    """Decode one file, whole and a box of it, with libjpeg-turbo and without; return the outcome."""
     data = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ours = imgops.decode_image(data, mode, apply_exif_orientation=turned, max_pixels=MAX_PIXELS)
-    except ValueError as error:
-        if not str(error).startswith("decode_image: "):
-            raise
-        return "refused"
-    assert ours.numel() <= MAX_PIXELS * ours.shape[0]
-    if turned:
-        return "turned"
+    keywords = {"apply_exif_orientation": turned, "max_pixels": MAX_PIXELS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = Image.open(io.BytesIO(raw))
-        if theirs.mode.startswith("I"):
-            theirs = Image.fromarray((np.asarray(theirs).astype(np.uint16) >> 8).astype(np.uint8))
-        pixels = np.asarray(theirs.convert(mode))
-    expected = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+        ours = _outcome(lambda: imgops.decode_image(data, mode, **keywords))
+        with _without_libjpeg():
+            by_pillow = _outcome(lambda: imgops.decode_image(data, mode, **keywords))
+        if isinstance(ours, str):
+            assert ours == by_pillow, f"not Pillow's verdict: {by_pillow}"
+            _check_part_of_refused(raw, data, part)
+            return "refused"
+        assert not isinstance(by_pillow, str) and torch.equal(ours, by_pillow), "not Pillow's verdict"
+        _check_box(ours, part, lambda box: imgops.decode_image(data, mode, box=box, **keywords))
+        assert ours.numel() <= MAX_PIXELS * ours.shape[0]
+        if turned:
+            return "turned"
+        expected = _by_pillow(raw, mode)
     assert np.array_equal(ours.numpy(), expected), "other pixels than Pillow's"
     return "decoded"
 
 
+def _outcome(decode: Callable[[], torch.Tensor]) -> torch.Tensor | str:
+    try:
+        return decode()
+    except ValueError as error:
+        if not str(error).startswith("decode_image: "):
+            raise
+        return str(error)
+
+
+@contextmanager
+def _without_libjpeg() -> Iterator[None]:
+    module, _libjpeg.module = _libjpeg.module, None
+    try:
+        yield
+    finally:
+        _libjpeg.module = module
+
+
+def _box(height: int, width: int, part: float) -> tuple[int, int, int, int]:
+    """Return a box that depends on a number from 0 to 1."""
+    left, top = int(part * (width - 1)), int((part * 7919) % 1 * (height - 1))
+    return left, top, left + 1 + int((part * 31) % 1 * (width - 1 - left)), top + 1 + (height - 1 - top) // 2
+
+
+def _check_box(whole: torch.Tensor, part: float, decode: Callable[[Any], torch.Tensor]) -> None:
+    left, top, right, bottom = box = _box(*whole.shape[1:], part)
+    assert torch.equal(decode(box), whole[:, top:bottom, left:right]), f"other pixels in {box}"
+
+
+def _check_part_of_refused(raw: bytes, data: torch.Tensor, part: float) -> None:
+    """What is decoded of a file that is refused as a whole has the pixels of Pillow, when it is told to go on."""
+    try:
+        image = Image.open(io.BytesIO(raw))
+        if image.format != "JPEG" or image.width * image.height > MAX_PIXELS:
+            return
+        box = _box(image.height, image.width, part)
+    except Exception:
+        return
+    ours = _outcome(lambda: imgops.decode_image(data, "RGB", box=box, max_pixels=MAX_PIXELS))
+    if isinstance(ours, str):
+        return
+    ImageFile.LOAD_TRUNCATED_IMAGES = True
+    try:
+        expected = np.asarray(image.convert("RGB").crop(box)).transpose(2, 0, 1)
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
+    assert np.array_equal(ours.numpy(), expected), f"other pixels in {box} of a damaged file"
+    OUTCOMES["a box of a damaged file"] += 1
+
+
+def _by_pillow(raw: bytes, mode: str) -> np.ndarray:
+    theirs = Image.open(io.BytesIO(raw))
+    if theirs.mode.startswith("I"):
+        theirs = Image.fromarray((np.asarray(theirs).astype(np.uint16) >> 8).astype(np.uint8))
+    pixels = np.asarray(theirs.convert(mode))
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
 def run(count: int) -> Counter[str]:
     @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(mutated(), st.sampled_from(("RGB", "L", "LA", "RGBA")), st.booleans())
-    def decode(raw: bytes, mode: str, turned: bool) -> None:
-        OUTCOMES[check(raw, mode, turned)] += 1
+    @given(mutated(), st.sampled_from(("RGB", "L", "LA", "RGBA")), st.booleans(), st.floats(0, 1))
+    def decode(raw: bytes, mode: str, turned: bool, part: float) -> None:
+        OUTCOMES[check(raw, mode, turned, part)] += 1
 
     decode()
     return OUTCOMES

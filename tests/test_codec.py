@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from pathlib import Path
 from typing import Any
 
 import fuzz_decode
@@ -13,8 +14,10 @@ import torch
 from checks import bits_equal, check_raises
 from PIL import Image, ImageFile, ImageOps
 from torch import Tensor
+from torchvision.io import ImageReadMode
 
 import imgops
+from imgops.kernels.cpu import _libjpeg
 
 MODES = ("RGB", "L", "LA", "RGBA")
 WHOLE = "decode_image: data must be a complete image"
@@ -86,6 +89,138 @@ def test_orientation(photograph: Tensor, format: str, orientation: int) -> None:
     assert bits_equal(imgops.decode_image(tensor(raw)), chw(stored.convert("RGB")))
     turned = imgops.decode_image(tensor(raw), apply_exif_orientation=True)
     assert bits_equal(turned, chw(ImageOps.exif_transpose(stored).convert("RGB")))
+
+
+#: Every form of JPEG that libjpeg-turbo decodes here, by the keywords of Pillow's save.
+ORDINARY: dict[str, dict[str, Any]] = {
+    **{f"subsampling-{s}": {"subsampling": s} for s in (0, 1, 2)},
+    **{f"progressive-{s}": {"subsampling": s, "progressive": True} for s in (0, 1, 2)},
+    "restarts": {"restart_marker_blocks": 5},
+    "optimized": {"optimize": True, "quality": 95},
+}
+needs_libjpeg = pytest.mark.skipif(_libjpeg.module is None, reason="imgops was built without libjpeg-turbo")
+
+
+def jpegs(photograph: Tensor, size: tuple[int, int]) -> dict[str, bytes]:
+    image = Image.fromarray(photograph[:, 100:260, 100:300].permute(1, 2, 0).numpy()).resize(size)
+    files = {name: saved(image, "JPEG", **keywords) for name, keywords in ORDINARY.items()}
+    files["gray"] = saved(image.convert("L"), "JPEG")
+    files["gray-progressive"] = saved(image.convert("L"), "JPEG", progressive=True)
+    return files
+
+
+@needs_libjpeg
+def test_ordinary_jpegs_are_not_left_to_pillow(photograph: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow reads their headers only."""
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("Pillow decodes"))
+    for name, raw in jpegs(photograph, (99, 71)).items():
+        for mode in ("L", "RGB"):
+            assert imgops.decode_image(raw, mode).shape == (len(mode), 71, 99), name
+            assert imgops.decode_image(raw, mode, box=(60, 40, 70, 71)).shape == (len(mode), 31, 10), name
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_box_is_a_crop(photograph: Tensor, turned: bool) -> None:
+    """Every pixel of a box is that of the whole image, for every kind of file, mode, format and orientation."""
+    rng = np.random.default_rng(0)
+    exif = Image.Exif()
+    image = Image.fromarray(photograph[:, :90, :130].permute(1, 2, 0).numpy())
+    files = [*fuzz_decode.seeds()]
+    for size in ((131, 77), (16, 16), (1, 40), (33, 1)):
+        files += jpegs(photograph, size).values()
+    for orientation in range(1, 9):
+        exif[0x0112] = orientation
+        files += [saved(image, "JPEG", exif=exif), saved(image, "PNG", exif=exif)]
+    for raw in files:
+        for mode in MODES:
+            opened = Image.open(io.BytesIO(raw))
+            deep = opened.mode.startswith("I")
+            if deep:
+                opened = Image.fromarray((np.asarray(opened).astype(np.uint16) >> 8).astype(np.uint8))
+            shown = (ImageOps.exif_transpose(opened) if turned and not deep else opened).convert(mode)
+            for last in (torch.contiguous_format, torch.channels_last):
+                left, top = (int(rng.integers(0, n)) for n in shown.size)
+                right = int(rng.integers(left + 1, shown.width + 1))
+                bottom = int(rng.integers(top + 1, shown.height + 1))
+                box = left, top, right, bottom
+                out = imgops.decode_image(
+                    raw, mode, box=box, apply_exif_orientation=turned, memory_format=last
+                )
+                assert torch.equal(out, chw(shown.crop(box))), (opened.format, mode, box)
+                whole = imgops.decode_image(raw, mode, apply_exif_orientation=turned, memory_format=last)
+                assert torch.equal(whole, chw(shown)), (opened.format, mode)
+                for x in (out, whole):
+                    if last is torch.channels_last:
+                        assert x.permute(1, 2, 0).is_contiguous()
+                    else:
+                        assert x.is_contiguous()
+
+
+def test_a_box_must_lie_inside(photograph: Tensor) -> None:
+    for raw in (fuzz_decode.seeds()[0], fuzz_decode.seeds()[8]):  # a JPEG and a PNG of 17 x 23
+        for box in ((0, 0, 18, 23), (0, 0, 17, 24), (17, 0, 18, 1)):
+            message = f"decode_image: box must lie inside of the image of 23 x 17, got {box}"
+            check_raises(lambda raw=raw, box=box: imgops.decode_image(raw, box=box), ValueError, message)
+        with pytest.raises(ValueError, match=r"^decode_image: data must be a complete"):
+            imgops.decode_image(raw[:100], box=(0, 0, 2, 2))
+
+
+def test_what_a_box_does_not_read(photograph: Tensor) -> None:
+    """A sequential JPEG may end below the box; a progressive one may not, nor may the box be reached by the damage."""
+    image = Image.fromarray(photograph[:, :200, :200].permute(1, 2, 0).numpy())
+    box = (10, 10, 60, 40)
+    sequential, progressive = (saved(image, "JPEG", progressive=p) for p in (False, True))
+    expected = chw(image_of := Image.open(io.BytesIO(sequential)))[:, 10:40, 10:60]
+    assert image_of.size == (200, 200)
+    cut = sequential[: len(sequential) * 2 // 3]
+    with pytest.raises(ValueError, match="data must be a complete"):
+        imgops.decode_image(cut)
+    if _libjpeg.module is not None:
+        assert torch.equal(imgops.decode_image(cut, box=box), expected)
+    for raw, part in ((cut, (10, 150, 60, 200)), (progressive[: len(progressive) * 2 // 3], box)):
+        with pytest.raises(ValueError, match="data must be a complete"):
+            imgops.decode_image(raw, box=part)
+
+
+def test_files_by_bytes_and_path(photograph: Tensor, tmp_path: Path) -> None:
+    raw = saved(Image.fromarray(photograph[:, :9, :11].permute(1, 2, 0).numpy()), "PNG")
+    path = tmp_path / "photograph.png"
+    path.write_bytes(raw)
+    for data in (raw, bytearray(raw), memoryview(raw), path, str(path)):
+        assert torch.equal(imgops.decode_image(data), photograph[:, :9, :11])
+    with pytest.raises(FileNotFoundError):
+        imgops.decode_image(tmp_path / "none.png")
+    must = "decode_image: data must be a Tensor, bytes or a path, got "
+    check_raises(lambda: imgops.decode_image([1, 2]), TypeError, f"{must}list")
+    with pytest.raises(ValueError, match="decode_image: data must be a JPEG, PNG or WebP file, got 0 bytes"):
+        imgops.decode_image(b"")
+
+
+def test_names_of_modes(photograph: Tensor) -> None:
+    raw = saved(Image.fromarray(photograph[:, :9, :11].permute(1, 2, 0).numpy()), "PNG")
+    modes = {"L": ImageReadMode.GRAY, "LA": ImageReadMode.GRAY_ALPHA, "RGB": ImageReadMode.RGB}
+    modes["RGBA"] = ImageReadMode.RGB_ALPHA
+    for mode, member in modes.items():
+        for name in (member, member.name, mode.lower(), member.name.lower()):
+            assert torch.equal(imgops.decode_image(raw, name), imgops.decode_image(raw, mode))
+    must = "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', got "
+    check_raises(lambda: imgops.decode_image(raw, ImageReadMode.UNCHANGED), ValueError, f"{must}'UNCHANGED'")
+    check_raises(lambda: imgops.decode_image(raw, 3), ValueError, f"{must}3")
+
+
+def test_a_box_in_a_graph(photograph: Tensor) -> None:
+    """The box decides the size of the result, which the graph knows; a box may come from a tensor, too."""
+    raws = [tensor(raw) for raw in jpegs(photograph, (64, 48)).values()]
+
+    @torch.compile(fullgraph=True, dynamic=True, backend="aot_eager")
+    def decode(data: Tensor, left: int, last: bool) -> Tensor:
+        format = torch.channels_last if last else torch.contiguous_format
+        image = imgops.decode_image(data, box=(left, 3, left + 20, 33), memory_format=format)
+        return imgops.resize(image, (8, 8)) + 1
+
+    for i, raw in enumerate(raws):
+        expected = imgops.resize(imgops.decode_image(raw)[:, 3:33, i : i + 20], (8, 8)) + 1
+        assert torch.equal(decode(raw, i, i % 2 == 0), expected)
 
 
 # -- hostile files -----------------------------------------------------------------------------------
@@ -285,7 +420,7 @@ def test_round_trip_on_a_device_of_its_own() -> None:
     pixels = torch.zeros(3, 4, 5, dtype=torch.uint8)
     data = imgops.encode_image(pixels, "png")
     run = host.round_trip_returning(imgops._operators.operators()["decode_image"].kernel)
-    assert bits_equal(run(data, 1000, "RGB", False), pixels)
+    assert bits_equal(run(data, 1000, "RGB", False, False), pixels)
 
 
 # -- nvJPEG ----------------------------------------------------------------------------------------

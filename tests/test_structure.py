@@ -266,7 +266,14 @@ def test_dispatch_table(name: str) -> None:
 def test_what_goes_through_the_host() -> None:
     """Only the codecs do, which have no kernel on a device, and only they prevent CUDA graphs."""
     through_host = {name for name, operator in operators().items() if not devices.stays_on_device(operator)}
-    assert through_host == {"encode_image", "decode_image", "jpeg", "webp", "component_statistics"}
+    assert through_host == {
+        "encode_image",
+        "decode_image",
+        "jpeg",
+        "webp",
+        "component_statistics",
+        "decode_region",
+    }
     unsafe = torch.Tag.cudagraph_unsafe
     assert through_host == {n for n in operators() if unsafe in getattr(torch.ops.imgops, n).default.tags}
     import imgops.transforms as _  # noqa: F401
@@ -299,6 +306,7 @@ def test_public_names() -> None:
     assert imgops.__all__ == sorted(imgops.__all__)
     inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_grad_map"}
     inner |= {"hit_or_miss", "pyr_down_adjoint", "pyr_up_adjoint", "component_labels", "component_statistics"}
+    inner.add("decode_region")
     assert set(operators()) - set(imgops.__all__) == inner
     for name in imgops.__all__:
         assert getattr(imgops, name).__doc__, name

@@ -58,8 +58,38 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
 
 
 def decode_image(
-    new_size: Callable[..., int], data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
+    new_size: Callable[..., int],
+    data: Tensor,
+    max_pixels: int,
+    mode: str,
+    apply_exif_orientation: bool,
+    channels_last: bool,
 ) -> Tensor:
+    _check_file(data, max_pixels, mode)
+    height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
+    return _decoded(data, mode, height, width, channels_last)
+
+
+def decode_region(
+    data: Tensor,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    max_pixels: int,
+    mode: str,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor:
+    _check_file(data, max_pixels, mode)
+    inside = not (violates(left >= 0) or violates(top >= 0))
+    if not inside or violates(right > left) or violates(bottom > top):
+        must = "box must have 0 <= left < right and 0 <= top < bottom"
+        fail(ValueError, "decode_image", must, _check.numbers(left, top, right, bottom))
+    return _decoded(data, mode, bottom - top, right - left, channels_last)
+
+
+def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
     op = "decode_image"
     _check.choice(op, "mode", mode, MODES)
     if data.layout is not torch.strided:
@@ -70,7 +100,11 @@ def decode_image(
         fail(ValueError, op, "data must have 1 dimension", f"shape {_check.shape(data)}")
     if violates(max_pixels >= 1):
         fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
-    height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
+
+
+def _decoded(data: Tensor, mode: str, height: int, width: int, channels_last: bool) -> Tensor:
+    if channels_last:
+        return data.new_empty((height, width, MODES[mode])).permute(2, 0, 1)
     return data.new_empty((MODES[mode], height, width))
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -36,7 +41,28 @@ def _encode_image(image: Tensor, quality: int, format: str) -> Tensor: ...
     dynamic=True,
     host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own pixels',
 )
-def _decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool) -> Tensor: ...
+def _decode_image(
+    data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool, channels_last: bool
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::decode_region",
+    kernel=cpu.decode_region,
+    fake=fake.decode_region,
+    host=f"{_PILLOW}",
+)
+def _decode_region(
+    data: Tensor,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    max_pixels: int,
+    mode: str,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor: ...
 
 
 @operator(
@@ -126,76 +152,136 @@ def encode_image(
 
 
 def decode_image(
-    data: Tensor,
+    data: Tensor | bytes | bytearray | memoryview | str | os.PathLike[str],
     mode: str | DecodeImage = "RGB",
     *,
+    box: Sequence[int] | Tensor | None = None,
     apply_exif_orientation: bool = False,
     max_pixels: int = DecodeImage.max_pixels,
+    memory_format: torch.memory_format = torch.contiguous_format,
     device: str | torch.device | None = None,
 ) -> Tensor:
     """Read the bytes of a JPEG, PNG or WebP file as an image.
 
     Parameters
     ----------
-    data : Tensor
-        ``(n,)`` uint8, the whole file. Any device.
-    mode : {"RGB", "L", "LA", "RGBA"} or imgops.extend.config.DecodeImage
-        The mode that the file is converted to: 3, 1, 2 or 4 channels.
+    data : Tensor, bytes or path
+        The whole file: ``(n,)`` uint8 on any device, bytes, or where the file lies. In a compiled graph, a
+        tensor.
+    mode : {"RGB", "L", "LA", "RGBA"}, torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
+        The mode that the file is converted to: 3, 1, 2 or 4 channels. Lowercase letters and the names of
+        torchvision ("GRAY", "GRAY_ALPHA", "RGB_ALPHA") will do, but not "UNCHANGED".
+    box : sequence of 4 int or Tensor, optional
+        ``(left, top, right, bottom)`` in pixels of the image, inside of it; ``right`` and ``bottom`` are
+        exclusive. Only these pixels are returned, and of an ordinary JPEG only these are decoded. An integer
+        tensor of shape ``(4,)`` is read on the host.
     apply_exif_orientation : bool
-        Apply the orientation of the EXIF data. The default keeps the image as stored, as
-        :func:`torchvision.io.decode_image` does.
+        Apply the orientation of the EXIF data; a box is then one of the turned image. The default keeps the
+        image as stored, as :func:`torchvision.io.decode_image` does.
     max_pixels : int
-        Larger images raise as soon as the header has been read. The default is Pillow's.
+        Larger images raise as soon as the header has been read, whatever the box. The default is Pillow's.
+    memory_format : torch.memory_format
+        ``torch.contiguous_format``, planar, or ``torch.channels_last``, interleaved.
     device : str or torch.device, optional
-        The device of the image. With None, and for every device but CUDA, Pillow decodes on the CPU. For
-        CUDA, nvJPEG decodes a JPEG in mode "RGB" or "L", if TorchCodec (from 0.16) or torchvision provides
-        it, but not under a compiler. Pillow decodes the files that nvJPEG refuses, and every other file.
+        The device of the image. With None, and for every device but CUDA, the CPU decodes. For CUDA, nvJPEG
+        decodes a JPEG in mode "RGB" or "L" without a box, if TorchCodec (from 0.16) or torchvision provides
+        it, but not under a compiler. The CPU decodes the files that nvJPEG refuses, and every other file.
 
     Returns
     -------
     Tensor
-        ``(C, H, W)`` uint8 in [0, 255], contiguous, on ``device``, by default that of ``data``. In a compiled
-        graph H and W are new dynamic sizes.
+        ``(C, H, W)`` uint8 in [0, 255], on ``device``, by default that of ``data``. In a compiled graph H and
+        W are new dynamic sizes, unless there is a box.
 
     Raises
     ------
     ValueError
         If ``data`` is not a JPEG, PNG or WebP file, is truncated or corrupt as far as the format can tell, or
-        has more than ``max_pixels``. A partly decoded image is never returned, so
-        ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` raises too.
+        has more than ``max_pixels``; or if the box is empty or reaches out of the image. A partly decoded
+        image is never returned, so ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` raises too.
     TypeError
-        If ``data`` is not a uint8 tensor.
+        If ``data`` is neither a uint8 tensor nor bytes nor a path.
+    OSError
+        If a path cannot be read.
 
     Notes
     -----
-    Reference: ``PIL.Image.open(...).convert(mode)``, bit-exact: Pillow decodes all three formats (with
-    libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK is converted to RGB by Pillow's formula;
+    Reference: ``PIL.Image.open(...).convert(mode)``, bit-exact. Pillow reads every header. libjpeg-turbo
+    decodes ordinary JPEGs, where imgops was built with it (:func:`show_config`): gray or color, sequential or
+    progressive, complete. At its first error or warning, for all other files, and without it, Pillow decodes
+    (with libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK is converted to RGB by Pillow's formula;
     converting to RGB or L drops alpha and does not blend; 16-bit values keep their high byte, gray as well as
-    color (Pillow would clip gray). If there are several frames, the first one is read. A JPEG has no
-    checksum: a wrong bit inside its data gives other pixels in every decoder. nvJPEG's pixels differ from
-    Pillow's by some levels (``python -m benchmarks.cuda`` prints how many), because its inverse transform and
-    its upsampling of color are not libjpeg-turbo's, and it may not report that a file is truncated. It is not
-    differentiable, and has neither a decomposition nor a batching rule; autocast does not touch uint8.
+    color (Pillow would clip gray). If there are several frames, the first one is read.
+
+    A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. With a box, what a
+    sequential JPEG has below it is not read, so that a file that is corrupt or ends there is not refused;
+    everything above it, and a progressive file, is read as without a box.
+
+    nvJPEG's pixels differ from Pillow's by some levels (``python -m benchmarks.cuda`` prints how many),
+    because its inverse transform and its upsampling of color are not libjpeg-turbo's, and it may not report
+    that a file is truncated. The function is not differentiable, and has neither a decomposition nor a
+    batching rule; autocast does not touch uint8.
 
     Examples
     --------
     >>> import torch, imgops
     >>> image = torch.arange(12, dtype=torch.uint8).reshape(1, 3, 4)
-    >>> bool((imgops.decode_image(imgops.encode_image(image, "png"), "L") == image).all())
+    >>> file = imgops.encode_image(image, "png")
+    >>> bool((imgops.decode_image(file, "L") == image).all())
     True
+    >>> imgops.decode_image(file, "L", box=(1, 0, 4, 2))
+    tensor([[[1, 2, 3],
+             [5, 6, 7]]], dtype=torch.uint8)
     """
-    _check.tensor("decode_image", "data", data)
+    file = _file_of(data)
     if isinstance(mode, DecodeImage):
         config = mode
-        mode, max_pixels, device = config.mode, config.max_pixels, config.device
-        apply_exif_orientation = config.apply_exif_orientation
+        mode, box, max_pixels, device = config.mode, config.box, config.max_pixels, config.device
+        apply_exif_orientation, memory_format = config.apply_exif_orientation, config.memory_format
+    mode = _mode_of(mode)
+    if memory_format not in (torch.contiguous_format, torch.channels_last):
+        must = "memory_format must be torch.contiguous_format or torch.channels_last"
+        _check.fail(ValueError, "decode_image", must, memory_format)
+    how = max_pixels, mode, apply_exif_orientation, memory_format is torch.channels_last
+    if box is not None:
+        corners = _check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
+        image = _decode_region(file, *corners, *how)
+        return image if device is None else image.to(device)
     if device is None:
-        return _decode_image(data, max_pixels, mode, apply_exif_orientation)
+        return _decode_image(file, *how)
     place, made = torch.device(device), None
-    if place.type == "cuda" and not torch.compiler.is_compiling() and data.device.type == "cpu":
-        fake.decode_image(_any_size, data, max_pixels, mode, apply_exif_orientation)
-        made = None if apply_exif_orientation else nvjpeg.decode(data, mode, max_pixels, place)
-    return (_decode_image(data, max_pixels, mode, apply_exif_orientation) if made is None else made).to(place)
+    if place.type == "cuda" and not torch.compiler.is_compiling() and file.device.type == "cpu":
+        fake.decode_image(_any_size, file, *how)
+        made = None if apply_exif_orientation else nvjpeg.decode(file, mode, max_pixels, place)
+        if made is not None and memory_format is torch.channels_last:
+            made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    return (_decode_image(file, *how) if made is None else made).to(place)
+
+
+#: Pillow's modes by the names that torchvision's ImageReadMode has for them.
+_READ_MODES = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB_ALPHA": "RGBA"}
+
+
+def _mode_of(mode: Any) -> str:
+    name = getattr(mode, "name", mode)  # of a member of ImageReadMode
+    if not isinstance(name, str):
+        return mode  # which the fake refuses
+    return _READ_MODES.get(name.upper(), name.upper())
+
+
+def _file_of(data: Any) -> Tensor:
+    if isinstance(data, Tensor):
+        return data
+    if torch.compiler.is_compiling():
+        must = "data must be a Tensor in a compiled graph"
+        _check.fail(TypeError, "decode_image", must, type(data).__name__)
+    if isinstance(data, (str, os.PathLike)):
+        data = Path(data).read_bytes()
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        must = "data must be a Tensor, bytes or a path"
+        _check.fail(TypeError, "decode_image", must, type(data).__name__)
+    data = bytearray(data)  # frombuffer wants memory that can be written to, and not none
+    return torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
 
 
 def _any_size(*, min: int = 0, max: int | None = None) -> int:

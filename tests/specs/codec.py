@@ -150,6 +150,12 @@ DECODE_IMAGE = OpSpec(
             "decode_image: max_pixels must be at least 1, got 0",
             lambda x: decode_image(BYTES, max_pixels=0),
         ),
+        ErrorInput(
+            ValueError,
+            "decode_image: memory_format must be torch.contiguous_format or torch.channels_last, "
+            "got torch.preserve_format",
+            lambda x: decode_image(BYTES, memory_format=torch.preserve_format),
+        ),
     ),
     reference="tests/test_codec.py::test_decoded_pixels_are_pillows",
     dtypes=(torch.uint8,),
@@ -162,6 +168,52 @@ DECODE_IMAGE = OpSpec(
         lambda x: decode_image(_tensor(_jpeg(x))),
         lambda x: chw(Image.open(io.BytesIO(_jpeg(x)))),
     ),
+)
+
+DECODE_REGION = OpSpec(
+    "decode_region",
+    samples=tuple(
+        Sample(
+            f"{format}-{mode}",
+            lambda m, f=format, o=mode, last=last: (_encoded(m, f), 1, 2, 5, 4, 10**6, o, False, last),
+            differentiable=False,
+        )
+        for format, mode, last in (("jpeg", "RGB", False), ("png", "L", False), ("webp", "RGBA", True))
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "decode_image: box must have 4 integers (left, top, right, bottom), got 3",
+            lambda x: decode_image(BYTES, box=(1, 2, 3)),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: box must have 0 <= left < right and 0 <= top < bottom, got (2, 0, 2, 4)",
+            lambda x: decode_image(BYTES, box=(2, 0, 2, 4)),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: box must have 0 <= left < right and 0 <= top < bottom, got (0, -1, 2, 4)",
+            lambda x: decode_image(BYTES, box=(0, -1, 2, 4)),
+        ),
+        ErrorInput(
+            TypeError,
+            "decode_image: data must be uint8, got torch.int64",
+            lambda x: decode_image(BYTES.long(), box=(0, 0, 1, 1)),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: data must have 1 dimension, got shape (1, 10)",
+            lambda x: decode_image(BYTES[None], box=(0, 0, 1, 1)),
+        ),
+    ),
+    reference="tests/test_codec.py::test_a_box_is_a_crop",
+    dtypes=(torch.uint8,),
+    reference_name="`PIL.Image.open`, `PIL.Image.crop`",
+    dtype_names="uint8",
+    section="Files",
+    formula=r"x = \operatorname{PIL.open}(\text{bytes})_{box}",
+    border="no pixel looks at another",
 )
 
 
@@ -279,4 +331,4 @@ WEBP = _through_a_file(
     border="blocks of 4 to 16 pixels at a side; those at the edge are filled up by libwebp",
 )
 
-SPECS = (ENCODE_IMAGE, DECODE_IMAGE, JPEG, WEBP)
+SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_REGION, JPEG, WEBP)

@@ -1,5 +1,5 @@
 /* Arrays from Python, by the buffer protocol: type, dimensions, strides and alignment are checked here, so that a wrong
- * call raises. Included by _native.c alone.
+ * call raises. Included by _native.c and _native_jpeg.c.
  */
 #define MOST_ARRAYS 9
 enum { CONTIGUOUS = 1, WRITABLE = 2, ANY_DIMENSIONS = -1 };
@@ -71,7 +71,7 @@ static const Py_buffer *array_of(Arrays *arrays, PyObject *object, const char *n
     return view;
 }
 
-static Py_ssize_t values_of(const Py_buffer *view) { return view->len / view->itemsize; }
+static inline Py_ssize_t values_of(const Py_buffer *view) { return view->len / view->itemsize; }
 
 static int require(int condition, const char *must) {
     if (!condition) PyErr_Format(PyExc_ValueError, "native: %s", must);
