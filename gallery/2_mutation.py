@@ -117,8 +117,8 @@ for ax, image, title in zip(
     ax.axis("off")
 
 # %%
-# All three validate their arguments before they write the first byte, so an error leaves the memory unchanged. In a
-# compiled graph, the compiler reuses the memory that you pass, without a copy.
+# All three kinds of operators validate their arguments before they write the first byte, so an error leaves the memory
+# unchanged. In a compiled graph, the compiler reuses the memory that you pass, without a copy.
 
 before = batch.clone()
 try:
