@@ -1,4 +1,4 @@
-"""encode_image and decode_image, whose output sizes depend on the data; jpeg and webp, which do both."""
+"""encode_image and decode_image, whose output sizes depend on data; jpeg and webp, which do both at once."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def encode_image(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.save`, with the same bytes. It is not differentiable, and has neither a
-    decomposition nor a batching rule (files differ in length). Autocast does not touch uint8.
+    Reference: :meth:`PIL.Image.Image.save`, with the same bytes. The operator is not differentiable, and has
+    neither a decomposition nor a batching rule (files differ in length). Autocast does not touch uint8.
 
     Examples
     --------
@@ -145,7 +145,8 @@ def decode_image(
         Apply the orientation of the EXIF data. The default keeps the image as stored, as
         :func:`torchvision.io.decode_image` does.
     max_pixels : int
-        Larger images raise as soon as the header has been read. The default is Pillow's.
+        The largest number of pixels; a larger image raises as soon as the header has been read. The default
+        is Pillow's limit.
     device : str or torch.device, optional
         The device of the image. With None, and for every device but CUDA, Pillow decodes on the CPU. For
         CUDA, nvJPEG decodes a JPEG in mode "RGB" or "L", if TorchCodec (from 0.16) or torchvision provides
@@ -174,8 +175,9 @@ def decode_image(
     color (Pillow would clip gray). If there are several frames, the first one is read. A JPEG has no
     checksum: a wrong bit inside its data gives other pixels in every decoder. nvJPEG's pixels differ from
     Pillow's by some levels (``python -m benchmarks.cuda`` prints how many), because its inverse transform and
-    its upsampling of color are not libjpeg-turbo's, and it may not report that a file is truncated. It is not
-    differentiable, and has neither a decomposition nor a batching rule; autocast does not touch uint8.
+    its upsampling of color are not libjpeg-turbo's, and it may not report that a file is truncated. The
+    operator is not differentiable, and has neither a decomposition nor a batching rule; autocast does not
+    touch uint8.
 
     Examples
     --------
@@ -232,8 +234,8 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     -----
     Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, bit-exact (color at half the resolution,
     which is Pillow's default). Rounding makes the true derivative 0 almost everywhere; the gradient is the
-    straight-through one: that of the identity, for ``image`` alone. It has no decomposition. Under autocast
-    the dtype stays.
+    straight-through one: that of the identity, for ``image`` alone. The operator has no decomposition. Under
+    autocast the dtype stays.
 
     Examples
     --------
@@ -274,7 +276,7 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
     Notes
     -----
     Reference: ``PIL.Image.save`` with "WEBP" (lossy) and ``PIL.Image.open``, bit-exact. The gradient is the
-    straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. It has no
+    straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. The operator has no
     decomposition. Under autocast the dtype stays.
 
     Examples

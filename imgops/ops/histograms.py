@@ -62,7 +62,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     Raises
     ------
     TypeError
-        If the dtype is none of those, or ``clip_limit`` is not made of numbers.
+        If the dtype is none of these, or ``clip_limit`` is not made of numbers.
     ValueError
         If the channels are not 1 or 3, ``tiles`` is not positive, the image is empty, or ``clip_limit`` is
         NaN or does not fit.
@@ -176,8 +176,8 @@ def autocontrast(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
-    one level is unchanged. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
-    formula, also through the darkest and the brightest value. Under autocast the dtype stays.
+    one level is unchanged. Floats: the same formula in real numbers, within 1e-5. The gradient is derived
+    from the formula, also through the darkest and the brightest value. Under autocast the dtype stays.
 
     Examples
     --------
@@ -212,8 +212,8 @@ def equalize(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats are quantized to 256 levels, as in
-    torchvision; values outside of [0, 1] are clamped first. Piecewise constant: the gradient is 0. Under
-    autocast the dtype stays.
+    torchvision; values outside of [0, 1] are clamped first. The result is piecewise constant, so the gradient
+    is 0. Under autocast the dtype stays.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
 class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
     """Clamp bounding boxes to their canvas, as torchvision's ClampBoundingBoxes does.
 
-    Take :class:`SanitizeBoundingBoxes` to drop boxes instead.
+    Use :class:`SanitizeBoundingBoxes` to drop boxes instead.
 
     Parameters
     ----------

@@ -469,7 +469,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     transforms : sequence of callable or ModuleList
         The transforms, in their order.
     p : float
-        The probability with which they are applied.
+        The probability that the transforms are applied.
     per_sample : bool
         Whether each image of a batch has a choice and draws of its own, instead of one for all.
     generator : torch.Generator, optional

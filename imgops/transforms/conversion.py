@@ -55,7 +55,7 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too. In new code take
+    The arithmetic is torchvision's own; in a graph it works with tv_tensors too. In new code use
     ``ToDtype(dtype, scale=True)``.
 
     Parameters

@@ -36,13 +36,13 @@ Range = float | Sequence[float]
 class RandomErasing(RandomTransform, v2.RandomErasing):
     """Erase a random box of the image with a probability, as torchvision's RandomErasing does.
 
-    It erases one box, and leaves masks, boxes and keypoints as they are; take :class:`CoarseDropout` for
+    It erases one box, and leaves masks, boxes and keypoints as they are; use :class:`CoarseDropout` for
     several, for sides in pixels, and for masks and boxes that follow.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     scale : (float, float)
         The range of the box's area, as a share of the image's.
     ratio : (float, float)
@@ -194,7 +194,7 @@ def _noise_or_values(owner: Any, fill: Any) -> Any:
 class PixelDropout(_Dropout):
     """Set random pixels to one value, with a probability.
 
-    Take :class:`CoarseDropout` for boxes, :class:`RandomSaltAndPepper` for white and black pixels.
+    Use :class:`CoarseDropout` for boxes, :class:`RandomSaltAndPepper` for white and black pixels.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class PixelDropout(_Dropout):
         A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -290,7 +290,7 @@ class _Holes(_Dropout):
 class CoarseDropout(_Holes):
     """Fill random boxes, with a probability.
 
-    Take :class:`RandomErasing` for torchvision's draws of one box, :class:`GridDropout` for boxes in a grid,
+    Use :class:`RandomErasing` for torchvision's draws of one box, :class:`GridDropout` for boxes in a grid,
     :class:`PixelDropout` for single pixels.
 
     Parameters
@@ -307,7 +307,7 @@ class CoarseDropout(_Holes):
         A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -372,7 +372,7 @@ def _side(bounds: tuple[Any, Any], extent: int) -> int:
 class GridDropout(_Holes):
     """Fill a box in each cell of a grid, with a probability.
 
-    Take :class:`CoarseDropout` for a few boxes anywhere.
+    Use :class:`CoarseDropout` for a few boxes anywhere.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ class GridDropout(_Holes):
         A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -188,7 +188,7 @@ _KINDS = ("Identity", *_MOVES, *_COLORS)
 class AutoAugment(_Policy, v2.AutoAugment):
     """Apply a random pair of steps of a learned policy, as torchvision's AutoAugment does.
 
-    The pixels are PIL's and OpenCV's. Take it for a policy that was learned on ImageNet, CIFAR-10 or SVHN;
+    The pixels are PIL's and OpenCV's. Use it for a policy that was learned on ImageNet, CIFAR-10 or SVHN;
     :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set. Masks, boxes and
     keypoints raise.
 
@@ -200,7 +200,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
         The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -220,7 +220,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
-    The pixels are PIL's and OpenCV's. Take it to tune the number and the strength of the steps,
+    The pixels are PIL's and OpenCV's. Use it to tune the number and the strength of the steps,
     :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
 
     Parameters
@@ -235,7 +235,7 @@ class RandAugment(_Policy, v2.RandAugment):
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
         The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -251,7 +251,7 @@ class RandAugment(_Policy, v2.RandAugment):
 class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """Apply one random step of a random magnitude, as torchvision's TrivialAugmentWide does.
 
-    The pixels are PIL's and OpenCV's. It has nothing to tune; take :class:`RandAugment` for several steps, or
+    The pixels are PIL's and OpenCV's. It has nothing to tune; use :class:`RandAugment` for several steps, or
     for weaker ones. Masks, boxes and keypoints raise.
 
     Parameters
@@ -262,7 +262,7 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
         The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -283,7 +283,7 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. Take it for robustness: the image stays visible in the mixture, unlike
+    The pixels are PIL's and OpenCV's. Use it for robustness: the image stays visible in the mixture, unlike
     behind the steps of :class:`RandAugment`. Masks, boxes and keypoints raise. The sampled parameters are the
     weights of the image and of each chain, for every sample of a batch, and the steps of the chains, each
     filled up with steps that do nothing.
@@ -305,7 +305,7 @@ class AugMix(_Policy, v2.AugMix):
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
         The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -114,7 +114,7 @@ def _directly(
     """Warp one image with one color around it, without the work for several images or other dtypes.
 
     With "nearest" a planar RGB image goes to the native warp; other images go to OpenCV, plane by plane or as
-    a frame. Return False where it was not done.
+    a frame. Return False if nothing was done.
     """
     if image.ndim != 3 or matrix.ndim != 2 or padding_mode != "constant" or image.dtype != torch.uint8:
         return False

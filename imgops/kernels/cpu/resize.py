@@ -138,7 +138,7 @@ def resized_crop(
 
 
 def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
-    """Copy the boxes of a batch if each has the size of the result; return False where it was not done."""
+    """Copy the boxes of a batch if each has the size of the result; return False if nothing was done."""
     rows = boxes.expand(image.shape[0], 4)
     sizes = rows[:, 2:] - rows[:, :2]
     if boxes.dtype != torch.int64 or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]])).all():

@@ -95,7 +95,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -132,7 +132,7 @@ class RandomChannelDropout(ProbabilisticTransform):
     fill : float
         The value.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

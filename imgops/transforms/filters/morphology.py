@@ -32,7 +32,7 @@ class RandomMorphology(ProbabilisticTransform):
     shape : {"ellipse", "rectangle", "cross"}
         The shape of the element, as in ``cv2.getStructuringElement``.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

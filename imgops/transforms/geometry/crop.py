@@ -151,7 +151,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         Whether a smaller image is padded to the size of the crop, on both sides.
     fill : float, sequence of float, dict or None
         The value of a constant border, or one for each channel; a dict has one for each class, as in
-        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     padding_mode : {"constant", "edge", "reflect", "symmetric"}
         The border mode of the padding.
     per_sample : bool

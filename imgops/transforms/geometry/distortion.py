@@ -40,7 +40,7 @@ Range = float | Sequence[float]
 class ElasticTransform(RandomTransform, v2.ElasticTransform):
     """Displace the pixels of the image by smoothed noise, as torchvision's ElasticTransform does.
 
-    OpenCV's ``remap`` gives the pixels. Take :class:`RandomElastic` for a probability, for ranges, for a
+    OpenCV's ``remap`` gives the pixels. Use :class:`RandomElastic` for a probability, for ranges, for a
     border mode, and for boxes and keypoints that follow the map exactly. Masks, boxes and keypoints follow.
 
     Parameters
@@ -54,7 +54,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -232,8 +232,8 @@ _maps = _Maps()
 class RandomElastic(_Distortion):
     """Distort an image like a rubber sheet, with a probability.
 
-    Take :class:`ElasticTransform` for torchvision's draws, for strengths along x and y, or for a gradient
-    with respect to alpha.
+    Use :class:`ElasticTransform` for torchvision's draws, for strengths along x and y, or for a gradient with
+    respect to alpha.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class RandomElastic(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -311,7 +311,7 @@ class RandomGridDistortion(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -372,7 +372,7 @@ class RandomOpticalDistortion(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -426,7 +426,7 @@ class RandomThinPlateSpline(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

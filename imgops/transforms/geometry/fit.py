@@ -116,7 +116,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
 class LongestMaxSize(_FitTransform):
     """Resize an image so that its longest side has a given length, and keep its aspect ratio.
 
-    Take :class:`LetterBox` for a fixed size with borders, :class:`Resize` for torchvision's rounding of the
+    Use :class:`LetterBox` for a fixed size with borders, :class:`Resize` for torchvision's rounding of the
     other side.
 
     Parameters
@@ -153,7 +153,7 @@ class LongestMaxSize(_FitTransform):
 class SmallestMaxSize(_FitTransform):
     """Resize an image so that its shortest side has a given length, and keep its aspect ratio.
 
-    Take :class:`Resize` for torchvision's size, whose other side is truncated.
+    Use :class:`Resize` for torchvision's size, whose other side is truncated.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class LetterBox(_FitTransform):
 class PadIfNeeded(_FitTransform):
     """Pad an image whose sides are smaller than wanted, or not multiples of a number.
 
-    Take :class:`Pad` for a border of fixed width, :class:`LetterBox` to resize to the size too.
+    Use :class:`Pad` for a border of fixed width, :class:`LetterBox` to resize to the size too.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -60,7 +60,7 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -116,12 +116,12 @@ class _Turn(ProbabilisticTransform):
 class RandomRotate90(_Turn):
     """Rotate an image by 0, 90, 180 or 270 degrees counterclockwise, with a probability.
 
-    Whole pixels move; take :class:`RandomRotation` for any angle.
+    Whole pixels move; use :class:`RandomRotation` for any angle.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -168,7 +168,7 @@ class RandomTranspose(_Turn):
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -55,7 +55,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
         The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     center : (float, float), optional
         The point (x, y) in pixels around which the image is turned; by default its center.
     per_sample : bool
@@ -92,12 +92,12 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     distortion_scale : float
         How far corners move inwards at most, as a share of half the sides, in [0, 1].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -118,7 +118,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
-    The pixels are OpenCV's. Take :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
+    The pixels are OpenCV's. Use :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
     follow.
 
     Parameters
@@ -133,7 +133,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The point (x, y) in pixels around which the image is turned; by default its center.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all. A batch must not
         expand then.

@@ -23,7 +23,7 @@ __all__ = ["CopyPaste"]
 class CopyPaste(_Join):
     """Put objects of one sample into the image of another, by the masks of their instances.
 
-    Take :class:`Mosaic` to join whole images.
+    Use :class:`Mosaic` to join whole images.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class CopyPaste(_Join):
     feather : float
         The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
 

@@ -115,7 +115,7 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
 class Mosaic(_Join):
     """Join four or nine samples in one image, as in the training of object detectors.
 
-    Take :class:`CopyPaste` to move single objects.
+    Use :class:`CopyPaste` to move single objects.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class RandomShadow(_Weather):
     darkness : float or (float, float)
         The range of the share of light that each takes.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -73,7 +73,7 @@ class RandomShadow(_Weather):
     Notes
     -----
     Reference: ``cv2.fillPoly``, and a product that is truncated to whole levels, as in albumentations'
-    RandomShadow: bit-exact on uint8. Floats are multiplied, with the gradient of that.
+    RandomShadow: bit-exact on uint8. Floats are multiplied, with the gradient of this computation.
     """
 
     _known = ("count", "darkness", "places")
@@ -141,7 +141,7 @@ class RandomFog(_Weather):
     alpha : float
         How much each patch covers at full intensity, in [0, 1].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -216,7 +216,7 @@ class RandomRain(_Weather):
     brightness : float
         The factor by which the image is multiplied in the end.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -297,7 +297,7 @@ class RandomSnow(_Weather):
     brightness : float
         The factor by which their lightness is multiplied.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -306,7 +306,8 @@ class RandomSnow(_Weather):
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HLS and back, as in albumentations' RandomSnow with ``method="bleach"``:
-    bit-exact on uint8. Floats are computed in real numbers, with the gradient of that. 3 channels.
+    bit-exact on uint8. Floats are computed in real numbers, with the gradient of this computation. 3
+    channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("snow_point"))
@@ -363,7 +364,7 @@ class RandomSunFlare(_Weather):
     method : {"overlay", "physics_based"}
         Circles over the image; or blurred light in the blend mode "screen".
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
