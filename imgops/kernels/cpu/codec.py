@@ -1,6 +1,6 @@
 """CPU kernels of encode_image, decode_image, jpeg and webp, by Pillow.
 
-A file gives a whole image or one ValueError.
+Decoding a file gives a whole image or raises one ValueError.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
         pixels = np.ascontiguousarray(planes[0])
     elif _layout.is_interleaved(image):
         pixels = planes.transpose(1, 2, 0)
-    else:  # many times faster than NumPy's copy
+    else:  # this is many times faster than NumPy's copy
         pixels = cv2.merge([np.ascontiguousarray(plane) for plane in planes])
     file = io.BytesIO()
     keywords = {} if format == "png" else {"quality": quality}
@@ -65,7 +65,7 @@ def decode_image(data: Tensor, max_pixels: int, mode: str, apply_exif_orientatio
         pixels = _pixels(image, mode, apply_exif_orientation)
     except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
-    except Exception as error:  # hostile data raise a dozen types of errors in Pillow
+    except Exception as error:  # Pillow raises a dozen types of errors for hostile data
         got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
         must = "decode_image: data must be a complete JPEG, PNG or WebP image"
         raise ValueError(f"{must}, got {got}") from error
@@ -84,7 +84,7 @@ class _DataError(Exception):
 def _open(raw: bytes) -> Image.Image:
     """Open a file and read its header.
 
-    ``Image.open`` is not used, because it has a limit of pixels of its own for the whole process.
+    This function does not use ``Image.open``, which has its own limit of pixels for the whole process.
     """
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
@@ -207,7 +207,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
 
 @_slow_path.comparison("jpeg", "Pillow")
 def opencv_is_pillow() -> bool:
-    """Return whether OpenCV and Pillow give the same pixels for JPEG: each brings its own library."""
+    """Return whether OpenCV and Pillow give the same pixels for JPEG; each has its own JPEG library."""
     if not hasattr(cv2, "IMREAD_COLOR_RGB"):
         return False
     rng = np.random.default_rng(0)

@@ -1,7 +1,8 @@
 """The native module as functions of tensors; no other module imports ``_native``.
 
-It was built if there was a C compiler. Its passes compute the decompositions operation by operation, with the
-same bits on uint8 at every SIMD level; without it ATen runs the decompositions.
+The native module exists if there was a C compiler during the build. Its passes compute the decompositions
+operation by operation, with the same bits on uint8 at every SIMD level; without it ATen runs the
+decompositions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ STEPS = ("brightness", "contrast", "saturation", "hue")
 
 
 def is_built() -> bool:
-    """Return whether there is a native module; warn if not, because the caller would be faster with it."""
+    """Return whether the native module was built; warn if not, because the caller would be faster with it."""
     if module is None:
         _slow_path.warn("its native module was not built")
     return module is not None
@@ -43,7 +44,7 @@ def has_passes(image: Tensor) -> bool:
 
 
 def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bool) -> bool:
-    """Multiply by a table ``(start, length, weight)`` along each axis; None is the identity.
+    """Multiply an image by a table ``(start, length, weight)`` along each axis; None is the identity.
 
     ``image`` has the memory format of ``out``. Return False if nothing was done.
     """
@@ -242,7 +243,7 @@ def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequen
 
 
 def statistics(name: str, image: Tensor) -> np.ndarray:
-    """Return the "histogram" or the "extremes" of each plane as ``(planes, n)``.
+    """Return the histograms or the extremes, as ``name`` says, of each plane as ``(planes, n)``.
 
     The image is planar or interleaved.
     """
