@@ -1,4 +1,4 @@
-"""Noise."""
+"""Transforms that add noise."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class RandomShotNoise(ProbabilisticTransform):
     Parameters
     ----------
     scale : float or (float, float)
-        The range of the variance of white: one over the number of its photons.
+        The range of the variance of white: one over the number of photons that white stands for.
     p : float
         The probability that the transform is applied.
     per_sample : bool
@@ -233,8 +233,9 @@ class RandomShotNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: the NumPy formula of :func:`imgops.shot_noise`, which takes a normal distribution for Poisson's
-    and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
+    Reference: the NumPy formula of :func:`imgops.shot_noise`, which uses a normal distribution in place of
+    Poisson's, and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of
+    2.2.)
     """
 
     random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
@@ -260,14 +261,14 @@ class RandomShotNoise(ProbabilisticTransform):
 class RandomISONoise(ProbabilisticTransform):
     """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
 
-    It changes hue and lightness; use :class:`RandomShotNoise` for noise of each channel by itself.
+    The noise changes hue and lightness; use :class:`RandomShotNoise` for noise of each channel by itself.
 
     Parameters
     ----------
     color_shift : float or (float, float)
         The range of the standard deviation of hue at full intensity, in degrees.
     intensity : float or (float, float)
-        The range of the strength of both.
+        The range of the strength of the noise of hue and of lightness.
     p : float
         The probability that the transform is applied.
     per_sample : bool
@@ -278,9 +279,9 @@ class RandomISONoise(ProbabilisticTransform):
     Notes
     -----
     Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
-    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
-    channels. (albumentations' color shift is in degrees too, but its usual values, 0.01 to 0.05, are seldom
-    visible.) The gradient treats the noise as a constant.
+    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness.
+    The image must have 3 channels. (albumentations' color shift is in degrees too, but its usual values, 0.01
+    to 0.05, are seldom visible.) The gradient treats the noise as a constant.
     """
 
     random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
@@ -348,8 +349,9 @@ class RandomGaussianNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: the sum with the same noise, which is truncated to whole levels, as in albumentations'
-    GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not clamped.
+    Reference: the sum of the image and the same noise, which is truncated to whole levels, as in
+    albumentations' GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are
+    not clamped.
     """
 
     _levels = True

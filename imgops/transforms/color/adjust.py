@@ -34,13 +34,15 @@ Range = float | Sequence[float]
 class ColorJitter(ColorSteps, v2.ColorJitter):
     """Change brightness, contrast, saturation and hue at random, as torchvision's ColorJitter does.
 
-    One operator computes it, with PIL's pixels, in a random order. Use :class:`RandomBrightnessContrast` for
-    one linear map of all values, :class:`RandomHSV` for shifts in OpenCV's HSV, both with a probability.
+    One operator makes all four changes in a random order, with PIL's pixels. Use
+    :class:`RandomBrightnessContrast` for one linear map of all values, :class:`RandomHSV` for shifts in
+    OpenCV's HSV, both with a probability.
 
     Parameters
     ----------
     brightness, contrast, saturation : float or (float, float), optional
-        The ranges of the factors; one number b is (max(0, 1 - b), 1 + b). By default they stay as they are.
+        The ranges of the factors; one number b is (max(0, 1 - b), 1 + b). By default these properties do not
+        change.
     hue : float or (float, float), optional
         The range of the shift of hue, as a share of a full turn in [-0.5, 0.5]; one number is (-hue, hue).
     per_sample : bool
@@ -81,8 +83,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
 
-    Two operators compute it, with PIL's pixels. It is the jitter of SSD, whose changes each have a
-    probability; those of :class:`ColorJitter` are always made.
+    Two operators compute the result, with PIL's pixels. This is the jitter of SSD, which makes each change
+    with a probability; :class:`ColorJitter` always makes all of its changes.
 
     Parameters
     ----------
@@ -214,7 +216,8 @@ class RandomRGBShift(ProbabilisticTransform):
     Notes
     -----
     Reference: albumentations' RGBShift, which adds the integer part, bit-exact on uint8: :func:`imgops.lut`.
-    Floats are added and clamped to [0, 1], with the gradient of this computation. 3 channels.
+    Floats are added and clamped to [0, 1], with the gradient of this computation. The image must have 3
+    channels.
     """
 
     _levels = True
@@ -274,7 +277,7 @@ class RandomHSV(ProbabilisticTransform):
     Reference: ``cv2.cvtColor`` to HSV and back, with a lookup table for each channel in between, as in
     albumentations' HueSaturationValue ("shift") and in the training of detectors of the YOLO family
     ("scale"), bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are
-    computed in real numbers, with the gradient of this computation. 3 channels.
+    computed in real numbers, with the gradient of this computation. The image must have 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("amounts", 3))
@@ -477,8 +480,8 @@ class RandomTemperature(ProbabilisticTransform):
     method : {"blackbody", "cied"}
         The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
-        The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
-        "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
+        The range of the temperature of the light in kelvin, at most (3000, 15000) for "blackbody" and (4000,
+        15000) for "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
     p : float
         The probability that the transform is applied.
     per_sample : bool
@@ -490,7 +493,7 @@ class RandomTemperature(ProbabilisticTransform):
     -----
     Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied by the ratio
     of their light to that of green, and truncated to whole levels. Floats are multiplied and clamped, with
-    the gradient of this computation. 3 channels.
+    the gradient of this computation. The image must have 3 channels.
     """
 
     _levels = True

@@ -87,7 +87,7 @@ def _images(owner: str, references: Any) -> list[Tensor]:
 class HistogramMatching(_ReferenceTransform):
     """Give an image the histograms of another one, with a probability.
 
-    It takes the other image's colors; use :class:`FDA` for its coarse structure.
+    The image takes the colors of the other image; use :class:`FDA` for its coarse structure.
 
     Parameters
     ----------
@@ -153,9 +153,9 @@ class FDA(_ReferenceTransform):
 
     Notes
     -----
-    Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of those
-    frequencies are the other image's, and all phases are the image's own. The gradient is that of the
-    formula.
+    Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of the lowest
+    frequencies are those of the other image, and all phases are those of the image itself. The gradient is
+    that of the formula.
     """
 
     random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))

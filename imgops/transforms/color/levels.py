@@ -106,7 +106,7 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
 class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     """Stretch the contrast of the image with a probability, as torchvision's RandomAutocontrast does.
 
-    The pixels are PIL's. It makes each channel's least value black and its greatest white;
+    The pixels are PIL's. The transform makes the least value of each channel black and the greatest white;
     :class:`RandomEqualize` spreads the values in between too.
 
     Parameters
@@ -132,7 +132,8 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 class RandomEqualize(ColorStep, v2.RandomEqualize):
     """Equalize the histogram of the image with a probability, as torchvision's RandomEqualize does.
 
-    It works on the whole image; use :class:`RandomCLAHE` for each part of it, under a limit on contrast.
+    The histogram is that of the whole image; use :class:`RandomCLAHE` to equalize each part of it, under a
+    limit on contrast.
 
     Parameters
     ----------

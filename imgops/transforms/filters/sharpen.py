@@ -23,8 +23,8 @@ Range = float | Sequence[float]
 class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     """Change the sharpness of the image with a probability, as torchvision's RandomAdjustSharpness does.
 
-    The pixels are PIL's. The factor is fixed, and may blur; use :class:`RandomSharpen` for a random strength,
-    :class:`RandomUnsharpMask` for a radius too.
+    The pixels are PIL's. The factor is fixed, and a factor below 1 blurs the image; use
+    :class:`RandomSharpen` for a random strength, :class:`RandomUnsharpMask` for a radius too.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
 class RandomUnsharpMask(ProbabilisticTransform):
     """Sharpen an image by its difference from a blurred copy, with a probability.
 
-    Use it for the radius and threshold that photographers set, :class:`RandomSharpen` for a fixed kernel of 3
-    x 3, :class:`RandomAdjustSharpness` for torchvision's fixed factor.
+    Use this transform for the radius and threshold that photographers set, :class:`RandomSharpen` for a fixed
+    kernel of 3 x 3, :class:`RandomAdjustSharpness` for torchvision's fixed factor.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 class FiveCrop(OperatorTransform, v2.FiveCrop):
     """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does.
 
-    It returns a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
+    The result is a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
 class TenCrop(OperatorTransform, v2.TenCrop):
     """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does.
 
-    It returns a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and boxes
-    raise.
+    The result is a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and
+    boxes raise.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     scale : (float, float)
         The range of the part's area, as a share of the image's.
     ratio : (float, float)
-        The range of the part's width over its height. If 10 draws do not fit into the image, the middle is
-        taken.
+        The range of the part's width over its height. If 10 draws do not fit into the image, the middle of
+        the image is taken.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does; for
         bilinear and bicubic. PIL images are always smoothed.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
@@ -188,7 +188,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     def neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
-        # The crop starts where the padding ends. One of another size must lie inside; its result is not used.
+        # The crop starts where the padding ends. A crop of another size must lie inside; its result is not
+        # used.
         top = torch.sym_min(top, height + top + bottom - self.size[0])
         left = torch.sym_min(left, width + left + right - self.size[1])
         return [float(top), float(left)]
@@ -247,7 +248,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     trials : int
         The number of crops to try before another overlap is drawn.
     per_sample : bool
-        It must be False for a batch, because samples of different sizes cannot form one.
+        This must be False for a batch, because samples of different sizes cannot form a batch.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
     """

@@ -83,7 +83,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     @classmethod
     def _from_config(cls, sigma: list[float]) -> ElasticTransform:
-        """Make a transform with an alpha of 1, because a graph samples the displacement for that."""
+        """Make a transform with an alpha of 1, because a graph samples the displacement for an alpha of 1."""
         return cls(1.0, sigma)
 
     def _factor(self) -> Tensor:
@@ -157,7 +157,7 @@ class _Distortion(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, **arguments)
 
     def forward(self, *inputs: Any) -> Any:
-        return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map in the end
+        return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map at the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if _subclass.in_graph():
@@ -171,7 +171,7 @@ class _Distortion(ProbabilisticTransform):
                 _maps.entries.clear()
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
-        """Return where each pixel comes from, ``(2, height, width)``."""
+        """Return the position in the input that each pixel comes from, ``(2, height, width)``."""
         raise NotImplementedError
 
     def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
@@ -201,7 +201,7 @@ class _Distortion(ProbabilisticTransform):
 class _Maps(threading.local):
     """A cache of the maps of a call, because an image, its masks, boxes and keypoints need the same map.
 
-    A call in Python drops the maps in the end. A graph does not say where it ends, so the latest maps stay.
+    A call in Python drops the maps at the end. A graph does not say where it ends, so the latest maps stay.
     """
 
     #: The limits of the cache in bytes.
@@ -301,9 +301,9 @@ class RandomGridDistortion(_Distortion):
     num_steps : int
         The number of columns and of rows.
     distort : float or (float, float)
-        The range of the change of each width and height, as a share of itself.
+        The range of the change of each width and height, as a share of that width or height.
     normalize : bool
-        Whether they are scaled so that the image keeps its extent.
+        Whether the widths and heights are scaled so that the image keeps its extent.
     interpolation : {"nearest", "bilinear", "bicubic"}
         The interpolation of images; masks take the nearest pixel.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}

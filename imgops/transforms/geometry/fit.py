@@ -126,7 +126,7 @@ class LongestMaxSize(_FitTransform):
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----
@@ -162,7 +162,7 @@ class SmallestMaxSize(_FitTransform):
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----
@@ -189,8 +189,8 @@ class SmallestMaxSize(_FitTransform):
 class LetterBox(_FitTransform):
     """Resize an image to fit into a box, keep its aspect ratio, and pad the rest.
 
-    It does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together; :class:`Resize` to
-    a height and width changes the aspect ratio.
+    This transform does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together;
+    :class:`Resize` to a height and width changes the aspect ratio.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class LetterBox(_FitTransform):
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----

@@ -54,7 +54,7 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         The value of the rest of the canvas, or one for each channel; a dict has one for each class, as in
         ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     side_range : (float, float)
-        The range of the factor of both sides, from 1 on.
+        The range of the factor by which both sides grow, at least 1.
     p : float
         The probability that the transform is applied.
     per_sample : bool

@@ -25,11 +25,12 @@ class Resize(FixedTransform, v2.Resize):
     ----------
     size : int, (int, int) or None
         The height and width in pixels; one number is the length of the shortest side, and the aspect ratio
-        stays. None takes ``max_size`` alone.
+        stays the same. With None, only ``max_size`` is used.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     max_size : int, optional
-        The greatest length of the longest side, if ``size`` is one number; with ``size=None``, its length.
+        The greatest length of the longest side, if ``size`` is one number; with ``size=None``, the length of
+        the longest side.
     antialias : bool or None
         Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
         bilinear and bicubic. PIL images are always smoothed.
@@ -81,7 +82,7 @@ class RandomResize(_RandomResize, v2.RandomResize):
     min_size : int
         The least length of the shortest side in pixels.
     max_size : int
-        The end of the lengths, which is not drawn itself.
+        The upper end of the range of lengths, which is itself not drawn.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     antialias : bool or None

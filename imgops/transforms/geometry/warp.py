@@ -90,7 +90,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     Parameters
     ----------
     distortion_scale : float
-        How far corners move inwards at most, as a share of half the sides, in [0, 1].
+        The farthest that corners move inwards, as a share of half the sides, in [0, 1].
     p : float
         The probability that the transform is applied.
     interpolation : InterpolationMode, str or int
@@ -135,8 +135,8 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all. A batch must not
-        expand then.
+        Whether each image of a batch has draws of its own, instead of one draw for all. ``expand`` must be
+        False for such a batch.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
     """
@@ -177,7 +177,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         if params.is_known:
             (angle,) = params.numbers
-            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels here
+            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels for these angles
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
@@ -185,7 +185,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        if self.expand:  # the matrix depends on a size that is sampled
+        if self.expand:  # the matrix depends on the sampled size
             return numbers
         (angle,) = each_number(numbers)
         return _geometry.rotation_matrix(angle, self.center, height, width).flatten(-2)
