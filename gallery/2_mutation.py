@@ -76,8 +76,8 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# **out=.** The operator writes its result into the caller's memory, for example into one image of a batch. It has no
-# gradient, and raises an error if you ask for one:
+# **out=.** The operator writes its result into the caller's memory, for example into one image of a batch. Such an operator
+# has no gradient, and raises an error if you ask for one:
 
 batch = torch.empty(4, 3, 100, 100)
 for i in range(4):

@@ -168,8 +168,8 @@ def operator_of(op: Any) -> Operator | None:
 def decompositions() -> dict[Any, Function]:
     """Return the decompositions into core ATen of all operators that have one.
 
-    They are a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program that is
-    decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen.
+    The result is a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program
+    that is decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen.
     In-place and out= functions of imgops need none: from torch 2.13 on, an exported program holds functional
     operators where one of them was called.
 

@@ -66,7 +66,7 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     -----
     Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. Floats: the same formula in real
     numbers, within 1e-6; half precision is computed in float32 and rounded once. Alpha is not premultiplied.
-    The gradient, for both images, is derived from the formula. Under autocast the dtype stays.
+    The gradient, for both images, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -120,7 +120,8 @@ def add_weighted(
     -----
     Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped) and float32, float64 within 1e-12. Half
     precision is computed in float32 and rounded once. On an accelerator the result is within 1 level. The
-    gradient, for both images and every weight, is derived from the formula. Under autocast the dtype stays.
+    gradient, for both images and every weight, is derived from the formula. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -221,8 +222,8 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     -----
     Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range). Floats:
     ``image * (1 - alpha) + other * alpha``, within 1e-6; half precision is computed in float32 and
-    rounded once. The gradient, for both images and ``alpha``, is derived from the formula. Under autocast the
-    dtype stays.
+    rounded once. The gradient, for both images and ``alpha``, is derived from the formula. Autocast does not
+    change the dtype.
 
     Examples
     --------

@@ -79,7 +79,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
     result 1 level too light, and turns 255 into 0; imgops returns the mean, with halves rounded up. On an
     accelerator the result of a window of even area is within 1 level (OpenCV's rounding of halves depends on
     the area). Half precision is computed in float32 and rounded once. The operator is linear; its gradient is
-    derived from the formula. Under autocast the dtype stays.
+    derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -104,8 +104,8 @@ def bilateral_filter(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. It has 1 or 3 channels, which are compared
-        together. Any device.
+        ``(..., C, H, W)``, uint8, or floating point of any range. The image must have 1 or 3 channels, which
+        are compared together. Any device.
     kernel_size : int
         The diameter of the round window in pixels, positive; the next odd number is used.
     sigma_color, sigma_space : float or Tensor
@@ -136,7 +136,7 @@ def bilateral_filter(
     pixel that is not finite, or whose magnitude is 1e37 or more, is computed by the formula, because OpenCV
     can crash the process on it. float64 is computed by the formula in double precision; half precision is
     computed in float32 and rounded once. On an accelerator the result is within 1 level. The gradient, for
-    ``image`` and both deviations, is derived from the formula. Under autocast the dtype stays.
+    ``image`` and both deviations, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -192,8 +192,8 @@ def motion_blur(
     -----
     Reference: ``cv2.filter2D`` with a kernel whose middle row holds the line, turned by ``cv2.warpAffine``
     with bilinear interpolation and divided by its sum. The function is made of :func:`warp_affine` and
-    :func:`filter2d`, so it has the gradients of both, for ``image``, ``angle`` and ``balance``. Under
-    autocast the dtype stays.
+    :func:`filter2d`, so it has the gradients of both, for ``image``, ``angle`` and ``balance``. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def gaussian_blur(
     Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, bit-exact on uint8 (where OpenCV's weights have 8
     bits: within 1 level of the true value) and float32. float64 is computed in double precision, half
     precision in float32 and rounded once. The gradient, for ``image`` and ``sigma``, is derived from the
-    formula. Under autocast the dtype stays.
+    formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -335,7 +335,7 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5, which OpenCV
     supports. For larger windows of floats, and for float64, the result is the median of the same window. The
     border is replicated. A window that contains a NaN has an unspecified result. The gradient goes to the
-    pixel that is the median. Under autocast the dtype stays.
+    pixel that is the median. Autocast does not change the dtype.
 
     Examples
     --------

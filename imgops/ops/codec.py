@@ -234,8 +234,8 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     -----
     Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, bit-exact (color at half the resolution,
     which is Pillow's default). Rounding makes the true derivative 0 almost everywhere; the gradient is the
-    straight-through one: that of the identity, for ``image`` alone. The operator has no decomposition. Under
-    autocast the dtype stays.
+    straight-through one: that of the identity, for ``image`` alone. The operator has no decomposition.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
     -----
     Reference: ``PIL.Image.save`` with "WEBP" (lossy) and ``PIL.Image.open``, bit-exact. The gradient is the
     straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. The operator has no
-    decomposition. Under autocast the dtype stays.
+    decomposition. Autocast does not change the dtype.
 
     Examples
     --------

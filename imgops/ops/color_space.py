@@ -59,8 +59,8 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     YCrCb, YUV and XYZ use OpenCV's integer arithmetic; HLS, and the conversions to LAB and LUV, are within 1
     level; those from LAB and LUV are within 2 for colors that RGB can represent. float32 is within 1e-5
     there, but within 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which OpenCV interpolates from coarse tables.
-    The gradient is derived from the formula; the hue of a gray pixel has none. Under autocast the dtype
-    stays.
+    The gradient is derived from the formula; the hue of a gray pixel has none. Autocast does not change the
+    dtype.
 
     Examples
     --------

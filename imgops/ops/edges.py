@@ -92,7 +92,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     Reference: ``cv2.Sobel`` (to CV_16S from uint8, where a kernel of 7 saturates), bit-exact on uint8,
     float32 and float64; for "wrap", which OpenCV does not support, the image is padded first. Half precision
     is computed in float32 and rounded once. The operator is linear; its gradient is derived from the formula.
-    Under autocast the dtype stays.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Te
     Notes
     -----
     Reference: ``cv2.Scharr``, otherwise the same as :func:`sobel`: closer to a rotation-invariant gradient
-    than the Sobel kernel of the same size. Under autocast the dtype stays.
+    than the Sobel kernel of the same size. Autocast does not change the dtype.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
 
     Notes
     -----
-    Reference: ``cv2.Laplacian``, otherwise the same as :func:`sobel`. Under autocast the dtype stays.
+    Reference: ``cv2.Laplacian``, otherwise the same as :func:`sobel`. Autocast does not change the dtype.
 
     Examples
     --------

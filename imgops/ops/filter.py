@@ -46,8 +46,8 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel : Tensor
-        ``(h, w)``, or ``(..., h, w)`` for one per sample, on the CPU. Its anchor is ``(h // 2, w // 2)``. It
-        can change between calls without a recompile, and can require a gradient.
+        ``(h, w)``, or ``(..., h, w)`` for one per sample, on the CPU. Its anchor is ``(h // 2, w // 2)``. The
+        kernel can change between calls without a recompile, and can require a gradient.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -68,7 +68,7 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which OpenCV does not support,
     the image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier transform
     for large kernels, which mixes all pixels; half precision is computed in float32 and rounded once. The
-    gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype stays.
+    gradient, for ``image`` and ``kernel``, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     unchanged, and so is an image less than 3 pixels wide or high. Floats: the same formula in real numbers,
     clamped to [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The gradient, for
     ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a value
-    is clamped. Under autocast the dtype stays.
+    is clamped. Autocast does not change the dtype.
 
     Examples
     --------
@@ -177,8 +177,8 @@ def unsharp_mask(
     Reference: :class:`PIL.ImageFilter.UnsharpMask`, bit-exact on uint8; its blur is made of three box blurs.
     Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
     float32 and rounded once. The border is replicated. The gradient, for ``image``, ``radius`` and
-    ``percent``, is derived from the formula; it is 0 where a value is clamped. Under autocast the dtype
-    stays.
+    ``percent``, is derived from the formula; it is 0 where a value is clamped. Autocast does not change the
+    dtype.
 
     Examples
     --------

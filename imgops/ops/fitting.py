@@ -65,7 +65,7 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     Reference: ``cv2.resize`` twice, bit-exact on uint8, float32 and float64; half precision is computed in
     float32 and rounded once. On an accelerator the result is within 2 levels. The operator is linear in
     floats; its gradient for ``image`` is derived from the formula; the gradient for ``factor`` is 0, because
-    sizes are integers. Under autocast the dtype stays.
+    sizes are integers. Autocast does not change the dtype.
 
     Examples
     --------

@@ -143,8 +143,8 @@ def warp_affine(
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
-        so there is no dark fringe.
+        The value of a constant border, as for :func:`pad`. The fill is interpolated with the pixels at the
+        edge, so there is no dark fringe.
 
     Returns
     -------
@@ -210,8 +210,8 @@ def warp_perspective(
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
-        so there is no dark fringe.
+        The value of a constant border, as for :func:`pad`. The fill is interpolated with the pixels at the
+        edge, so there is no dark fringe.
 
     Returns
     -------
@@ -337,7 +337,7 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
     Notes
     -----
     Reference: ``cv2.flip``, bit-exact for every dtype. The function calls PyTorch's own ``flip``. The
-    gradient is exact. Under autocast the dtype stays.
+    gradient is exact. Autocast does not change the dtype.
 
     Examples
     --------
@@ -379,7 +379,7 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
     Notes
     -----
     Reference: ``Image.transpose(ROTATE_90)``, bit-exact for every dtype. The function calls PyTorch's own
-    ``rot90``. The gradient is exact. Under autocast the dtype stays.
+    ``rot90``. The gradient is exact. Autocast does not change the dtype.
 
     Examples
     --------

@@ -93,8 +93,8 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     -----
     Reference: ``Image.point`` with torchvision's table, ``255.999 * gain * (level / 255) ** gamma`` in double
     precision, bit-exact on uint8. Floats: ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The
-    gradient, for ``image``, ``gamma`` and ``gain``, is derived from the formula. Under autocast the dtype
-    stays.
+    gradient, for ``image``, ``gamma`` and ``gain``, is derived from the formula. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -133,8 +133,8 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.posterize`, bit-exact on uint8. Floats: rounded down to one of 2 ** bits
-    levels of [0, 1), as in torchvision. The result is piecewise constant, so the gradient is 0. Under
-    autocast the dtype stays.
+    levels of [0, 1), as in torchvision. The result is piecewise constant, so the gradient is 0. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     -----
     Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` where a value is
     inverted. The gradient is 1 or -1 for ``image`` and 0 for ``threshold``, which is the true derivative
-    almost everywhere. Under autocast the dtype stays.
+    almost everywhere. Autocast does not change the dtype.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def invert(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.invert`, bit-exact on uint8; floats: ``1 - image``. The function uses
-    PyTorch's own subtraction. Under autocast the dtype stays.
+    PyTorch's own subtraction. Autocast does not change the dtype.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     Notes
     -----
     Reference: ``cv2.LUT``, bit-exact. The gradient of a floating point ``table`` is the sum over
-    the pixels that use an entry. Under autocast the dtype stays.
+    the pixels that use an entry. Autocast does not change the dtype.
 
     Examples
     --------

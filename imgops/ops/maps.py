@@ -1,4 +1,4 @@
-"""Maps for remap: the source coordinates of each pixel. They are made of PyTorch's own operators."""
+"""Maps for remap: the source coordinates of each pixel. The maps are made of PyTorch's own operators."""
 
 from __future__ import annotations
 

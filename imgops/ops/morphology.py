@@ -88,7 +88,7 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
     Reference: ``cv2.erode``, bit-exact on uint8, float32 and float64; for "wrap", which OpenCV does not
     support, the image is padded first. Half precision is exact. A window that contains a NaN has an
     unspecified result. The gradient goes to the smallest pixel, and in equal parts to two that are equal.
-    ``kernel`` has no gradient. Under autocast the dtype stays.
+    ``kernel`` has no gradient. Autocast does not change the dtype.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: st
     -----
     Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise the same as :func:`erode`.
     As in OpenCV the structuring element is not reflected. The gradient goes to the largest pixel, and in
-    equal parts to two that are equal. Under autocast the dtype stays.
+    equal parts to two that are equal. Autocast does not change the dtype.
 
     Examples
     --------
@@ -166,7 +166,8 @@ def morphology(
         "open": eroded, then dilated. "close": dilated, then eroded. "gradient": the dilated minus the eroded
         image. "tophat": the image minus the opened one. "blackhat": the closed image minus the image.
         "hitmiss": 255 where every pixel under a positive value of ``kernel`` is 255 and every pixel under a
-        negative value is 0; for other images, the minimum of the former pixels and of 255 minus the latter.
+        negative value is 0; for other images, the minimum over the pixels under positive values and over 255
+        minus the pixels under negative values.
     kernel, padding_mode
         As for :func:`erode`; for "hitmiss" a tensor of -1, 0 and 1.
 
@@ -185,8 +186,8 @@ def morphology(
     Notes
     -----
     Reference: ``cv2.morphologyEx``, bit-exact on uint8, float32 and float64. All but "hitmiss" are made of
-    :func:`erode` and :func:`dilate`, so their gradients are those of :func:`erode` and :func:`dilate`. Under
-    autocast the dtype stays.
+    :func:`erode` and :func:`dilate`, so their gradients are those of :func:`erode` and :func:`dilate`.
+    Autocast does not change the dtype.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Ten
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.crop`; bit-exact, for every dtype. The gradient is exact
-    for any value: :func:`paste` of the incoming gradient into zeros. Under autocast the dtype stays.
+    for any value: :func:`paste` of the incoming gradient into zeros. Autocast does not change the dtype.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def paste(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, any dtype, any device. It is not written to.
+        ``(..., C, H, W)``, any dtype, any device. The operator does not write to this image.
     source : Tensor
         ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
         three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
@@ -281,8 +281,8 @@ def pad(
     Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP), bit-exact
     for every dtype. For integer images ``fill`` is rounded half to even and clamped to the range,
     as OpenCV's ``saturate_cast`` does. The gradient for ``image`` is :func:`crop` for a constant border, and
-    for the others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border. Under
-    autocast the dtype stays.
+    for the others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -394,8 +394,8 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
     Notes
     -----
     Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype. The gradient
-    is exact: it goes to ``image`` outside of the box, and to ``fill`` inside. Under autocast the dtype
-    stays.
+    is exact: it goes to ``image`` outside of the box, and to ``fill`` inside. Autocast does not change the
+    dtype.
 
     Examples
     --------

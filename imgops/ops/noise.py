@@ -98,7 +98,7 @@ def salt_and_pepper(
     -----
     Reference: NumPy's ``where(noise < amount * (1 - salt), 0, where(noise >= 1 - amount * salt, 1, image))``,
     bit-exact in every dtype; comparisons are made in float32 (float64 for float64). The gradient goes to the
-    values that stay. Under autocast the dtype stays.
+    values that stay. Autocast does not change the dtype.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     Reference: NumPy's ``clip(x + sqrt(scale * x) * noise, 0, 1)``, the normal approximation of Poisson's
     distribution; uint8 is computed in float32 and rounded once, half precision likewise. Exact on uint8,
     within 1e-6 on floats. The gradient, for ``image``, ``noise`` and ``scale``, is derived from the formula;
-    it is 0 where a value is clamped. Under autocast the dtype stays.
+    it is 0 where a value is clamped. Autocast does not change the dtype.
 
     Examples
     --------
@@ -194,8 +194,8 @@ def iso_noise(
     Reference: ``cv2.cvtColor`` to HLS, ``h + color_shift * intensity * noise[0]`` and ``l + intensity *
     noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
     uint8, 1e-5 on floats. (albumentations' ISONoise is this formula with a normal and a Poisson
-    distribution.) The gradient is derived from the formula; the hue of a gray pixel has none. Under autocast
-    the dtype stays.
+    distribution.) The gradient is derived from the formula; the hue of a gray pixel has none. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -239,8 +239,8 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     -----
     Reference: NumPy's ``clip(x * (1 + sigma * noise), 0, 1)``; uint8 is computed in float32 and rounded
     once, half precision likewise. Exact on uint8, within 1e-6 on floats. The gradient, for ``image``,
-    ``noise`` and ``sigma``, is derived from the formula; it is 0 where a value is clamped. Under autocast
-    the dtype stays.
+    ``noise`` and ``sigma``, is derived from the formula; it is 0 where a value is clamped. Autocast does not
+    change the dtype.
 
     Examples
     --------

@@ -136,8 +136,8 @@ def resize(
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
         "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos".
     antialias : bool
-        True for PIL's resampling, which widens the filter when it shrinks; False for OpenCV's, which does
-        not.
+        True for PIL's resampling, which widens the filter when the image shrinks; False for OpenCV's, which
+        does not.
     box : sequence of 4 float, or Tensor, optional
         ``(left, top, right, bottom)``: the region of ``image`` to resize, in pixels, within the image.
         Only with ``antialias=True``. A float64 tensor of shape ``(4,)`` or ``(..., 4)`` (one per
@@ -288,8 +288,8 @@ def resize_out(
 
     Notes
     -----
-    Reference: the result of :func:`resize`, bit-exact. Under autocast the dtype stays. In a compiled graph
-    ``out`` must be contiguous, as for every out= function.
+    Reference: the result of :func:`resize`, bit-exact. Autocast does not change the dtype. In a compiled
+    graph ``out`` must be contiguous, as for every out= function.
 
     Examples
     --------

@@ -84,7 +84,7 @@ def threshold(
     -----
     Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
     float32. The gradient, derived from the formula, goes to the source of each pixel: the image,
-    ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Under autocast the dtype stays.
+    ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Autocast does not change the dtype.
 
     Examples
     --------

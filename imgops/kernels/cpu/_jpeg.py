@@ -2,8 +2,8 @@
 
 Where the data of a scan end before the image does, libjpeg fills in gray. Bytes that follow a complete scan
 do not change its pixels. So a suspicious image is decoded a second time, with other bytes after each scan,
-and must stay the same. Suspicious are sequential images with a corner as flat as such a filling, and all
-progressive images. Restart markers are counted. (If a sequential image ends inside its very last block, that
+and must stay the same. Sequential images with a corner as flat as such a filling, and all progressive images,
+are suspicious. Restart markers are counted. (If a sequential image ends inside its very last block, that
 block may come out wrong.)
 """
 

@@ -282,7 +282,7 @@ def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int
 def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
     """Crop labels ``(..., C, H, W)`` to boxes ``(..., 4)`` and resize them by PyTorch's nearest pixel.
 
-    These are torchvision's labels.
+    The labels are those of torchvision.
     """
 
 

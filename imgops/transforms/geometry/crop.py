@@ -25,7 +25,8 @@ __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResiz
 class CenterCrop(FixedTransform, v2.CenterCrop):
     """Crop the middle of the image, as torchvision's CenterCrop does.
 
-    An image that is smaller than the crop is padded with 0 first. Masks, boxes and keypoints follow.
+    An image that is smaller than the crop is padded with 0 first. Masks, boxes and keypoints follow the
+    image.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
 class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     """Crop a random part of the image and resize it, as torchvision's RandomResizedCrop does.
 
-    The pixels are PIL's. Masks, boxes and keypoints follow.
+    The pixels are PIL's. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -138,7 +139,8 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 class RandomCrop(RandomTransform, v2.RandomCrop):
     """Crop a random part of the image, as torchvision's RandomCrop does.
 
-    The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow.
+    The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow the
+    image.
 
     Parameters
     ----------

@@ -41,7 +41,8 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     """Displace the pixels of the image by smoothed noise, as torchvision's ElasticTransform does.
 
     OpenCV's ``remap`` gives the pixels. Use :class:`RandomElastic` for a probability, for ranges, for a
-    border mode, and for boxes and keypoints that follow the map exactly. Masks, boxes and keypoints follow.
+    border mode, and for boxes and keypoints that follow the map exactly. Masks, boxes and keypoints follow
+    the image.
 
     Parameters
     ----------

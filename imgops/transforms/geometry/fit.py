@@ -132,7 +132,7 @@ class LongestMaxSize(_FitTransform):
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
     sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and keypoints
-    follow.
+    follow the image.
     """
 
     def __init__(
@@ -167,8 +167,8 @@ class SmallestMaxSize(_FitTransform):
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
-    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and
-    keypoints follow.
+    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and keypoints
+    follow the image.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class LetterBox(_FitTransform):
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, and
     ``cv2.copyMakeBorder``, as object detectors of the YOLO family take their images: :func:`imgops.resize`,
     :func:`imgops.pad`. The image is in the middle; if the padding is odd, the greater part is below and to
-    the right. Masks, boxes and keypoints follow.
+    the right. Masks, boxes and keypoints follow the image.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class PadIfNeeded(_FitTransform):
     Notes
     -----
     Reference: ``cv2.copyMakeBorder``, as in albumentations' PadIfNeeded, bit-exact, for every dtype:
-    :func:`imgops.pad`. Masks, boxes and keypoints follow.
+    :func:`imgops.pad`. Masks, boxes and keypoints follow the image.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ class Pad(OperatorTransform, v2.Pad):
     """Pad the image, as torchvision's Pad does.
 
     A border may be wider than the image. Use :class:`PadIfNeeded` to pad up to a size. Masks, boxes and
-    keypoints follow.
+    keypoints follow the image.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Pad(OperatorTransform, v2.Pad):
 class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     """Place the image in a larger canvas with a probability, as torchvision's RandomZoomOut does.
 
-    Masks, boxes and keypoints follow.
+    Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------

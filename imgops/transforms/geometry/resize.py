@@ -19,7 +19,7 @@ class Resize(FixedTransform, v2.Resize):
     """Resize the image, as torchvision's Resize does.
 
     The pixels are PIL's and OpenCV's. Use :class:`LetterBox` to fit an image into a size without a change of
-    its aspect ratio. Masks, boxes and keypoints follow.
+    its aspect ratio. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class RandomResize(_RandomResize, v2.RandomResize):
     """Resize the image to a random size, as torchvision's RandomResize does.
 
     The pixels are PIL's. The shortest side gets a length from a range; use :class:`RandomShortestSize` for a
-    list of lengths, :class:`ScaleJitter` for a range of factors. Masks, boxes and keypoints follow.
+    list of lengths, :class:`ScaleJitter` for a range of factors. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
     """Resize the image to a random length of its shortest side, as torchvision's RandomShortestSize does.
 
     The pixels are PIL's. The length is one of a list, as in the training of detectors; use
-    :class:`RandomResize` for a range. Masks, boxes and keypoints follow.
+    :class:`RandomResize` for a range. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class ScaleJitter(_RandomResize, v2.ScaleJitter):
     """Resize the image by a random scale, as torchvision's ScaleJitter does.
 
     The pixels are PIL's. The image is scaled relative to a target, as in large scale jittering; use
-    :class:`RandomResize` for a range of lengths. Masks, boxes and keypoints follow.
+    :class:`RandomResize` for a range of lengths. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------

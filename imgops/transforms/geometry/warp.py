@@ -37,7 +37,7 @@ class _Warp(RandomTransform):
 class RandomAffine(_Warp, v2.RandomAffine):
     """Rotate, translate, scale and shear the image at random, as torchvision's RandomAffine does.
 
-    The pixels are OpenCV's. Masks, boxes and keypoints follow.
+    The pixels are OpenCV's. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
 class RandomPerspective(_Warp, v2.RandomPerspective):
     """Warp the image by a random perspective with a probability, as torchvision's RandomPerspective does.
 
-    The pixels are OpenCV's. Masks, boxes and keypoints follow.
+    The pixels are OpenCV's. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
     The pixels are OpenCV's. Use :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
-    follow.
+    follow the image.
 
     Parameters
     ----------
