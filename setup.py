@@ -24,11 +24,12 @@ imgops: its JPEG decoder could not be compiled ({error}).
 It needs libjpeg-turbo and its headers (Debian, Ubuntu: apt install libjpeg-dev; macOS: brew install jpeg-turbo;
 IMGOPS_JPEG_ROOT names another folder that has include and lib).
 """
-WITHOUT_JPEG = f"{MISSING_JPEG.rstrip()} Without it Pillow decodes: the same pixels, but a part of a file takes as long as all of it.\n"
+WITHOUT_JPEG = f"""{MISSING_JPEG}Without it Pillow decodes: the same pixels, but a region takes as long as the whole file.
+"""
 
 
 class Build(build_ext):
-    """Never a build without the module, unless it was asked for; without the decoder only if it cannot be built."""
+    """Never build without the native module, unless asked to; build without the decoder only if it fails."""
 
     def build_extension(self, extension: Extension) -> None:
         extension.extra_compile_args = WINDOWS if self.compiler.compiler_type == "msvc" else UNIX

@@ -3,7 +3,7 @@ From PIL's crop to an operator
 ==============================
 
 ``PIL.Image.crop`` is correct and fast, but PyTorch cannot see it: the call breaks a compiled graph and has no gradient.
-This page turns the crop into an operator, step by step. It also shows two mistakes that nobody warns of: a fake that
+This page turns the crop into an operator, step by step. It also shows two mistakes that cause no warning: a fake that
 returns the wrong shape, and a gradient that is rounded to 8 bits.
 """
 

@@ -76,8 +76,8 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# **out=.** The operator writes its result into the caller's memory, for example into one image of a batch. It has no
-# gradient, and raises an error if you ask for one:
+# **out=.** The operator writes its result into the caller's memory, for example into one image of a batch. Such an operator
+# has no gradient, and raises an error if you ask for one:
 
 batch = torch.empty(4, 3, 100, 100)
 for i in range(4):
@@ -117,8 +117,8 @@ for ax, image, title in zip(
     ax.axis("off")
 
 # %%
-# All three validate their arguments before they write the first byte, so an error leaves the memory unchanged. In a
-# compiled graph, the compiler reuses the memory that you pass, without a copy.
+# All three kinds of operators validate their arguments before they write the first byte, so an error leaves the memory
+# unchanged. In a compiled graph, the compiler reuses the memory that you pass, without a copy.
 
 before = batch.clone()
 try:

@@ -10,9 +10,9 @@ show shapes upright and in the middle; the test images show them anywhere. Only 
 # %%
 # The data
 # --------
-# Four shapes, in random bright colors on a dark background, with noise. This dataset draws them, in place of reading files. In
-# the training images, all shapes are upright, in the middle and of one size. In the test images, they are turned, moved, and
-# smaller or larger.
+# This dataset draws its images instead of reading files: four shapes, in random bright colors on a dark background, with
+# noise. In the training images, all shapes are upright, in the middle and of one size. In the test images, they are turned,
+# moved, and smaller or larger.
 
 import math
 
@@ -75,7 +75,7 @@ for row, dataset, title in zip(axes, (train, test), ("training", "test"), strict
 # %%
 # The augmentation
 # ----------------
-# This is a pipeline as torchvision writes it. With ``per_sample=True`` each image of a batch has its own angle, position,
+# The pipeline is written as for torchvision. With ``per_sample=True`` each image of a batch has its own angle, position,
 # scale and colors. The images are uint8 until ``ToDtype``.
 
 scale = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.25] * 3)]
@@ -99,7 +99,7 @@ figure.suptitle("ten training images, augmented", x=0.005, ha="left")
 # %%
 # The network
 # -----------
-# A residual network with three blocks.
+# This is a residual network with three blocks.
 
 
 class Block(nn.Module):
@@ -178,7 +178,7 @@ _, plain = training(prepare, 20)
 # %%
 # The result
 # ----------
-# The plain network has learned upright shapes in the middle, and fails on the others.
+# The network without augmentation has learned upright shapes in the middle, and fails on the others.
 
 print(f"test accuracy without augmentation: {plain[-1]:.1%}")
 print(f"test accuracy with augmentation:    {augmented[-1]:.1%}")

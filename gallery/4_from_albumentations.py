@@ -15,7 +15,7 @@ import os
 import time
 
 os.environ["NO_ALBUMENTATIONS_UPDATE"] = (
-    "1"  # it would ask the network for a newer version
+    "1"  # albumentations would look for a newer version online
 )
 
 import albumentations as A
@@ -92,7 +92,7 @@ for ax, library in zip(axes[:, 0], ("albumentations", "imgops"), strict=True):
 # Compile the pipeline and call it on a batch, with a draw for each image. The graph has no break. Equal seeds draw the same
 # as in eager mode, and 20 calls with fresh draws need one compilation.
 
-torch._dynamo.utils.counters.clear()  # they count from the beginning of the process
+torch._dynamo.utils.counters.clear()  # they have counted since the process began
 batch = torch.stack([image.contiguous()] * 16)
 each = transforms.Compose([ours], per_sample=True)
 graph = torch.compile(each, fullgraph=True, backend="aot_eager")

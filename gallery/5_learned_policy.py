@@ -4,8 +4,9 @@ A learned policy
 
 How strong should each augmentation be? AutoAugment searched for the answer with thousands of trainings. If a pipeline is
 differentiable in its strengths, no search is necessary. Augmented images should look like the images that the model will
-meet, so we minimize the distance between both; its gradient reaches the strengths through the pixels. That is the idea of
-Faster AutoAugment (Hataya et al., 2020). This page applies it to ten transforms, with a draw for each sample.
+meet, so we minimize the distance between the two sets of images; its gradient reaches the strengths through the pixels.
+This is the idea of Faster AutoAugment (Hataya et al., 2020). This page applies it to ten transforms, with a draw for each
+sample.
 """
 
 # %%

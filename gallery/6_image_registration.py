@@ -89,7 +89,7 @@ progress.close()
 # %%
 # Before, during, after
 # ---------------------
-# The pictures show the warped first view in red and the second view in cyan. They are gray where the views agree.
+# The pictures show the warped first view in red and the second view in cyan. The pictures are gray where the views agree.
 
 error = lambda m: (
     (_points(m, corners) - _points(truth, corners)).norm(dim=-1).mean().item()

@@ -16,7 +16,7 @@ import os
 
 os.environ.setdefault(
     "TRITON_INTERPRET", "1"
-)  # Triton reads it when it is imported; a GPU does not need it
+)  # Triton reads this variable when it is imported; a GPU does not need it
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,8 +2,9 @@
 What a wrong operator looks like
 ================================
 
-PyTorch trusts what an operator says about itself. If that is wrong, there is often no error: a gradient is wrong, or the
-pixels are, perhaps only in a graph. This page shows six mistakes in a few lines each, and the checks that find them.
+PyTorch trusts what an operator says about itself. If one of these statements is wrong, there is often no error: a gradient
+is wrong, or the pixels are, perhaps only in a graph. This page shows six mistakes in a few lines each, and the checks that
+find them.
 """
 
 # %%
@@ -124,7 +125,7 @@ seen(operator(decomposition=lambda image: image * 1.0))
 # %%
 # A batching rule that ignores ``in_dims``
 # ----------------------------------------
-# This rule is correct for ``in_dims=0``, the case that one usually tries.
+# This rule is correct for ``in_dims=0``, the case that is usually tried.
 
 
 def batched(op: Any, info: Any, in_dims: Any, image: Tensor) -> tuple[Tensor, int]:

@@ -64,7 +64,7 @@ __all__ = [
 __all__ += [name for family in vars(ops).values() for name in getattr(family, "__all__", ())]
 __all__.sort()
 
-#: Loaded when they are first asked for: ``transforms`` imports torchvision, and few users write operators.
+#: Submodules that are loaded on first use: ``transforms`` imports torchvision, and few users write operators.
 _LAZY = ("extend", "transforms")
 
 
@@ -75,5 +75,5 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    """List what users call, without the folders of the implementation."""
+    """List the names that users call, without the folders of the implementation."""
     return sorted([*__all__, *_LAZY, "__all__", "__doc__", "__file__", "__name__", "__path__", "__version__"])

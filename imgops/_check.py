@@ -53,7 +53,7 @@ def is_int32(value: Any) -> bool:
 
 
 def number(value: Any) -> Any:
-    """Return a size as a message shows it; a symbolic size becomes its current value."""
+    """Return a size in the form that a message shows; a symbolic size becomes its current value."""
     try:
         return int(value)
     except (RuntimeError, ValueError, TypeError, OverflowError):  # an unbacked size, or not a number at all
@@ -111,7 +111,7 @@ def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tenso
 def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
     """Check that a parameter is on the CPU or on the device of the image.
 
-    Reading it on the CPU is free; on another device the host never reads it.
+    Reading a parameter on the CPU is free; a parameter on another device is never read by the host.
     """
     if value.device.type != "cpu" and value.device != image.device:
         beside = (
@@ -213,7 +213,7 @@ def broadcasts(size: Sequence[int], target: Sequence[int]) -> bool:
 def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, width: int) -> None:
     """Check that ``value`` has the dtype, device and shape that the operator's result would have.
 
-    They are those of ``other``, but with the given height and width.
+    These are the dtype, device and shape of ``other``, but with the given height and width.
     """
     like(op, "out", value, other_name, other)
     wanted = (*other.shape[:-2], height, width)
@@ -237,7 +237,7 @@ def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Te
 
 
 def _repeats_memory(x: Tensor) -> bool:
-    """Return whether two elements share memory; of symbolic strides nothing is known."""
+    """Return whether two elements share memory; for symbolic strides, which are not known, return False."""
     sizes = [
         (stride, n) for stride, n in zip(x.stride(), x.shape, strict=True) if type(n) is not int or n != 1
     ]
@@ -308,7 +308,7 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
-    """Check that PIL and OpenCV can count the pixels of a size; both factors are known to be >= 0."""
+    """Check that PIL and OpenCV can count the pixels of a size; height and width are known to be >= 0."""
     if (
         violates(height <= INT32_MAX)
         or violates(width <= INT32_MAX)
@@ -323,7 +323,7 @@ def not_empty(op: str, name: str, image: Tensor) -> None:
         fail(ValueError, op, f"{name} must have at least one pixel", f"shape {shape(image)}")
 
 
-#: The longest side of a filter's window: the work grows with it, and libraries count in 32 bits.
+#: The longest side of a filter's window: the work grows with the side, and libraries count in 32 bits.
 WIDEST = (1 << 15) - 1
 
 
@@ -357,7 +357,7 @@ def padding_mode(name: str) -> str:
 
 
 def region(op: str, box: Sequence[float], height: int, width: int) -> None:
-    """Check a box of real numbers by PIL's rules, which a NaN breaks."""
+    """Check a box of real numbers by PIL's rules; a box with a NaN breaks them."""
     left, top, right, bottom = box
     if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
         must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
@@ -373,7 +373,7 @@ def boxes(op: str, boxes: Sequence[Sequence[int]], height: int, width: int) -> N
 
 
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
-    """Normalize a sequence, or an integer tensor, to as many ints as ``names`` has."""
+    """Convert a sequence or an integer tensor to as many ints as ``names`` has."""
     if type(value) is tuple and len(value) == len(names) and all_int(value):
         return value
     must = f"{name} must have {len(names)} integers ({', '.join(names)})"

@@ -27,7 +27,7 @@ def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Functio
     It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise.
     """
     if operator.contract is Contract.DYNAMIC:
-        call = _through_dispatcher(operator)  # the kernel costs far more than the dispatcher
+        call = _through_dispatcher(operator)  # here the kernel costs far more than the dispatcher
     elif operator.contract.mutates:
         call = _mutating_call(operator, run)
     else:
@@ -75,7 +75,7 @@ def _mutating_call(
     mutated, returns_nothing = operator.mutated_indices, operator.contract is Contract.BUFFERS
     inputs = [*range(operator.tensors), *(mutated if operator.contract is Contract.OUT else ())]
     # An exported program holds functional operators, which have decompositions. (Before torch 2.13
-    # ``is_exporting`` is true under every compiler, where the mutating operator is the better one.)
+    # ``is_exporting`` is true under every compiler, where the mutating operator is the better choice.)
     functional = cast("Function | None", operator.autograd) if _run.TAGGED else None
 
     def is_direct(args: tuple[Any, ...]) -> bool:
@@ -109,7 +109,7 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
     def call(args: tuple[Any, ...]) -> Any:
         for i, kind in known:
             if not _run.fits(args[i], kind):
-                prepare(args)  # the dispatcher has its own error messages, and accepts bytes as a string
+                prepare(args)  # the dispatcher would raise its own errors, and would accept bytes as a string
                 break
         return overload(*args[:-1], out=args[-1]) if out_is_keyword else overload(*args)
 

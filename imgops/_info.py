@@ -20,7 +20,7 @@ _SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """Show versions, the native module, OpenCV's build and CUDA, and which calls take a slow path and why.
+    """Show versions, the native module, OpenCV's build and CUDA, and which calls take a slow path, and why.
 
     Parameters
     ----------
@@ -36,12 +36,13 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     Raises
     ------
     ValueError
-        If ``mode`` is neither of these.
+        If ``mode`` is neither "stdout" nor "dicts".
 
     Notes
     -----
-    ``python -m imgops info`` prints the same. imgops compares each of its kernels that replaces one of
-    Pillow or OpenCV with the installed library before its first use; this function compares all of them.
+    ``python -m imgops info`` prints the same. Before the first use of a kernel that replaces a function of
+    Pillow or OpenCV, imgops compares the kernel with the installed library; this function compares all of
+    these kernels.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 An image ``(..., C, H, W)`` is *planar* when it is contiguous, and *interleaved* when its channels
 lie next to each other (``channels_last``, or a permuted HWC array). Both reach PIL and OpenCV
-without a copy. A fake allocates an operator's output here, and the kernel writes into what the fake
-allocated: the two cannot disagree about strides.
+without a copy. A fake allocates an operator's output here, and the kernel writes into this output, so fake
+and kernel cannot disagree about strides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: The integer dtype for each element size: moving elements is exact for every dtype if it moves their bits.
+#: The integer dtype for each element size: elements of every dtype are moved exactly if their bits are moved.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 #: The most channels of an interleaved frame that OpenCV takes: CV_CN_MAX of OpenCV 5; 512 before.
 MAX_CHANNELS = 128
@@ -80,7 +80,7 @@ def empty(
 
 
 def in_format(image: Tensor, interleaved: bool) -> Tensor:
-    """Return ``image`` itself if it is interleaved (or planar), else a copy that is."""
+    """Return ``image`` itself if it has the format, interleaved or planar, else a copy in this format."""
     if not interleaved:
         return image.contiguous()
     if is_interleaved(image):
@@ -104,7 +104,7 @@ def in_usual_strides(image: Tensor, interleaved: bool) -> Tensor:
 
 
 def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = True) -> Tensor:
-    """Return memory of a format that a kernel can write to: ``target`` if it has the format, or a copy.
+    """Return memory in a format that a kernel can write to: ``target`` if it has the format, or a copy.
 
     By default either format is accepted, and a copy is planar. ``copy_back`` copies the result back to
     ``target`` at the end, so after an error nothing has been written. ``read`` tells whether the kernel reads

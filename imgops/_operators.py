@@ -70,7 +70,7 @@ class Operator:
     host: str = ""
     #: Why the operator has no useful gradient; asking for one raises.
     no_gradient: str = ""
-    #: Returns what decides the output besides the one image, if that is less than all other arguments.
+    #: Returns the values that decide the output besides the one image, if not all other arguments do.
     decisive: Function | None = None
     overload: Any = None
 
@@ -138,7 +138,7 @@ def missing_gradient(operator: Operator) -> Gradient:
 
 
 def refused_gradient(op: str, why: str) -> Gradient:
-    """Return the gradient of an operator that has no useful one; it raises."""
+    """Return the gradient of an operator that has no useful gradient; the returned gradient raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         must = f"{op}: no argument may require a gradient, because there is none ({why})"
@@ -153,7 +153,7 @@ def operators(namespace: str = "imgops") -> Mapping[str, Operator]:
 
 
 def operator_of(op: Any) -> Operator | None:
-    """Return the operator behind a public function, one made by ``operator``, or one of ``torch.ops``."""
+    """Return the operator of a public function, of a function made by ``operator``, or of ``torch.ops``."""
     found = getattr(op, "operator", None)
     if isinstance(found, Operator):
         return found
@@ -168,8 +168,8 @@ def operator_of(op: Any) -> Operator | None:
 def decompositions() -> dict[Any, Function]:
     """Return the decompositions into core ATen of all operators that have one.
 
-    They are a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program that is
-    decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen.
+    The result is a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program
+    that is decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen.
     In-place and out= functions of imgops need none: from torch 2.13 on, an exported program holds functional
     operators where one of them was called.
 

@@ -5,8 +5,8 @@ An operator is declared by a typed signature, which becomes its schema, and by i
     @operator("imgops::crop", kernel=cpu.movement.crop, fake=fake.movement.crop, ...)
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
-A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The
-signature and ``mutates`` tell if an operator keeps another contract, and which: ``_operators.Contract``.
+A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The signature
+and ``mutates`` tell which contract an operator keeps, if it is another one: see ``_operators.Contract``.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def operator(
     random : bool
         Whether the operator draws from PyTorch's global generator.
     cuda : callable, optional
-        A native CUDA kernel of the same form. If there is none, or it returns ``NotImplemented``, and on
-        every other device, the ``decomposition`` runs on the device; without a decomposition, the CPU kernel
-        runs between a copy to the host and a copy back.
+        A native CUDA kernel of the same form. If there is no such kernel, if it returns ``NotImplemented``,
+        and on every other device, the ``decomposition`` runs on the device. Without a decomposition, the CPU
+        kernel runs between a copy to the host and a copy back.
     autograd : imgops.extend.Gradient or callable, optional
         The gradient. A mutating operator takes a function that makes the same change with functional
         operators: autograd records those, and an exported program holds them. If it is None and there is a
@@ -106,9 +106,9 @@ def operator(
     host : str, optional
         Why the operator goes through the host on devices other than the CPU, for :func:`imgops.show_config`.
     decisive : callable, optional
-        ``decisive(*args)`` returns what decides, besides the one tensor, whether a call is valid and what its
-        output looks like, if that is less than all arguments. Calls that agree in it share one run of the
-        fake.
+        ``decisive(*args)`` returns the values that decide, besides the one tensor, whether a call is valid
+        and what its output looks like, if not all arguments do. Calls that agree in these values share one
+        run of the fake.
 
     Returns
     -------
@@ -312,7 +312,7 @@ def _register_gradient(operator: Operator, opdef: Any) -> None:
     if operator.contract.mutates:
         recorded: Any = operator.autograd or _operators.missing_facet(operator, "autograd")
         if operator.contract is Contract.OUT:
-            recorded = None  # PyTorch has no gradient for out= operators
+            recorded = None  # PyTorch has no gradients for out= operators
         result = partial(_run.result_of, operator)
         _torch_private.register_mutation(opdef, _run.prepare_always(operator), recorded, result)
         return

@@ -1,4 +1,4 @@
-"""The steps of an operator's call: its fake validates and allocates, then a kernel computes."""
+"""The steps of an operator's call: the fake validates and allocates, then a kernel computes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fake_then_kernel(
 ) -> Callable[[Sequence[Any]], Any]:
     """Return a function that runs the fake, checks the values and runs the kernel.
 
-    It is the same on every device, whether the dispatcher calls it or is bypassed.
+    The returned function is the same on every device, whether the dispatcher calls it or is bypassed.
     """
     values = operator.values
     if operator.contract is Contract.FUNCTIONAL:
@@ -66,7 +66,8 @@ def fake_then_kernel(
 def result_of(operator: Operator, args: Sequence[Any]) -> Any:
     """Return the result of a mutating operator: the argument that it writes to.
 
-    It is None for an operator that writes to buffers, and before torch 2.13 for every mutating operator.
+    The result is None for an operator that writes to buffers, and before torch 2.13 for every mutating
+    operator.
     """
     if operator.contract is Contract.BUFFERS or not TAGGED:
         return None

@@ -1,4 +1,4 @@
-"""Slow paths: a warning about them once per process, and the list for :func:`imgops.show_config`."""
+"""Slow paths: a warning, given once per process, and the list for :func:`imgops.show_config`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, Protocol
 class SlowPathWarning(UserWarning):
     """A warning that a call runs without its faster form; the pixels are the same.
 
-    It is given once per process, by the first such call; :func:`imgops.show_config` says what is missing.
-    ``IMGOPS_QUIET=1`` in the environment silences it.
+    The warning is given once per process, by the first such call; :func:`imgops.show_config` says what is
+    missing. ``IMGOPS_QUIET=1`` in the environment silences it.
     """
 
 
@@ -25,7 +25,7 @@ class Agrees(Protocol):
 
 
 #: The kernels that are compared with an installed library before their first use: the name, the library and
-#: the comparison. If they differ, the library computes.
+#: the comparison. If they differ, the library is used.
 comparisons: dict[str, tuple[str, Callable[[], Any]]] = {}
 
 _warned = False

@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
     """Return a tv_tensor as an ordinary tensor with the same memory in the same autograd graph."""
     if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
-    if in_graph():  # dynamo does not take as_subclass, but an ATen operator drops the class
+    if in_graph():  # dynamo does not support as_subclass, but an ATen operator drops the class
         return torch.ops.aten.alias.default(value)
     return value.as_subclass(Tensor)
 
@@ -41,7 +41,7 @@ def like(out: Any, original: Any, **metadata: Any) -> Any:
     """Wrap ``out`` as a tv_tensor of the class of ``original``, with its metadata."""
     if out is None or not is_tv_tensor(original):
         return out
-    wrap = getattr(type(original), "wrap", None)  # absent before torchvision 0.29
+    wrap = getattr(type(original), "wrap", None)  # torchvision has no ``wrap`` before 0.29
     if wrap:
         return wrap(out, original, **metadata)
     return sys.modules["torchvision.tv_tensors"].wrap(out, like=original, **metadata)

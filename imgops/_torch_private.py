@@ -37,7 +37,7 @@ from torch.utils._pytree import tree_map_only as tree_map_only
 from torch.utils._pytree import tree_unflatten as tree_unflatten
 
 _is_compiling = torch.compiler.is_compiling
-# torch.compiler.disable imports dynamo, which takes seconds; this one imports it when the function is called.
+# torch.compiler.disable imports dynamo, which takes seconds; this function imports it only when it is called.
 disable_dynamo: Any = torch._disable_dynamo  # type: ignore[attr-defined]
 _grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack
@@ -81,7 +81,8 @@ def raise_error(kind: type[Exception], text: str) -> NoReturn:
     """Raise an error that the user also sees where a compiler traces the call.
 
     For any other exception dynamo says that it found no handler, advises to report a bug, and puts the text
-    at the end. It lets exceptions of its own class pass; the one raised under dynamo is of both classes.
+    at the end. Dynamo lets exceptions of its own class pass; the exception raised under dynamo is of both
+    classes.
     """
     if _is_compiling():
         _refuse(kind.__name__, text)
@@ -138,7 +139,7 @@ class _OperatorDefinition(CustomOpDef):
     """A custom operator without PyTorch's own Autograd kernel, which ours replaces.
 
     Making that kernel for every operator takes a third of the import of imgops. Before torch 2.15 PyTorch has
-    no separate method that makes it, so it is made.
+    no separate method that makes it, so the kernel is made.
     """
 
     def _register_autograd_dispatcher_impl(self) -> None:

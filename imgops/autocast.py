@@ -19,12 +19,12 @@ _HALF = (torch.float16, torch.bfloat16)
 
 
 def float32(device: str, args: Sequence[Any]) -> list[Any]:
-    """Cast half precision to float32, so the result is float32: for operators that do arithmetic."""
+    """Cast half precision to float32, so that the result is float32: for operators that do arithmetic."""
     return [a.float() if _takes_part(a, device) and a.dtype in _HALF else a for a in args]
 
 
 def promote(device: str, args: Sequence[Any]) -> list[Any]:
-    """Cast to the widest floating point dtype of all: for operators that combine several images."""
+    """Cast all floating point arguments to their widest dtype: for operators that combine several images."""
     dtypes = [a.dtype for a in args if _takes_part(a, device)]
     if len(dtypes) < 2:
         return list(args)

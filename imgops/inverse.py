@@ -29,8 +29,8 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     -------
     callable
         ``transpose(cotangent, image, *args, **kwargs)`` with the arguments of ``op`` after ``cotangent``,
-        which has the shape of ``op``'s result. Only the shape and the memory format of ``image`` matter. It
-        returns a tensor like ``image``, made by the registered adjoint operator, so it is itself
+        which has the shape of ``op``'s result. Only the shape and the memory format of ``image`` matter. The
+        function returns a tensor like ``image``. It calls the registered adjoint operator, so it is itself
         differentiable and compiles.
 
     Raises
@@ -43,8 +43,8 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     Notes
     -----
     ``<op(x), y> = <x, adjoint(op)(y, x)>`` for all x and y, exact to the accuracy of the dtype, where ``op``
-    is taken as a function of its first argument; the contribution of a fill or a pasted source to its result
-    is left out.
+    is taken as a function of its first argument; the part of the result that comes from a fill or a pasted
+    source is left out.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Calla
     -------
     callable
         ``undo(result, onto=None, *, interpolation=None)``. ``result`` has the height and width of the call's
-        output, with any channels and dtype; it can be a mask predicted on that output. A crop is pasted to
-        where it was cut out, onto ``onto`` or onto zeros of the size of the image. The pasted part is cut out
-        of a paste, and the image is cut out of a padded image. A resized image is resized back, with
+        output, with any channels and dtype; it can be a mask predicted on that output. A crop is pasted where
+        it was cut out, onto ``onto`` or onto zeros of the size of the image. The pasted part is cut out of a
+        paste, and the image is cut out of a padded image. A resized image is resized back, with
         ``interpolation`` ("nearest" for labels) or that of the call. All of them are differentiable and
         compile.
 

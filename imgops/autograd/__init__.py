@@ -1,1 +1,1 @@
-"""Gradients: what a backward needs saved, and the backward itself, written with registered operators only."""
+"""Gradients: what a forward saves for its backward, and the backward, made of registered operators only."""

@@ -1,10 +1,10 @@
 """A gradient derived from a decomposition: two products with its Jacobian, each in an operator of its own.
 
-A compiler sees opaque calls; PyTorch differentiates the decomposition inside of them. Both operators use
-reverse mode, which works in any context: a vector-Jacobian product is linear, and its transpose is the
-Jacobian-vector product. Beyond the first order the decomposition itself is differentiated outside of the
-opaque calls. Forward mode raises there, because it would have to run inside a transform of torch.func, which
-cannot start another one.
+A compiler sees opaque calls of these two operators; inside of them PyTorch differentiates the decomposition.
+Both operators use reverse mode, which works in any context: a vector-Jacobian product is linear, and its
+transpose is the Jacobian-vector product. Beyond the first order the decomposition itself is differentiated
+outside of the opaque calls. Forward mode raises beyond the first order, because it would have to run inside a
+transform of torch.func, which cannot start another transform.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DerivedGradient:
         self._keep(ctx, inputs)
 
     def setup_beside(self, setup_context: Callable[..., None]) -> Callable[..., None]:
-        """Extend the ``setup_context`` of a gradient that has a backward of its own."""
+        """Extend the ``setup_context`` of a hand-written backward, so that forward mode can be derived."""
 
         def both(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
             setup_context(ctx, inputs, output)
@@ -45,7 +45,7 @@ class DerivedGradient:
         return both
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...]) -> None:
-        """Save the inputs for a jvp, which finds them in ``ctx.saved_tensors``."""
+        """Save the inputs for a jvp, which reads them from ``ctx.saved_tensors``."""
         ctx.save_for_forward(*inputs[: self.tensors])
         ctx.rest = inputs[self.tensors :]
 
@@ -119,7 +119,7 @@ class DerivedGradient:
         return sample.new_empty((0, *sample.shape)), 0
 
     def _open(self, product: Callable[..., Tensor], ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        """Return the gradients of one of the two products for those of its tensors that need one."""
+        """Return the gradients of one of the two products for its tensors that need a gradient."""
         at = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors + 1]) if needed]
         every = ctx.saved_tensors
 
@@ -131,7 +131,7 @@ class DerivedGradient:
         return _place(found, at, 1 + self.tensors + len(ctx.rest) + 1)
 
     def _record(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
-        """Run the decomposition on new leaves, for a kernel, and return its output and the leaves."""
+        """Run the decomposition on new leaf tensors, inside a kernel; return its output and the leaves."""
         leaves = [inputs[i].detach().requires_grad_() for i in wanted]
         device = inputs[0].device  # a parameter is copied to it asynchronously
         plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]

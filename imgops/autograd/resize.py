@@ -11,10 +11,11 @@ ops = torch.ops.imgops
 
 
 def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Save what resize and its adjoint need: their arguments are alike, and each undoes the other's size."""
+    """Save what the backwards of resize and of its adjoint need; both have the same arguments."""
     image, box, _, _, ctx.interpolation, ctx.antialias = inputs
     if box is not None and box.requires_grad:
-        # A gradient of None would mean "no influence", but the box has one that is not implemented yet.
+        # A gradient of None would mean "no influence", but the box has a gradient that is not implemented
+        # yet.
         must = "resize: box must not require a gradient, which is not implemented"
         raise NotImplementedError(f"{must}, got a box with requires_grad=True")
     ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
@@ -47,7 +48,7 @@ def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
 
 
 def crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Save what resized_crop and its adjoint need."""
+    """Save what the backwards of resized_crop and of its adjoint need."""
     image, boxes, _, _, ctx.interpolation, ctx.antialias = inputs
     ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
     ctx.save_for_backward(boxes)

@@ -1,7 +1,7 @@
 """Connected components in a fixed number of steps, without reading anything back from a device.
 
-Each round joins every component to its smallest neighbor (Borůvka's algorithm), so that after log2(n) rounds
-there is nothing left to join. Pointer jumping halves the paths as often.
+Each round joins every component to its smallest neighbor (Borůvka's algorithm), so that no components are
+left to join after log2(n) rounds. Pointer jumping halves the paths in as many rounds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def components(mask: Tensor, connectivity: int) -> Tensor:
         joined = flat.gather(1, one) & flat.gather(1, other)
         pairs.append((one, other, joined))
     root = own
-    # The number of components can be halved this often; for a symbolic size, assume the largest image.
+    # The number of components can be halved this many times; for a symbolic size, assume the largest image.
     rounds = max(count - 1, 1).bit_length() if type(count) is int else 31
     for _ in range(rounds):
         nearest = torch.full_like(own, count)

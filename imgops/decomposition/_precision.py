@@ -25,7 +25,8 @@ def of_sums(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
     """Reshape a parameter so that it broadcasts over images.
 
-    It has one number per sample, or, for a positive ``core``, that many more dimensions per sample.
+    The parameter has one number per sample, or, for a positive ``core``, that many more dimensions per
+    sample.
     """
     value = value.to(device=image.device, dtype=working_dtype(image))
     return value.reshape(

@@ -1,4 +1,4 @@
-"""PIL's and OpenCV's resampling filters: their only formulas in Python, for graphs and for banded tables."""
+"""PIL's and OpenCV's resampling filters: one set of formulas, for graphs and for banded tables."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def to_fixed_point(weight: Tensor) -> Tensor:
 def rows_first(height: int, width: int, out_height: int, out_width: int, device: torch.device) -> Any:
     """Return whether PIL's vertical pass comes first: a bool, or a boolean tensor for symbolic sizes.
 
-    From version 13 on it does where the height shrinks much more than the width.
+    From Pillow 13 on, the vertical pass comes first if the height shrinks much more than the width.
     """
     if int(PIL.__version__.partition(".")[0]) < 13:
         return False

@@ -49,7 +49,7 @@ def bilateral_filter(
 def _exponent(sigma: Tensor) -> Tensor:
     """Return ``-0.5 / sigma ** 2``.
 
-    Clamp sigma away from zero, because a sigma on a device is not read to validate it.
+    Clamp sigma away from zero, because a sigma on an accelerator is not read to validate it.
     """
     sigma = sigma.clamp(min=1e-6)
     return -0.5 / (sigma * sigma)

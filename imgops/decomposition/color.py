@@ -1,7 +1,7 @@
-"""Decompositions of the color operators: PIL's arithmetic on uint8, the same in real numbers on floats.
+"""Decompositions of the color operators: PIL's arithmetic on uint8, its formulas in real numbers on floats.
 
-Float images are in [0, 1], as in torchvision. The kernels also run these formulas where there is no faster
-way to the same values.
+Float images are in [0, 1], as in torchvision. The kernels also run these formulas where no faster code gives
+the same values.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padd
 
 
 def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
-    """Add every value to where it was taken from: the transpose of ``index_select``."""
+    """Add every value to the element that it was taken from: the transpose of ``index_select``."""
     shape = list(values.shape)
     shape[dim] = size
     return values.new_zeros(shape).index_add(dim, index, values)

@@ -20,7 +20,7 @@ def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) 
 def shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor:
     x, top = image.to(working_dtype(image)), _top(image)
     variance = (parameter(scale, image) * x * top).clamp(min=0)
-    # The square root has no derivative at 0, where there is no noise.
+    # The square root has no derivative at a variance of 0, where there is no noise.
     there = variance > 0
     deviation = torch.where(there, torch.where(there, variance, 1).sqrt(), 0)
     return _clamp(x + deviation * noise.to(x.dtype), image)

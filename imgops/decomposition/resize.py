@@ -170,13 +170,13 @@ def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None 
     values = image.double()
     sizes = image.shape[-2], image.shape[-1], rows.shape[-2], columns.shape[-2]
     first = _resampling_weights.rows_first(*sizes, image.device)
-    if edges is not None and first is not False:  # the sizes of the crops decide it
+    if edges is not None and first is not False:  # the sizes of the crops decide the order
         left, top, right, bottom = edges
         lost_rows, lost_columns = bottom - top - sizes[2], right - left - sizes[3]
         first = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
     if isinstance(first, bool):
         out = horizontal(vertical(values)) if first else vertical(horizontal(values))
-    else:  # it depends on sizes that are not known yet
+    else:  # the order depends on sizes that are not known yet
         out = torch.where(first, horizontal(vertical(values)), vertical(horizontal(values)))
     return out.to(torch.uint8)
 

@@ -57,7 +57,7 @@ def _dress(axis: Any, title: str, note: str) -> None:
 
 
 def _gradient(axis: Any, gradient: Tensor) -> None:
-    """Draw the signed gradient, averaged over the colors: red pulls up, blue pulls down, white is 0."""
+    """Draw the signed gradient, averaged over the colors: red is positive, blue is negative, white is 0."""
     values = gradient.mean(0).numpy()
     limit = float(np.abs(values).max()) or 1.0
     shown = axis.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")

@@ -1,4 +1,4 @@
-"""What authors of operators need: ``operator`` makes one, the rest are its facets and its tests.
+"""The tools for authors of operators: ``operator`` makes an operator, the rest are its facets and its tests.
 
 ``operator`` registers a kernel, a fake and the facets; ``Gradient`` is a gradient written by hand; ``vmap``,
 ``sharding`` and ``autocast`` have the rules that fit operators on images; ``testing.check_operator`` runs the

@@ -30,7 +30,7 @@ def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Ten
 def check_fill(op: str, image: Tensor, fill: Tensor) -> None:
     """Check that ``fill`` broadcasts to ``(..., C)``.
 
-    It has one value, one per channel, or one per sample and channel.
+    The fill has one value, one per channel, or one per sample and channel.
     """
     _check.parameter(op, "fill", fill, image)
     if fill.dtype.is_complex and not image.dtype.is_complex:

@@ -25,7 +25,7 @@ def stays_on_device(operator: Operator) -> bool:
     return operator.cuda is not None or _by_aten(operator) is not None
 
 
-#: Only for comparisons: "ATen" or "host" if nothing faster is to be used.
+#: For comparisons: "ATen" or "host" if nothing faster may be used, else "".
 _only: ContextVar[str] = ContextVar("only", default="")
 
 

@@ -22,7 +22,7 @@ def move_arguments(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]
 
 
 def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copy CPU tensors to ``device`` in one buffer, and return them there as contiguous tensors."""
+    """Copy CPU tensors to ``device`` in one buffer, and return the copies as contiguous tensors."""
     pinned = device.type == "cuda"
     if pinned and torch.cuda.is_current_stream_capturing():
         must = "parameters must be on the device of the image while a CUDA graph is captured"

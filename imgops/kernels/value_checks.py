@@ -1,7 +1,7 @@
 """Checks of parameter values: the functions that operators name as ``values``.
 
-A parameter on the CPU is read before any kernel runs, whatever the device of the image; one on a device is
-never read here, and kernels clamp it.
+A parameter on the CPU is read before any kernel runs, whatever the device of the image; a parameter on an
+accelerator is never read here; kernels clamp it instead.
 """
 
 from __future__ import annotations

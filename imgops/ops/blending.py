@@ -64,9 +64,9 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. Floats: the same in real numbers, within
-    1e-6; half precision is computed in float32 and rounded once. Alpha is not premultiplied. The gradient,
-    for both images, is derived from the formula. Under autocast the dtype stays.
+    Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. Floats: the same formula in real
+    numbers, within 1e-6; half precision is computed in float32 and rounded once. Alpha is not premultiplied.
+    The gradient, for both images, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -119,8 +119,9 @@ def add_weighted(
     Notes
     -----
     Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped) and float32, float64 within 1e-12. Half
-    precision is computed in float32 and rounded once. On a device the result is within 1 level. The gradient,
-    for both images and every weight, is derived from the formula. Under autocast the dtype stays.
+    precision is computed in float32 and rounded once. On an accelerator the result is within 1 level. The
+    gradient, for both images and every weight, is derived from the formula. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -138,14 +139,15 @@ def add_weighted(
 
 
 def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
-    """Show one image where a mask is set, another one elsewhere.
+    """Show one image where a mask is set, and another image elsewhere.
 
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``: shown where the mask is 1 (255 for uint8). Any dtype, any device.
+        ``(..., C, H, W)``: the image that is shown where the mask is 1 (255 for uint8). Any dtype, any
+        device.
     other : Tensor
-        Shown where the mask is 0, with the shape, dtype and device of ``image``.
+        The image that is shown where the mask is 0, with the shape, dtype and device of ``image``.
     mask : Tensor
         ``(..., 1, H, W)``: bool, uint8, or the floating dtype of the images; values in between blend.
 
@@ -163,8 +165,8 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.Image.composite`, bit-exact on uint8. It is :func:`paste` of the whole image, and
-    has its gradients, for both images and the mask.
+    Reference: :func:`PIL.Image.composite`, bit-exact on uint8. This is :func:`paste` of the whole image, with
+    the gradients of :func:`paste`, for both images and the mask.
 
     Examples
     --------
@@ -220,8 +222,8 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     -----
     Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range). Floats:
     ``image * (1 - alpha) + other * alpha``, within 1e-6; half precision is computed in float32 and
-    rounded once. The gradient, for all three, is derived from the formula. Under autocast the dtype
-    stays.
+    rounded once. The gradient, for both images and ``alpha``, is derived from the formula. Autocast does not
+    change the dtype.
 
     Examples
     --------

@@ -74,12 +74,12 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
 
     Notes
     -----
-    Reference: ``cv2.blur``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
-    the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes the result 1
-    level too light, and turns 255 black; here it is the mean, with halves rounded up. On a device a window of
-    even area is within 1 level (OpenCV's rounding of halves depends on the area). Half precision is computed
-    in float32 and rounded once. Linear; the gradient is derived from the formula. Under autocast the dtype
-    stays.
+    Reference: ``cv2.blur``, bit-exact on uint8, float32 and float64; for "wrap", which OpenCV does not
+    support, the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes the
+    result 1 level too light, and turns 255 into 0; imgops returns the mean, with halves rounded up. On an
+    accelerator the result of a window of even area is within 1 level (OpenCV's rounding of halves depends on
+    the area). Half precision is computed in float32 and rounded once. The operator is linear; its gradient is
+    derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -104,15 +104,15 @@ def bilateral_filter(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. It has 1 or 3 channels, which are compared
-        together. Any device.
+        ``(..., C, H, W)``, uint8, or floating point of any range. The image must have 1 or 3 channels, which
+        are compared together. Any device.
     kernel_size : int
         The diameter of the round window in pixels, positive; the next odd number is used.
     sigma_color, sigma_space : float or Tensor
-        The standard deviations of the weights, positive: that for the sum of the absolute differences of the
-        channels, in units of the image (levels for uint8), and that for the distance in pixels. Tensors of
-        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
-        require a gradient.
+        The standard deviations of the weights, positive: ``sigma_color`` is for the sum of the absolute
+        differences of the channels, in units of the image (levels for uint8), ``sigma_space`` for the
+        distance in pixels. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls
+        without a recompile, and can require a gradient.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -131,12 +131,12 @@ def bilateral_filter(
 
     Notes
     -----
-    Reference: ``cv2.bilateralFilter``, bit-exact on uint8 and float32 (whose weights OpenCV interpolates from
-    a table: within 1e-4 of the formula); for "wrap" the image is padded first. An image with a pixel that is
-    not finite, or whose magnitude is 1e37 or more, is computed by the formula, because OpenCV can crash the
-    process on it. float64 is computed by the formula in double precision; half precision is computed in
-    float32 and rounded once. On a device the result is within 1 level. The gradient, for ``image`` and both
-    deviations, is derived from the formula. Under autocast the dtype stays.
+    Reference: ``cv2.bilateralFilter``, bit-exact on uint8 and float32 (OpenCV interpolates the weights of
+    float32 from a table: within 1e-4 of the formula); for "wrap" the image is padded first. An image with a
+    pixel that is not finite, or whose magnitude is 1e37 or more, is computed by the formula, because OpenCV
+    can crash the process on it. float64 is computed by the formula in double precision; half precision is
+    computed in float32 and rounded once. On an accelerator the result is within 1 level. The gradient, for
+    ``image`` and both deviations, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def motion_blur(
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel_size : int
-        The length of the line in pixels, odd, from 3 on.
+        The length of the line in pixels, odd, at least 3.
     angle : float or Tensor
         The direction of the line in degrees, counterclockwise from the x axis.
     balance : float or Tensor
@@ -191,8 +191,9 @@ def motion_blur(
     Notes
     -----
     Reference: ``cv2.filter2D`` with a kernel whose middle row holds the line, turned by ``cv2.warpAffine``
-    with bilinear interpolation and divided by its sum. Made of :func:`warp_affine` and :func:`filter2d`, so
-    it has the gradients of both, for ``image``, ``angle`` and ``balance``. Under autocast the dtype stays.
+    with bilinear interpolation and divided by its sum. The function is made of :func:`warp_affine` and
+    :func:`filter2d`, so it has the gradients of both, for ``image``, ``angle`` and ``balance``. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -286,10 +287,10 @@ def gaussian_blur(
 
     Notes
     -----
-    Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, bit-exact on uint8 (whose weights have
-    8 bits: within 1 level of the true value) and float32. float64 is computed in double precision, half
+    Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, bit-exact on uint8 (where OpenCV's weights have 8
+    bits: within 1 level of the true value) and float32. float64 is computed in double precision, half
     precision in float32 and rounded once. The gradient, for ``image`` and ``sigma``, is derived from the
-    formula. Under autocast the dtype stays.
+    formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -331,10 +332,10 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5 that it supports.
-    For larger windows of floats, and for float64, it is the median of the same window. The border is
-    replicated. A window that contains a NaN has an unspecified result. The gradient goes to the pixel that is
-    the median. Under autocast the dtype stays.
+    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5, which OpenCV
+    supports. For larger windows of floats, and for float64, the result is the median of the same window. The
+    border is replicated. A window that contains a NaN has an unspecified result. The gradient goes to the
+    pixel that is the median. Autocast does not change the dtype.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""encode_image and decode_image, whose output sizes depend on the data; jpeg and webp, which do both."""
+"""encode_image and decode_image, whose output sizes depend on data; jpeg and webp, which do both at once."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def encode_image(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.save`, with the same bytes. It is not differentiable, and has neither a
-    decomposition nor a batching rule (files differ in length). Autocast does not touch uint8.
+    Reference: :meth:`PIL.Image.Image.save`, with the same bytes. The operator is not differentiable, and has
+    neither a decomposition nor a batching rule (files differ in length). Autocast does not touch uint8.
 
     Examples
     --------
@@ -179,7 +179,8 @@ def decode_image(
         Apply the orientation of the EXIF data; a box is then one of the turned image. The default keeps the
         image as stored, as :func:`torchvision.io.decode_image` does.
     max_pixels : int
-        Larger images raise as soon as the header has been read, whatever the box. The default is Pillow's.
+        The largest number of pixels; a larger image raises as soon as the header has been read, whatever the
+        box. The default is Pillow's limit.
     memory_format : torch.memory_format
         ``torch.contiguous_format``, planar, or ``torch.channels_last``, interleaved.
     device : str or torch.device, optional
@@ -318,8 +319,8 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     -----
     Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, bit-exact (color at half the resolution,
     which is Pillow's default). Rounding makes the true derivative 0 almost everywhere; the gradient is the
-    straight-through one: that of the identity, for ``image`` alone. It has no decomposition. Under autocast
-    the dtype stays.
+    straight-through one: that of the identity, for ``image`` alone. The operator has no decomposition.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -360,8 +361,8 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
     Notes
     -----
     Reference: ``PIL.Image.save`` with "WEBP" (lossy) and ``PIL.Image.open``, bit-exact. The gradient is the
-    straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. It has no
-    decomposition. Under autocast the dtype stays.
+    straight-through one, as for :func:`jpeg`: that of the identity, for ``image`` alone. The operator has no
+    decomposition. Autocast does not change the dtype.
 
     Examples
     --------

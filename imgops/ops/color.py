@@ -117,7 +117,7 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is black, 1 the image itself, 2 twice as bright. Any real number. A tensor of shape
+        0 gives black, 1 the image itself, 2 an image twice as bright. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
 
@@ -136,9 +136,9 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Brightness`, bit-exact on uint8 (results are truncated).
-    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
-    and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is exact
-    to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
+    Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
+    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
+    exact to second order; it is 0 where a value is clamped. Autocast does not change the dtype.
 
     Examples
     --------
@@ -158,9 +158,9 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is uniform gray, 1 the image itself, 2 twice the contrast. Any real number. A tensor of
-        shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
-        require a gradient.
+        0 gives uniform gray, 1 the image itself, 2 twice the contrast. Any real number. A tensor of shape
+        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        gradient.
 
     Returns
     -------
@@ -177,9 +177,10 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Contrast`, bit-exact on uint8: the mean of mode L is rounded to a
-    level. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
-    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
-    exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
+    level. Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is
+    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
+    formula and is exact to second order; it is 0 where a value is clamped. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -199,7 +200,7 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is gray, 1 the image itself, 2 twice as colorful. Any real number. A tensor of shape
+        0 gives gray, 1 the image itself, 2 an image twice as colorful. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
 
@@ -218,9 +219,10 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Color`, bit-exact on uint8. An image of 1 channel is returned
-    unchanged. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
-    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
-    exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
+    unchanged. Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is
+    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
+    formula and is exact to second order; it is 0 where a value is clamped. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -259,11 +261,12 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8. HSV is in real numbers,
-    because PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1 channel is
-    returned unchanged. Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is
-    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
-    formula and is exact to second order; it is 0 where a value is clamped. Under autocast the dtype stays.
+    Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8. HSV is computed in real
+    numbers, because PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1
+    channel is returned unchanged. Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5;
+    half precision is computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is
+    derived from the formula and is exact to second order; it is 0 where a value is clamped. Autocast does not
+    change the dtype.
 
     Examples
     --------
@@ -301,7 +304,8 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     Notes
     -----
     Reference: ``Image.convert("L")``, bit-exact on uint8. Floats: 0.299 R + 0.587 G + 0.114 B,
-    within 1e-6. Linear; the gradient is derived from the formula. Under autocast the dtype stays.
+    within 1e-6. The operator is linear; its gradient is derived from the formula. Autocast does not change
+    the dtype.
 
     Examples
     --------
@@ -323,8 +327,8 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range. Any device.
     matrix : Tensor
-        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` for one per sample. CPU; it
-        can change between calls without a recompile, and can require a gradient.
+        ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` for one per sample. On the
+        CPU. The matrix can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -342,7 +346,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     -----
     Reference: ``cv2.transform``: within 1 level on uint8 (rounded half to even, clamped to the range) and
     1e-5 on floats. float64 is computed in double precision; half precision in float32 and rounded once. The
-    gradient is derived from the product. Under autocast the dtype stays.
+    gradient is derived from the product. Autocast does not change the dtype.
 
     Examples
     --------
@@ -364,10 +368,11 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     order : Tensor
-        int64, ``(K,)`` or ``(..., K)`` (one order per sample), CPU: which step comes first, second and so
-        on, as an index into ``names``. -1, and any other value that is not an index, skips the step.
+        int64, ``(K,)`` or ``(..., K)`` (one order per sample), on the CPU: which step comes first, second and
+        so on, as an index into ``names``. -1, and any other value that is not an index, skips the step.
     parameters : Tensor
-        ``(n,)`` or ``(..., n)``, CPU: the parameter of each of the n steps. It can require a gradient.
+        ``(n,)`` or ``(..., n)``, on the CPU: the parameter of each of the n steps. The tensor can require a
+        gradient.
     names : sequence of str
         The steps: "brightness", "contrast", "saturation", "hue", "sharpness",
         "posterize", "solarize", "invert", "autocontrast", "equalize". The last three ignore their parameter.
@@ -390,7 +395,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     -----
     Reference: the operators with these names (:func:`adjust_brightness` and so on), one after the other,
     bit-exact on uint8. Changing the order never recompiles, and a step that is not chosen is not computed.
-    The gradient is that of the steps. Under autocast the dtype stays.
+    The gradient is that of the operators in this order. Autocast does not change the dtype.
 
     Examples
     --------

@@ -55,11 +55,12 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     Notes
     -----
     Reference: ``cv2.cvtColor``, bit-exact on uint8 and float32. float64 is computed by the formula in double
-    precision; half precision is computed in float32 and rounded once. On a device, uint8 gray, HSV, YCrCb,
-    YUV and XYZ use OpenCV's integer arithmetic; HLS, and the conversions to LAB and LUV, are within 1 level;
-    those from LAB and LUV are within 2 for colors that RGB can represent. float32 is within 1e-5 there, but
-    within 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which OpenCV interpolates from coarse tables. The
-    gradient is derived from the formula; the hue of a gray pixel has none. Under autocast the dtype stays.
+    precision; half precision is computed in float32 and rounded once. On an accelerator, uint8 gray, HSV,
+    YCrCb, YUV and XYZ use OpenCV's integer arithmetic; HLS, and the conversions to LAB and LUV, are within 1
+    level; those from LAB and LUV are within 2 for colors that RGB can represent. float32 is within 1e-5
+    there, but within 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which OpenCV interpolates from coarse tables.
+    The gradient is derived from the formula; the hue of a gray pixel has none. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -69,4 +70,4 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     tensor([30.0000,  1.0000,  1.0000])
     """
     _check.tensor("cvt_color", "image", image)
-    return _cvt_color(image, code.lower() if isinstance(code, str) else code)  # "RGB2HSV", as OpenCV has it
+    return _cvt_color(image, code.lower() if isinstance(code, str) else code)  # OpenCV writes "RGB2HSV"

@@ -69,7 +69,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     dx, dy : int
         The order of the derivative along x and along y, not negative; at least one of them is positive, and
-        both are less than ``kernel_size`` (less than 3 where that is 1).
+        both are less than ``kernel_size`` (less than 3 if ``kernel_size`` is 1).
     kernel_size : {3, 1, 5, 7}
         The side of the kernel in pixels; 1 does not smooth across the derivative.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
@@ -90,9 +90,9 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     Notes
     -----
     Reference: ``cv2.Sobel`` (to CV_16S from uint8, where a kernel of 7 saturates), bit-exact on uint8,
-    float32 and float64; for "wrap", which it does not support, the image is padded first. Half precision is
-    computed in float32 and rounded once. Linear; the gradient is derived from the formula. Under autocast the
-    dtype stays.
+    float32 and float64; for "wrap", which OpenCV does not support, the image is padded first. Half precision
+    is computed in float32 and rounded once. The operator is linear; its gradient is derived from the formula.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Te
 
     Notes
     -----
-    Reference: ``cv2.Scharr``, otherwise as :func:`sobel`: closer to a rotation-invariant gradient than the
-    Sobel kernel of the same size. Under autocast the dtype stays.
+    Reference: ``cv2.Scharr``, otherwise the same as :func:`sobel`: closer to a rotation-invariant gradient
+    than the Sobel kernel of the same size. Autocast does not change the dtype.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
 
     Notes
     -----
-    Reference: ``cv2.Laplacian``, otherwise as :func:`sobel`. Under autocast the dtype stays.
+    Reference: ``cv2.Laplacian``, otherwise the same as :func:`sobel`. Autocast does not change the dtype.
 
     Examples
     --------
@@ -200,8 +200,8 @@ def canny(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, 1 or 3 channels; at each pixel the channel with the largest gradient
-        counts. Any device.
+        ``(..., C, H, W)``, uint8, 1 or 3 channels; at each pixel the channel with the largest gradient is
+        used. Any device.
     low, high : float or Tensor
         The thresholds of the gradient's magnitude. A pixel above ``high`` is on an edge, and so is one above
         ``low`` that is connected to it; the larger of the two thresholds is taken as ``high``. Tensors of
@@ -228,8 +228,9 @@ def canny(
 
     Notes
     -----
-    Reference: ``cv2.Canny``, bit-exact. The border is replicated. It is not differentiable. On a device edges
-    are followed in a fixed number of steps, without reading anything back. Autocast does not touch uint8.
+    Reference: ``cv2.Canny``, bit-exact. The border is replicated. The operator is not differentiable. On an
+    accelerator edges are followed in a fixed number of steps, and the host reads nothing back. Autocast does
+    not touch uint8.
 
     Examples
     --------

@@ -46,8 +46,8 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel : Tensor
-        ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU. Its anchor is ``(h // 2, w // 2)``. It can
-        change between calls without a recompile, and can require a gradient.
+        ``(h, w)``, or ``(..., h, w)`` for one per sample, on the CPU. Its anchor is ``(h // 2, w // 2)``. The
+        kernel can change between calls without a recompile, and can require a gradient.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; "constant" is 0.
 
@@ -65,10 +65,10 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
 
     Notes
     -----
-    Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which it does not support, the
-    image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier transform for
-    large kernels, which mixes all pixels; half precision is computed in float32 and rounded once. The
-    gradient, for ``image`` and ``kernel``, is derived from the formula. Under autocast the dtype stays.
+    Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which OpenCV does not support,
+    the image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier transform
+    for large kernels, which mixes all pixels; half precision is computed in float32 and rounded once. The
+    gradient, for ``image`` and ``kernel``, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        0 is the smoothed image, 1 the image itself, 2 a sharper one. Any real number. A tensor of shape
+        0 gives the smoothed image, 1 the image itself, 2 a sharper one. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
 
@@ -108,10 +108,10 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Sharpness`, bit-exact on uint8; the outermost pixels are
-    unchanged, and so is an image less than 3 pixels wide or high. Floats: the same in real numbers,
+    unchanged, and so is an image less than 3 pixels wide or high. Floats: the same formula in real numbers,
     clamped to [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The gradient, for
-    ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a
-    value is clamped. Under autocast the dtype stays.
+    ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a value
+    is clamped. Autocast does not change the dtype.
 
     Examples
     --------
@@ -175,9 +175,10 @@ def unsharp_mask(
     Notes
     -----
     Reference: :class:`PIL.ImageFilter.UnsharpMask`, bit-exact on uint8; its blur is made of three box blurs.
-    Floats: the same in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32
-    and rounded once. The border is replicated. The gradient, for ``image``, ``radius`` and ``percent``, is
-    derived from the formula; it is 0 where a value is clamped. Under autocast the dtype stays.
+    Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
+    float32 and rounded once. The border is replicated. The gradient, for ``image``, ``radius`` and
+    ``percent``, is derived from the formula; it is 0 where a value is clamped. Autocast does not change the
+    dtype.
 
     Examples
     --------

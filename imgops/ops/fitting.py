@@ -63,9 +63,9 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     Notes
     -----
     Reference: ``cv2.resize`` twice, bit-exact on uint8, float32 and float64; half precision is computed in
-    float32 and rounded once. On a device the result is within 2 levels. Linear in floats; the gradient for
-    ``image`` is derived from the formula, that for ``factor`` is 0, because sizes are integers. Under
-    autocast the dtype stays.
+    float32 and rounded once. On an accelerator the result is within 2 levels. The operator is linear in
+    floats; its gradient for ``image`` is derived from the formula; the gradient for ``factor`` is 0, because
+    sizes are integers. Autocast does not change the dtype.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
 
 
 def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
-    """Resize an image to the largest size that fits inside another one, and keep its aspect ratio.
+    """Resize an image to the largest size that fits inside ``size``, and keep its aspect ratio.
 
     Parameters
     ----------
@@ -103,7 +103,8 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear")
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.contain`, bit-exact on uint8. It is :func:`resize`, and has its gradients.
+    Reference: :func:`PIL.ImageOps.contain`, bit-exact on uint8. This is :func:`resize` of the image, with the
+    gradients of :func:`resize`.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear")
 
 
 def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
-    """Resize an image to the smallest size that covers another one, and keep its aspect ratio.
+    """Resize an image to the smallest size that covers ``size``, and keep its aspect ratio.
 
     Parameters
     ----------
@@ -136,7 +137,8 @@ def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.cover`, bit-exact on uint8. It is :func:`resize`, and has its gradients.
+    Reference: :func:`PIL.ImageOps.cover`, bit-exact on uint8. This is :func:`resize` of the image, with the
+    gradients of :func:`resize`.
 
     Examples
     --------
@@ -180,7 +182,7 @@ def fit(
     Notes
     -----
     Reference: :func:`PIL.ImageOps.fit`, bit-exact on uint8 (Pillow replaces a ``bleed`` or ``centering`` out
-    of range silently). It is :func:`resize` of a box, and has its gradients.
+    of range silently). This is :func:`resize` of a box, with the gradients of :func:`resize`.
 
     Examples
     --------

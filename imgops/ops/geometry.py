@@ -133,9 +133,9 @@ def warp_affine(
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
-        ``(2, 3)``, or ``(..., 2, 3)`` for one per sample, CPU: it maps a position ``(x, y, 1)`` in
-        ``image`` to one in the result. Integer coordinates are pixel centers, x points right and y down.
-        It can change between calls without a recompile, and can require a gradient.
+        ``(2, 3)``, or ``(..., 2, 3)`` for one per sample, on the CPU: it maps a position ``(x, y, 1)`` in
+        ``image`` to a position in the result. Integer coordinates are pixel centers, x points right and y
+        down. The matrix can change between calls without a recompile, and can require a gradient.
     size : sequence of 2 int, optional
         ``(height, width)`` of the result in pixels; by default that of ``image``.
     interpolation : {"nearest", "bilinear", "bicubic"}
@@ -143,8 +143,8 @@ def warp_affine(
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
-        so there is no dark fringe.
+        The value of a constant border, as for :func:`pad`. The fill is interpolated with the pixels at the
+        edge, so there is no dark fringe.
 
     Returns
     -------
@@ -200,9 +200,9 @@ def warp_perspective(
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
-        ``(3, 3)``, or ``(..., 3, 3)`` for one per sample, CPU: it maps a position ``(x, y, 1)`` in
-        ``image`` to one in the result. Integer coordinates are pixel centers, x points right and y down.
-        It can change between calls without a recompile, and can require a gradient.
+        ``(3, 3)``, or ``(..., 3, 3)`` for one per sample, on the CPU: it maps a position ``(x, y, 1)`` in
+        ``image`` to one in the result. Integer coordinates are pixel centers, x points right and y down. The
+        matrix can change between calls without a recompile, and can require a gradient.
     size : sequence of 2 int, optional
         ``(height, width)`` of the result in pixels; by default that of ``image``.
     interpolation : {"nearest", "bilinear", "bicubic"}
@@ -210,8 +210,8 @@ def warp_perspective(
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border, as for :func:`pad`. It is interpolated with the pixels at the edge,
-        so there is no dark fringe.
+        The value of a constant border, as for :func:`pad`. The fill is interpolated with the pixels at the
+        edge, so there is no dark fringe.
 
     Returns
     -------
@@ -336,8 +336,8 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
 
     Notes
     -----
-    Reference: ``cv2.flip``, bit-exact for every dtype. Runs PyTorch's own ``flip``. The gradient is exact.
-    Under autocast the dtype stays.
+    Reference: ``cv2.flip``, bit-exact for every dtype. The function calls PyTorch's own ``flip``. The
+    gradient is exact. Autocast does not change the dtype.
 
     Examples
     --------
@@ -378,8 +378,8 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
 
     Notes
     -----
-    Reference: ``Image.transpose(ROTATE_90)``, bit-exact for every dtype. Runs PyTorch's own ``rot90``. The
-    gradient is exact. Under autocast the dtype stays.
+    Reference: ``Image.transpose(ROTATE_90)``, bit-exact for every dtype. The function calls PyTorch's own
+    ``rot90``. The gradient is exact. Autocast does not change the dtype.
 
     Examples
     --------

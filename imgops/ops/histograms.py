@@ -62,7 +62,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     Raises
     ------
     TypeError
-        If the dtype is none of those, or ``clip_limit`` is not made of numbers.
+        If the dtype is none of these, or ``clip_limit`` is not made of numbers.
     ValueError
         If the channels are not 1 or 3, ``tiles`` is not positive, the image is empty, or ``clip_limit`` is
         NaN or does not fit.
@@ -73,7 +73,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     histograms of 256 levels, whose lookup tables are interpolated between levels as they are between tiles,
     and nothing is rounded: within 1e-5. The gradient for ``image`` is that of the interpolation; the tables
     and ``clip_limit`` have no gradient. A color image is converted to LAB and back as by :func:`cvt_color`.
-    Under autocast the dtype stays.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     Reference: :func:`skimage.exposure.match_histograms` with ``channel_axis``, bit-exact on uint8, float32
     and float64; half precision is computed in float32 and rounded once. An image with NaN has an unspecified
     result. The gradient, derived from the formula, goes to ``reference``; for ``image`` it is 0, because only
-    the order of its values counts. Under autocast the dtype stays.
+    the order of its values counts. Autocast does not change the dtype.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def autocontrast(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
-    one level is unchanged. Floats: the same in real numbers, within 1e-5. The gradient is derived from the
-    formula, also through the darkest and the brightest value. Under autocast the dtype stays.
+    one level is unchanged. Floats: the same formula in real numbers, within 1e-5. The gradient is derived
+    from the formula, also through the darkest and the brightest value. Autocast does not change the dtype.
 
     Examples
     --------
@@ -212,8 +212,8 @@ def equalize(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats are quantized to 256 levels, as in
-    torchvision; values outside of [0, 1] are clamped first. Piecewise constant: the gradient is 0. Under
-    autocast the dtype stays.
+    torchvision; values outside of [0, 1] are clamped first. The result is piecewise constant, so the gradient
+    is 0. Autocast does not change the dtype.
 
     Examples
     --------

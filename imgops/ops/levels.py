@@ -1,4 +1,4 @@
-"""Levels: operators that map each value on its own; on uint8 by a lookup table of 256 entries."""
+"""Pointwise operators, which map each value by itself; on uint8 by a lookup table of 256 entries."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     gamma : float or Tensor
-        The exponent: below 1 brightens the shadows, above 1 darkens them. A tensor of shape ``()``
-        or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        The exponent: a value below 1 brightens the shadows, a value above 1 darkens them. A tensor of shape
+        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
         gradient.
     gain : float or Tensor
         The factor of the result, in the same forms as ``gamma``.
@@ -93,7 +93,8 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     -----
     Reference: ``Image.point`` with torchvision's table, ``255.999 * gain * (level / 255) ** gamma`` in double
     precision, bit-exact on uint8. Floats: ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The
-    gradient, for all three, is derived from the formula. Under autocast the dtype stays.
+    gradient, for ``image``, ``gamma`` and ``gain``, is derived from the formula. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -132,8 +133,8 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     Notes
     -----
     Reference: :func:`PIL.ImageOps.posterize`, bit-exact on uint8. Floats: rounded down to one of 2 ** bits
-    levels of [0, 1), as in torchvision. Piecewise constant: the gradient is 0. Under autocast the dtype
-    stays.
+    levels of [0, 1), as in torchvision. The result is piecewise constant, so the gradient is 0. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     threshold : float or Tensor
-        Values equal to it or above it are inverted. A tensor of shape ``()`` or ``(...)`` (one per
+        Values equal to the threshold or above it are inverted. A tensor of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
 
     Returns
@@ -170,9 +171,9 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` where inverted. The
-    gradient is 1 or -1 for ``image`` and 0 for ``threshold``, as it is almost everywhere. Under autocast
-    the dtype stays.
+    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` where a value is
+    inverted. The gradient is 1 or -1 for ``image`` and 0 for ``threshold``, which is the true derivative
+    almost everywhere. Autocast does not change the dtype.
 
     Examples
     --------
@@ -206,8 +207,8 @@ def invert(image: Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.invert`, bit-exact on uint8; floats: ``1 - image``. Runs
-    PyTorch's own subtraction. Under autocast the dtype stays.
+    Reference: :func:`PIL.ImageOps.invert`, bit-exact on uint8; floats: ``1 - image``. The function uses
+    PyTorch's own subtraction. Autocast does not change the dtype.
 
     Examples
     --------
@@ -229,8 +230,8 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8. Any device.
     table : Tensor
-        ``(256,)``, one for each channel ``(C, 256)``, or one per sample ``(..., 1 or C, 256)``; any dtype;
-        CPU. It can change between calls without a recompile, and can require a gradient.
+        ``(256,)``, one for each channel ``(C, 256)``, or one per sample ``(..., 1 or C, 256)``; any dtype; on
+        the CPU. The table can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -247,7 +248,7 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     Notes
     -----
     Reference: ``cv2.LUT``, bit-exact. The gradient of a floating point ``table`` is the sum over
-    the pixels that use an entry. Under autocast the dtype stays.
+    the pixels that use an entry. Autocast does not change the dtype.
 
     Examples
     --------

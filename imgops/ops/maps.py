@@ -1,4 +1,4 @@
-"""Maps for remap: the source coordinates of each pixel. They are made of PyTorch's own operators."""
+"""Maps for remap: the source coordinates of each pixel. The maps are made of PyTorch's own operators."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def flow_map(flow: Tensor) -> Tensor:
     TypeError
         If ``flow`` is neither float32 nor float64.
     ValueError
-        If it does not have 2 channels.
+        If ``flow`` does not have 2 channels.
 
     Notes
     -----
-    Reference: NumPy's ``mgrid`` plus the flow. Differentiable.
+    Reference: NumPy's ``mgrid`` plus the flow. The map is differentiable in the flow.
 
     Examples
     --------
@@ -94,15 +94,15 @@ def elastic_map(
     Parameters
     ----------
     noise : Tensor
-        ``(..., 2, H, W)``, float32 or float64: ``torch.rand(...) * 2 - 1``, say. Any device.
+        ``(..., 2, H, W)``, float32 or float64: for example ``torch.rand(...) * 2 - 1``. Any device.
     alpha : float or Tensor
         The factor of the smoothed noise, in pixels.
     sigma : float or Tensor
         The standard deviation of the Gaussian in pixels. Tensors of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile, and can require a gradient.
     kernel_size : int, optional
-        The side of the Gaussian's kernel, odd. By default the next odd number from ``8 * sigma + 1`` on, as
-        in torchvision; it is required if ``sigma`` is a tensor.
+        The side of the Gaussian's kernel, odd. By default the first odd number from ``8 * sigma + 1`` on, as
+        in torchvision; the argument is required if ``sigma`` is a tensor.
 
     Returns
     -------
@@ -121,8 +121,8 @@ def elastic_map(
     -----
     Reference: ``cv2.GaussianBlur(noise, ...) * alpha`` plus the position of each pixel, with the border
     reflected without the border pixel, as in torchvision's ElasticTransform. (albumentations'
-    ElasticTransform replicates the border, and smooths both displacements as one image.) Differentiable, by
-    :func:`gaussian_blur`.
+    ElasticTransform replicates the border, and smooths both displacements as one image.) The map is
+    differentiable, through :func:`gaussian_blur`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def polar_map(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Build the map to polar coordinates, or back.
+    """Build the map from an image to polar coordinates, or back.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def polar_map(
     log : bool
         Whether radii are spaced by their logarithm.
     inverse : bool
-        Map from polar coordinates back. Then :func:`remap` needs ``padding_mode="wrap"``, because angles wrap
-        around.
+        Whether to map from polar coordinates back to the image. Then :func:`remap` needs
+        ``padding_mode="wrap"``, because angles wrap around.
     source_size : sequence of 2 int, optional
         ``(height, width)`` of the polar image, for ``inverse``; by default ``size``.
     dtype : {torch.float32, torch.float64}
@@ -198,8 +198,8 @@ def polar_map(
 
     Notes
     -----
-    Reference: the map that ``cv2.warpPolar`` uses, within 1e-4 pixels. Differentiable in ``center`` and
-    ``max_radius``.
+    Reference: the map that ``cv2.warpPolar`` uses, within 1e-4 pixels. The map is differentiable in
+    ``center`` and ``max_radius``.
 
     Examples
     --------
@@ -258,12 +258,12 @@ def grid_distortion_map(
     Parameters
     ----------
     steps_x, steps_y : sequence of float, or Tensor
-        ``(..., n + 1)``: for n columns (rows) and the remainder after the last one, the extent of the image
-        that each shows, relative to its own extent. A tensor can require a gradient.
+        ``(..., n + 1)``: for each of n columns (rows), and for the remainder after the last one, the extent
+        of the part of the image that it shows, relative to its own extent. A tensor can require a gradient.
     size : sequence of 2 int
         ``(height, width)`` in pixels.
     normalize : bool
-        Scale the steps, so that the map ends where the image does.
+        Whether to scale the steps so that the map ends where the image does.
     dtype : {torch.float32, torch.float64}
         The dtype of the map.
     device : device, optional
@@ -285,7 +285,8 @@ def grid_distortion_map(
     Notes
     -----
     Reference: albumentations' GridDistortion (``generate_grid``, and ``normalize_grid_distortion_steps``),
-    within 1e-3 pixels: that accumulates in float32, this in float64. Differentiable in the steps.
+    within 1e-3 pixels: albumentations accumulates in float32, imgops in float64. The map is differentiable in
+    the steps.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def _stretch_axis(steps: Tensor, extent: int, count: int, normalize: bool) -> Te
         steps = steps * weights
         steps = steps * (extent / (extent // count) / steps.sum(-1, keepdim=True))
     moved = steps * (extent // count)
-    # Pixels beyond the last cell and one more have no step: albumentations leaves them at 0.
+    # Pixels beyond the cell after the last one have no step: albumentations leaves them at 0.
     ends = torch.nn.functional.pad(moved, (0, 1))
     starts = torch.nn.functional.pad(moved.cumsum(-1) - moved, (0, 1))
     return starts.index_select(-1, which) + share * ends.index_select(-1, which)
@@ -387,7 +388,8 @@ def optical_distortion_map(
     Notes
     -----
     Reference: ``cv2.initUndistortRectifyMap`` ("camera"), as in ``cv2.undistort``, and the formula of
-    albumentations' OpticalDistortion ("fisheye"), within 1e-4 pixels. Differentiable in the coefficients.
+    albumentations' OpticalDistortion ("fisheye"), within 1e-4 pixels. The map is differentiable in the
+    coefficients.
 
     Examples
     --------
@@ -462,9 +464,9 @@ def thin_plate_spline_map(
     Notes
     -----
     Reference: :class:`scipy.interpolate.RBFInterpolator` with ``kernel="thin_plate_spline"``, within 1e-4
-    pixels: an affine transformation and a sum of ``r**2 * log(r)``, solved in float64. It goes through every
-    target exactly. (albumentations' ThinPlateSpline solves for one kernel and applies another, so it does
-    not.) Differentiable in both, also to second order.
+    pixels: an affine transformation and a sum of ``r**2 * log(r)``, solved in float64. The map goes through
+    every target exactly. (albumentations' ThinPlateSpline solves for one kernel and applies another, so its
+    map does not.) The map is differentiable in ``points`` and ``targets``, also to second order.
 
     Examples
     --------

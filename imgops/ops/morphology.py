@@ -65,8 +65,9 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
         ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
     kernel : int, sequence of 2 int, or Tensor
         The structuring element: the side of a square, or ``(width, height)`` of a rectangle, in pixels, odd;
-        or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, CPU, whose nonzero values belong to it.
-        Its anchor is ``(h // 2, w // 2)``. A tensor can change between calls without a recompile.
+        or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, on the CPU, whose nonzero values belong
+        to the element. Its anchor is ``(h // 2, w // 2)``. A tensor can change between calls without a
+        recompile.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         The border rule, as for :func:`pad`; with "constant", positions outside of the image do not count.
 
@@ -84,10 +85,10 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
 
     Notes
     -----
-    Reference: ``cv2.erode``, bit-exact on uint8, float32 and float64; for "wrap", which it does not support,
-    the image is padded first. Half precision is exact. A window that contains a NaN has an unspecified
-    result. The gradient goes to the smallest pixel, and in equal parts to two that are equal. ``kernel`` has
-    no gradient. Under autocast the dtype stays.
+    Reference: ``cv2.erode``, bit-exact on uint8, float32 and float64; for "wrap", which OpenCV does not
+    support, the image is padded first. Half precision is exact. A window that contains a NaN has an
+    unspecified result. The gradient goes to the smallest pixel, and in equal parts to two that are equal.
+    ``kernel`` has no gradient. Autocast does not change the dtype.
 
     Examples
     --------
@@ -121,9 +122,9 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: st
 
     Notes
     -----
-    Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise as :func:`erode`. As in
-    OpenCV the structuring element is not reflected. The gradient goes to the largest pixel, and in equal
-    parts to two that are equal. Under autocast the dtype stays.
+    Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise the same as :func:`erode`.
+    As in OpenCV the structuring element is not reflected. The gradient goes to the largest pixel, and in
+    equal parts to two that are equal. Autocast does not change the dtype.
 
     Examples
     --------
@@ -165,7 +166,8 @@ def morphology(
         "open": eroded, then dilated. "close": dilated, then eroded. "gradient": the dilated minus the eroded
         image. "tophat": the image minus the opened one. "blackhat": the closed image minus the image.
         "hitmiss": 255 where every pixel under a positive value of ``kernel`` is 255 and every pixel under a
-        negative value is 0; for other images, the minimum of the former pixels and of 255 minus the latter.
+        negative value is 0; for other images, the minimum over the pixels under positive values and over 255
+        minus the pixels under negative values.
     kernel, padding_mode
         As for :func:`erode`; for "hitmiss" a tensor of -1, 0 and 1.
 
@@ -184,7 +186,8 @@ def morphology(
     Notes
     -----
     Reference: ``cv2.morphologyEx``, bit-exact on uint8, float32 and float64. All but "hitmiss" are made of
-    :func:`erode` and :func:`dilate`, so their gradients are those of the two. Under autocast the dtype stays.
+    :func:`erode` and :func:`dilate`, so their gradients are those of :func:`erode` and :func:`dilate`.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -211,9 +214,9 @@ def morphology(
 
 
 def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
-    """Return ``a - b`` with the strides of ``like``, one of both; clamp uint8 at 0, as OpenCV does.
+    """Return ``a - b`` with the strides of ``like``, which is ``a`` or ``b``; clamp uint8 at 0.
 
-    The difference can be negative if an element has an even side or leaves out its anchor.
+    OpenCV clamps too. The difference can be negative if an element has an even side or leaves out its anchor.
     """
     if a.dtype.is_floating_point:
         return a - b if like is a else b.neg() + a

@@ -118,7 +118,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Ten
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.crop`; bit-exact, for every dtype. The gradient is exact
-    for any value: :func:`paste` of the incoming gradient into zeros. Under autocast the dtype stays.
+    for any value: :func:`paste` of the incoming gradient into zeros. Autocast does not change the dtype.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Ten
     return _crop(image, left, top, right, bottom)
 
 
-# ``rest`` is there for the error alone.
+# ``rest`` only serves the error message.
 _parameters = list(inspect.signature(crop).parameters.values())[:2]
 crop.__signature__ = inspect.signature(crop).replace(parameters=_parameters)  # type: ignore[attr-defined]
 
@@ -152,7 +152,7 @@ def paste(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, any dtype, any device. It is not written to.
+        ``(..., C, H, W)``, any dtype, any device. The operator does not write to this image.
     source : Tensor
         ``(..., C, h, w)`` with the dtype, device and channels of ``image``. Leading dimensions of the
         three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
@@ -199,7 +199,7 @@ def paste(
 def paste_arguments(
     op: str, image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None
 ) -> tuple[int, ...]:
-    """Check the types; return left and top."""
+    """Check the types of the arguments of ``paste``; return the left and top of the position."""
     _check.tensor(op, "image", image)
     _check.tensor(op, "source", source)
     if isinstance(position, Paste):
@@ -211,7 +211,7 @@ def paste_arguments(
 
 
 def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Expand the leading dimensions to common ones, except where they do not fit: the operator raises then.
+    """Expand the leading dimensions to common ones; if they do not fit, leave them, and the operator raises.
 
     Sizes are read by methods, because dynamo cannot read the properties of a tv_tensor.
     """
@@ -253,15 +253,15 @@ def pad(
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
     padding : int, sequence of 2 or 4 int, or imgops.extend.config.Pad
-        Pixels on each side: one number for all, ``(x, y)`` for left and right, top and bottom, or
-        ``(left, top, right, bottom)``. Not negative.
+        The width of the border in pixels: one number for all sides, ``(x, y)`` for left and right, and for
+        top and bottom, or ``(left, top, right, bottom)``. Not negative.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         "reflect" leaves out the border pixel (``dcb|abcd|cba``), "symmetric" repeats it
         (``cba|abcd|dcb``). "edge" is also called "replicate", "wrap" also "circular". A border may be wider
         than the image.
     fill : number, sequence of numbers or Tensor
-        The value of a constant border: one, or one per channel. A tensor of shape ``()``,
-        ``(C,)`` or ``(..., C)`` (per sample) can change between calls without a recompile.
+        The value of a constant border: one number, or one per channel. A tensor of shape ``()``, ``(C,)`` or
+        ``(..., C)`` (per sample) can change between calls without a recompile.
 
     Returns
     -------
@@ -280,9 +280,9 @@ def pad(
     -----
     Reference: ``cv2.copyMakeBorder`` (BORDER_CONSTANT, REPLICATE, REFLECT_101, REFLECT, WRAP), bit-exact
     for every dtype. For integer images ``fill`` is rounded half to even and clamped to the range,
-    as OpenCV's ``saturate_cast`` does. The gradient of a constant border is :func:`crop`, of the
-    others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border. Under
-    autocast the dtype stays.
+    as OpenCV's ``saturate_cast`` does. The gradient for ``image`` is :func:`crop` for a constant border, and
+    for the others the sum over all copies of a pixel; a ``fill`` tensor gets the sum over the border.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -337,7 +337,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
             _check.fail(TypeError, op, must, type(value).__name__)
     if all(isinstance(value, (int, torch.SymInt)) for value in each):
         found = _check.integers_tensor(op, name, each)
-    elif torch.compiler.is_compiling():  # the kernel checks that they are finite
+    elif torch.compiler.is_compiling():  # the kernel checks that the values are finite
         found = _check.graph_tensor(list(each))
     else:
         if not (dtype.is_floating_point or dtype.is_complex):
@@ -394,8 +394,8 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
     Notes
     -----
     Reference: ``Image.paste`` of a color or of the other image's box; bit-exact for every dtype. The gradient
-    is exact: it goes to ``image`` outside of the box, and to ``fill`` inside. Under autocast the dtype
-    stays.
+    is exact: it goes to ``image`` outside of the box, and to ``fill`` inside. Autocast does not change the
+    dtype.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def paste_(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, written to. It may be a view, but no two of its elements may share memory.
+        ``(..., C, H, W)``, written to. The image may be a view, but no two of its elements may share memory.
     source, position, mask
         As for :func:`paste`; leading dimensions broadcast to those of ``image``. Neither ``source`` nor
         ``mask`` may overlap ``image`` in memory.
@@ -88,7 +88,7 @@ def paste_(
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.paste`, as exact as :func:`paste`. Pixels that were pasted over no
-    longer get a gradient; ``source`` and a float ``mask`` do. Under autocast the dtype stays.
+    longer get a gradient; ``source`` and a float ``mask`` do. Autocast does not change the dtype.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def paste_out(
 
     Notes
     -----
-    Reference: the result of :func:`paste`, bit-exact. Under autocast the dtype stays. In a compiled graph
+    Reference: the result of :func:`paste`, bit-exact. Autocast does not change the dtype. In a compiled graph
     ``out`` must be contiguous, as for every out= function.
 
     Examples
@@ -200,7 +200,7 @@ def accumulate(
     Notes
     -----
     Reference: ``cv2.accumulate`` (or ``cv2.accumulateProduct`` with a weight) of each plane. Gradients go to
-    ``source`` and ``weight``, and through ``total`` and ``count``. Under autocast the dtype stays.
+    ``source`` and ``weight``, and through ``total`` and ``count``. Autocast does not change the dtype.
 
     Examples
     --------

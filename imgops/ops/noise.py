@@ -74,8 +74,8 @@ def salt_and_pepper(
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., C, H, W)``, or 1 channel for all, floating point, uniformly distributed in [0, 1):
-        ``torch.rand(...)``. On the device of ``image``.
+        ``(..., C, H, W)``, or with 1 channel for all channels, floating point, uniformly distributed in [0,
+        1): ``torch.rand(...)``. On the device of ``image``.
     amount : float or Tensor
         The share of values that are replaced, in [0, 1].
     salt : float or Tensor
@@ -90,7 +90,7 @@ def salt_and_pepper(
     Raises
     ------
     TypeError
-        If a dtype is none of those.
+        If a dtype is none of these.
     ValueError
         If ``noise`` or a parameter does not fit, or a parameter is out of range.
 
@@ -98,7 +98,7 @@ def salt_and_pepper(
     -----
     Reference: NumPy's ``where(noise < amount * (1 - salt), 0, where(noise >= 1 - amount * salt, 1, image))``,
     bit-exact in every dtype; comparisons are made in float32 (float64 for float64). The gradient goes to the
-    values that stay. Under autocast the dtype stays.
+    values that stay. Autocast does not change the dtype.
 
     Examples
     --------
@@ -120,12 +120,12 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., C, H, W)``, or 1 channel for all, floating point, normally distributed: ``torch.randn(...)``.
-        On the device of ``image``.
+        ``(..., C, H, W)``, or with 1 channel for all channels, floating point, normally distributed:
+        ``torch.randn(...)``. On the device of ``image``.
     scale : float or Tensor
-        The variance at a value of 1: the inverse of the number of photons of white. Not negative. A
-        tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and
-        can require a gradient.
+        The variance of the noise at a value of 1: the inverse of the number of photons that white stands for.
+        Not negative. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without
+        a recompile, and can require a gradient.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If a dtype is none of those.
+        If a dtype is none of these.
     ValueError
         If ``noise`` or ``scale`` does not fit, or ``scale`` is negative or not finite.
 
@@ -144,7 +144,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     Reference: NumPy's ``clip(x + sqrt(scale * x) * noise, 0, 1)``, the normal approximation of Poisson's
     distribution; uint8 is computed in float32 and rounded once, half precision likewise. Exact on uint8,
     within 1e-6 on floats. The gradient, for ``image``, ``noise`` and ``scale``, is derived from the formula;
-    it is 0 where a value is clamped. Under autocast the dtype stays.
+    it is 0 where a value is clamped. Autocast does not change the dtype.
 
     Examples
     --------
@@ -169,13 +169,13 @@ def iso_noise(
     image : Tensor
         ``(..., 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., 2, H, W)``, floating point: one channel for hue (normally distributed, say) and one for
-        lightness. On the device of ``image``.
+        ``(..., 2, H, W)``, floating point: one channel for hue (normally distributed, for example) and one
+        for lightness. On the device of ``image``.
     color_shift : float or Tensor
         The shift of hue for a noise of 1 at full intensity, in degrees.
     intensity : float or Tensor
-        The strength of both. Tensors of shape ``()`` or ``(...)`` (one per sample) can change between calls
-        without a recompile, and can require a gradient.
+        The strength of the noise of hue and of lightness. Tensors of shape ``()`` or ``(...)`` (one per
+        sample) can change between calls without a recompile, and can require a gradient.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def iso_noise(
     Raises
     ------
     TypeError
-        If a dtype is none of those.
+        If a dtype is none of these.
     ValueError
         If the channels are not 3, ``noise`` or a parameter does not fit, or a parameter is not finite.
 
@@ -193,8 +193,9 @@ def iso_noise(
     -----
     Reference: ``cv2.cvtColor`` to HLS, ``h + color_shift * intensity * noise[0]`` and ``l + intensity *
     noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
-    uint8, 1e-5 on floats. (albumentations' ISONoise is this with a normal and a Poisson distribution.) The
-    gradient is derived from the formula; the hue of a gray pixel has none. Under autocast the dtype stays.
+    uint8, 1e-5 on floats. (albumentations' ISONoise is this formula with a normal and a Poisson
+    distribution.) The gradient is derived from the formula; the hue of a gray pixel has none. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -216,8 +217,8 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     image : Tensor
         ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
     noise : Tensor
-        ``(..., C, H, W)``, or 1 channel for all, floating point: ``torch.randn(...)``, or uniformly
-        distributed in [-1, 1]. On the device of ``image``.
+        ``(..., C, H, W)``, or with 1 channel for all channels, floating point: ``torch.randn(...)``, or
+        uniformly distributed in [-1, 1]. On the device of ``image``.
     sigma : float or Tensor
         The factor is ``1 + sigma * noise``. A tensor of shape ``()`` or ``(...)`` (one per sample) can
         change between calls without a recompile, and can require a gradient.
@@ -230,7 +231,7 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     Raises
     ------
     TypeError
-        If a dtype is none of those.
+        If a dtype is none of these.
     ValueError
         If ``noise`` or ``sigma`` does not fit, or ``sigma`` is not finite.
 
@@ -238,8 +239,8 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     -----
     Reference: NumPy's ``clip(x * (1 + sigma * noise), 0, 1)``; uint8 is computed in float32 and rounded
     once, half precision likewise. Exact on uint8, within 1e-6 on floats. The gradient, for ``image``,
-    ``noise`` and ``sigma``, is derived from the formula; it is 0 where a value is clamped. Under autocast
-    the dtype stays.
+    ``noise`` and ``sigma``, is derived from the formula; it is 0 where a value is clamped. Autocast does not
+    change the dtype.
 
     Examples
     --------

@@ -96,8 +96,8 @@ def pyr_down(image: Tensor) -> Tensor:
     Notes
     -----
     Reference: ``cv2.pyrDown``, bit-exact on uint8, float32 and float64. Half precision is computed in float32
-    and rounded once. The border is reflected without the border pixel. Linear; the backward is the registered
-    adjoint. Under autocast the dtype stays.
+    and rounded once. The border is reflected without the border pixel. The operator is linear; its backward
+    is the registered adjoint. Autocast does not change the dtype.
 
     Examples
     --------
@@ -133,8 +133,8 @@ def pyr_up(image: Tensor) -> Tensor:
     -----
     Reference: ``cv2.pyrUp``, bit-exact on uint8, float32 and float64. Half precision is computed in float32
     and rounded once. As in OpenCV, the border is reflected without the border pixel at the top and on the
-    left, replicated at the bottom and on the right. Linear; the backward is the registered adjoint. Under
-    autocast the dtype stays.
+    left, replicated at the bottom and on the right. The operator is linear; its backward is the registered
+    adjoint. Autocast does not change the dtype.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def distance_transform(image: Tensor, distance: str = "l2", kernel_size: int = 5
     -------
     Tensor
         ``(..., C, H, W)`` float32, in pixels, in the memory format of ``image``. In a channel without any 0
-        it is the largest float32 (its root for ``kernel_size`` 0).
+        the distance is the largest float32 (its root for ``kernel_size`` 0).
 
     Raises
     ------
@@ -77,8 +77,8 @@ def distance_transform(image: Tensor, distance: str = "l2", kernel_size: int = 5
 
     Notes
     -----
-    Reference: ``cv2.distanceTransform``, bit-exact; on a device within 1e-5 of the value. It is not
-    differentiable, because a mask has no derivative. Autocast does not touch uint8.
+    Reference: ``cv2.distanceTransform``, bit-exact; on an accelerator within 1e-5 of the value. The operator
+    is not differentiable, because a mask has no derivative. Autocast does not touch uint8.
 
     Examples
     --------
@@ -140,9 +140,10 @@ def connected_components(
     Notes
     -----
     Reference: ``cv2.connectedComponentsWithStats``, with the same labels in the same order, on every device.
-    (If a label has no pixels, OpenCV's statistics are those of an empty box in a corner.) On a device regions
-    are joined in a fixed number of steps, without reading anything back; statistics are computed on the host.
-    It is not differentiable, because labels have no derivative. Autocast does not touch uint8.
+    (If a label has no pixels, OpenCV's statistics are those of an empty box in a corner.) On an accelerator
+    regions are joined in a fixed number of steps, and the host reads nothing back; statistics are computed on
+    the host. The operator is not differentiable, because labels have no derivative. Autocast does not touch
+    uint8.
 
     Examples
     --------

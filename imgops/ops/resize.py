@@ -136,8 +136,8 @@ def resize(
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
         "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos".
     antialias : bool
-        True for PIL's resampling, which widens the filter when it shrinks; False for OpenCV's, which does
-        not.
+        True for PIL's resampling, which widens the filter when the image shrinks; False for OpenCV's, which
+        does not.
     box : sequence of 4 float, or Tensor, optional
         ``(left, top, right, bottom)``: the region of ``image`` to resize, in pixels, within the image.
         Only with ``antialias=True``. A float64 tensor of shape ``(4,)`` or ``(..., 4)`` (one per
@@ -224,8 +224,8 @@ def resized_crop(
     -----
     References: for integers PIL's ``image.crop(box).resize(size)``, or ``cv2.resize`` of the slice; for real
     numbers PIL's ``image.resize(size, box=box)``; with the tolerances of :func:`resize`. A box of the
-    output's size is copied. Linear in ``image``; its gradient is the registered adjoint, exact for any value.
-    Under autocast half precision is resized in float32 and stays float32.
+    output's size is copied. The operator is linear in ``image``; its gradient is the registered adjoint,
+    exact for any value. Under autocast half precision is resized in float32 and stays float32.
 
     Examples
     --------
@@ -268,9 +268,10 @@ def resize_out(
     image, size, interpolation, antialias, box
         As for :func:`resize`.
     out : Tensor
-        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. If it
-        has the memory format of ``image``, the pixels are written straight into it; with ``antialias=False``
-        also if it is a window of a larger image ``(C, H, W)`` of that format. Any other strides cost a copy.
+        ``(..., C, height, width)`` with the dtype and device of ``image``, sharing no memory with it. If
+        ``out`` has the memory format of ``image``, the pixels are written straight into it; with
+        ``antialias=False`` also if ``out`` is a window of a larger image ``(C, H, W)`` of that format. Any
+        other strides cost a copy.
 
     Returns
     -------
@@ -287,8 +288,8 @@ def resize_out(
 
     Notes
     -----
-    Reference: the result of :func:`resize`, bit-exact. Under autocast the dtype stays. In a compiled graph
-    ``out`` must be contiguous, as for every out= function.
+    Reference: the result of :func:`resize`, bit-exact. Autocast does not change the dtype. In a compiled
+    graph ``out`` must be contiguous, as for every out= function.
 
     Examples
     --------
@@ -311,7 +312,7 @@ def resize_out(
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:
-    """Return the fields of a config in the order of the call: size, interpolation, antialias, box."""
+    """Return the fields of a config in the order of the arguments: size, interpolation, antialias, box."""
     return config.size, config.interpolation, config.antialias, config.box
 
 
@@ -326,7 +327,7 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             _check.fail(TypeError, op, must, type(value).__name__)
-    if torch.compiler.is_compiling():  # the kernel checks that it lies in the image
+    if torch.compiler.is_compiling():  # the kernel checks that the box lies in the image
         return _check.graph_tensor(list(box))
     # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
     _check.image(op, "image", image)

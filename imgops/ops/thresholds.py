@@ -55,11 +55,12 @@ def threshold(
         ``(..., C, H, W)``, uint8, or floating point of any range; uint8 for "otsu" and "triangle". Any
         device.
     threshold : float or Tensor
-        The threshold, in units of the image; rounded down for uint8. Not used by "otsu" and "triangle".
+        The threshold, in units of the image; rounded down for uint8. "otsu" and "triangle" do not use it.
     max_value : float or Tensor, optional
-        The nonzero result of "binary", "binary_inv", "otsu" and "triangle"; for uint8 rounded, and clamped to
-        [0, 255]. The default is 255 for uint8, and 1 for floating point. Tensors of shape ``()`` or ``(...)``
-        (one per sample) can change between calls without a recompile, and can require a gradient.
+        The nonzero value of the result of "binary", "binary_inv", "otsu" and "triangle"; for uint8 rounded,
+        and clamped to [0, 255]. The default is 255 for uint8, and 1 for floating point. Tensors of shape
+        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
+        gradient.
     operation : {"binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"}
         The results for a value above the threshold, and for any other value: "binary" ``max_value`` and 0,
         "binary_inv" 0 and ``max_value``, "trunc" the threshold and the value, "tozero" the value and 0,
@@ -83,7 +84,7 @@ def threshold(
     -----
     Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
     float32. The gradient, derived from the formula, goes to the source of each pixel: the image,
-    ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Under autocast the dtype stays.
+    ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Autocast does not change the dtype.
 
     Examples
     --------
@@ -116,13 +117,13 @@ def adaptive_threshold(
     image : Tensor
         ``(..., C, H, W)``, uint8. Any device.
     max_value : float or Tensor, optional
-        The nonzero result; rounded, and clamped to [0, 255]. The default is 255.
+        The nonzero value of the result; rounded, and clamped to [0, 255]. The default is 255.
     method : {"mean", "gaussian"}
         A mean with equal weights for all pixels of the window, or with the weights of a Gaussian.
     operation : {"binary", "binary_inv"}
         ``max_value`` where a pixel is above the mean minus ``c`` and 0 elsewhere, or the other way round.
     kernel_size : int
-        The width and height of the window in pixels, odd, from 3 on.
+        The width and height of the window in pixels, odd, at least 3.
     c : float or Tensor
         The number that is subtracted from the mean, in levels. Tensors of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
@@ -144,8 +145,9 @@ def adaptive_threshold(
 
     Notes
     -----
-    Reference: ``cv2.adaptiveThreshold``, bit-exact. The border is replicated. On a device a "gaussian" mean
-    may round to another level at a half. Not differentiable. Autocast does not touch uint8.
+    Reference: ``cv2.adaptiveThreshold``, bit-exact. The border is replicated. On an accelerator a "gaussian"
+    mean may round to another level at a half. The operator is not differentiable. Autocast does not touch
+    uint8.
 
     Examples
     --------

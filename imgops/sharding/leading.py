@@ -1,4 +1,4 @@
-"""The rule for operators over ``(..., C, H, W)``: batches stay sharded, images stay whole."""
+"""The sharding rule for operators over ``(..., C, H, W)``: batches stay sharded, images stay whole."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _LINE, _GAP = 22, 10
 def sheet(
     photo: str | Path, names: Sequence[str] = (), out: str | Path = "sheet.png", columns: int = 6
 ) -> None:
-    """Write a sheet of pictures: the photograph, then each operator and transform of ``names``, or all.
+    """Write a sheet of pictures: the photograph, then each operator and transform in ``names``, or all.
 
     Raises
     ------

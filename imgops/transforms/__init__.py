@@ -1,9 +1,9 @@
 """A drop-in for ``torchvision.transforms.v2``: PIL's and OpenCV's pixels, one graph, draws per sample.
 
-``from imgops import transforms as v2`` serves a whole script. The classes in ``OURS`` run imgops' operators
-and keep torchvision's names, arguments, defaults and draws; with ``per_sample=True`` each image of a batch
-has draws of its own. Those in ``ADDED`` are not in torchvision, and follow its conventions. Every other name
-is torchvision's own.
+``from imgops import transforms as v2`` is enough for a whole script. The classes in ``OURS`` run imgops'
+operators and keep torchvision's names, arguments, defaults and draws; with ``per_sample=True`` each image of
+a batch has draws of its own. The classes in ``ADDED`` are not in torchvision, but follow its conventions.
+Every other name is torchvision's own.
 """
 
 from __future__ import annotations

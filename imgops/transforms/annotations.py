@@ -58,7 +58,7 @@ class ConvertBoundingBoxFormat(_OfAnnotations, v2.ConvertBoundingBoxFormat):
 class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
     """Clamp bounding boxes to their canvas, as torchvision's ClampBoundingBoxes does.
 
-    Take :class:`SanitizeBoundingBoxes` to drop boxes instead.
+    Use :class:`SanitizeBoundingBoxes` to drop boxes instead.
 
     Parameters
     ----------
@@ -137,8 +137,9 @@ class _Sanitize(OperatorTransform):
 class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
     """Drop bounding boxes that are not valid, as torchvision's SanitizeBoundingBoxes does.
 
-    Boxes are dropped that are too small, or reach out of their canvas, together with their labels and with
-    masks that have one for each box. In a graph the number of boxes that stay is a new dynamic size.
+    Boxes that are too small or reach out of their canvas are dropped, together with their labels, and with
+    their masks if there is one mask for each box. In a graph the number of boxes that stay is a new dynamic
+    size.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
     min_area : float
         The least area in square pixels.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        How to find the labels in the inputs: a function that returns them, or "default", which takes the
         tensor under a key like "labels" of a dict; None drops boxes and masks alone.
     """
 
@@ -159,7 +160,7 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
         return torchvision_private.valid_boxes(values, *how)
 
     def _follows(self, inpt: Any, values: Tensor) -> bool:
-        if isinstance(inpt, tv_tensors.Mask):  # a semantic mask does not have one for each box
+        if isinstance(inpt, tv_tensors.Mask):  # a semantic mask is not one mask for each box
             return _subclass.plain(inpt).shape[0] == values.shape[0]
         return isinstance(inpt, self._of)
 
@@ -173,7 +174,7 @@ class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
     Parameters
     ----------
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        How to find the labels in the inputs: a function that returns them, or "default", which takes the
         tensor under a key like "labels" of a dict; None, the default, drops keypoints alone.
     """
 

@@ -3,8 +3,8 @@
 In eager mode, if one draw serves the whole call, a container calls the transforms that it has chosen. In a
 graph, and if samples have parameters of their own, all transforms run, each under a *gate*, which says to
 which samples it is applied. For samples whose gate is closed, a transform runs with its neutral parameters,
-which change nothing. If a transform joins samples (MixUp, Mosaic), or does not know gates, the container
-selects its result where its gate is open.
+which change nothing. If a transform joins samples (MixUp, Mosaic), or does not support gates, the container
+selects the transform's result where its gate is open.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Container(RandomTransform):
         return super(RandomTransform, self).extra_repr()  # type: ignore[misc]
 
     def _count_samples(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> int | None:
-        """Set the number of samples to draw for, if this container draws for each; return the former one."""
+        """Set the number of samples if this container draws for each of them; return the former number."""
         before = sampler.count
         if self.per_sample and before is None:
             flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
@@ -183,7 +183,7 @@ def _sample_ahead(
 
 
 def _outweigh_pil(transforms: Sequence[Any]) -> bool:
-    """Return whether a conversion pays off for the first transforms, which give exactly PIL's pixels."""
+    """Return whether a conversion from PIL pays off for the first transforms, whose pixels are PIL's."""
     return any(t.outweighs_pil() for t in takewhile(_is_pils, transforms))
 
 
@@ -304,8 +304,8 @@ class Compose(_Container, v2.Compose):
 
     The transforms sample in torchvision's order, in a graph too. Samples with parameters of their own get
     those that a loop over the batch would give them, as far as all sizes are known beforehand: a transform
-    that is not imgops', GaussianNoise, and one whose output size depends on its parameters end what can be
-    sampled at once.
+    that is not imgops', GaussianNoise, and a transform whose output size depends on its parameters end the
+    part of the pipeline that can be sampled at once.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ class Compose(_Container, v2.Compose):
     per_sample : bool
         Whether every transform inside samples for each image of a batch, instead of once for all.
     generator : torch.Generator, optional
-        It changes nothing: transforms inside draw from their own generators.
+        This argument changes nothing, because the transforms inside draw from their own generators.
     """
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
@@ -356,7 +356,7 @@ class _Choosing(_Container):
         raise NotImplementedError
 
     def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """Apply all transforms, each with its neutral parameters where it was not chosen."""
+        """Apply all transforms; a transform that was not chosen runs with its neutral parameters."""
         raise NotImplementedError
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -397,7 +397,7 @@ class _Choosing(_Container):
         return out
 
     def _one_of_results(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """Apply each transform to the same inputs: one that joins samples must see unchanged samples."""
+        """Apply each transform to the same inputs: a transform that joins samples needs unchanged samples."""
         out: Any = None
         later, sampler.selects_later = sampler.selects_later, True
         for i, transform in enumerate(self.transforms):
@@ -462,16 +462,17 @@ class _Order(_Chance):
 class RandomApply(_Chance, _Choosing, v2.RandomApply):
     """Apply a list of transforms with a probability, as torchvision's RandomApply does.
 
-    It applies all of them, or returns its input.
+    The transform applies all of them, or returns its input.
 
     Parameters
     ----------
     transforms : sequence of callable or ModuleList
         The transforms, in their order.
     p : float
-        The probability with which they are applied.
+        The probability that the transforms are applied.
     per_sample : bool
-        Whether each image of a batch has a choice and draws of its own, instead of one for all.
+        Whether each image of a batch has a choice and draws of its own, instead of one choice and draw for
+        all.
     generator : torch.Generator, optional
         Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
         own.
@@ -506,7 +507,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         if self.p >= 1:
             return self._through(inputs, sampler)
         before, later = sampler.narrow_gate(chosen[..., 0] > 0), sampler.selects_later
-        sampler.selects_later = False  # whoever selects later knows nothing of this gate
+        sampler.selects_later = False  # a container around this one knows nothing of this gate
         out = self._through(inputs, sampler)
         sampler.gate, sampler.selects_later = before, later
         return out
@@ -518,11 +519,12 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     Parameters
     ----------
     transforms : sequence of callable
-        The transforms, of which one is applied.
+        The transforms; one of them is applied.
     p : list of float, optional
-        The weight of each, whose sum is scaled to 1; by default all are equal.
+        The weight of each transform; the weights are scaled to a sum of 1. By default all are equal.
     per_sample : bool
-        Whether each image of a batch has a choice and draws of its own, instead of one for all.
+        Whether each image of a batch has a choice and draws of its own, instead of one choice and draw for
+        all.
     generator : torch.Generator, optional
         Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
         own.
@@ -552,7 +554,8 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     transforms : sequence of callable
         The transforms, each of which is applied.
     per_sample : bool
-        Whether each image of a batch has a choice and draws of its own, instead of one for all.
+        Whether each image of a batch has a choice and draws of its own, instead of one choice and draw for
+        all.
     generator : torch.Generator, optional
         Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
         own.

@@ -34,7 +34,7 @@ __all__ = [
 class ToDtype(OperatorTransform, v2.ToDtype):
     """Convert the input to a dtype and optionally scale its values, as torchvision's ToDtype does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too. In new code take
+    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too. In new code use
     ``ToDtype(dtype, scale=True)``.
 
     Parameters
@@ -71,14 +71,15 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
 class Normalize(OperatorTransform, v2.Normalize):
     """Normalize each channel by a mean and a standard deviation, as torchvision's Normalize does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too. The image must be of floats.
+    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too. The image must be
+    of floats.
 
     Parameters
     ----------
     mean : sequence of float
         The mean of each channel, which is subtracted.
     std : sequence of float
-        The standard deviation of each channel, by which it is divided then.
+        The standard deviation of each channel, by which the difference is divided.
     inplace : bool
         Whether the input is overwritten.
     """
@@ -113,7 +114,7 @@ def _levels_of(mean: Any, std: Any, device: str) -> Tensor | None:
         return None
     try:
         return _compute_levels(tuple(mean), tuple(std), device)
-    except TypeError:  # they are not numbers
+    except TypeError:  # the arguments are not numbers
         return None
 
 
@@ -128,7 +129,7 @@ def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str
 class ToImage(OperatorTransform, v2.ToImage):
     """Convert a tensor, an array or a PIL image to an Image, as torchvision's ToImage does.
 
-    In a graph it works with tensors too.
+    In a graph the transform works with tensors too.
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
@@ -160,7 +161,7 @@ class PILToTensor(OperatorTransform, v2.PILToTensor):
 class ToPILImage(OperatorTransform, v2.ToPILImage):
     """Convert a tensor or an array to a PIL image, as torchvision's ToPILImage does.
 
-    It raises in a graph, whose outputs are tensors.
+    The transform raises in a graph, because the outputs of a graph are tensors.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
 class ToTensor(OperatorTransform, v2.ToTensor):
     """Convert a PIL image or an array to a tensor and scale its values, as torchvision's ToTensor does.
 
-    It is deprecated, as in torchvision: ToImage and ToDtype do the same.
+    The transform is deprecated, as in torchvision: ToImage and ToDtype do the same.
     """
 
 
@@ -200,7 +201,7 @@ class Lambda(OperatorTransform, v2.Lambda):
     Parameters
     ----------
     lambd : callable
-        The function of one input.
+        The function, which takes one input.
     *types : type
         The classes of inputs to which it is applied; by default all.
     """
@@ -212,14 +213,14 @@ class Lambda(OperatorTransform, v2.Lambda):
 class LinearTransformation(OperatorTransform, v2.LinearTransformation):
     """Transform the pixels by a matrix and a mean vector, as torchvision's LinearTransformation does.
 
-    The arithmetic is torchvision's own; in a graph it works with tv_tensors too.
+    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too.
 
     Parameters
     ----------
     transformation_matrix : Tensor
         The matrix, ``(D, D)`` for D = C x H x W, by which the flattened image is multiplied.
     mean_vector : Tensor
-        The vector ``(D,)`` that is subtracted before.
+        The vector ``(D,)`` that is subtracted before the product.
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

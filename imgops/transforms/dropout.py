@@ -1,4 +1,4 @@
-"""Dropouts, which leave out parts of an image, and their effect on the boxes and keypoints there."""
+"""Dropouts, which remove parts of an image, and their effect on boxes and keypoints in these parts."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ Range = float | Sequence[float]
 class RandomErasing(RandomTransform, v2.RandomErasing):
     """Erase a random box of the image with a probability, as torchvision's RandomErasing does.
 
-    It erases one box, and leaves masks, boxes and keypoints as they are; take :class:`CoarseDropout` for
-    several, for sides in pixels, and for masks and boxes that follow.
+    The transform erases one box, and leaves masks, boxes and keypoints as they are; use
+    :class:`CoarseDropout` for several boxes, for sides in pixels, and for masks and bounding boxes that
+    follow.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     scale : (float, float)
         The range of the box's area, as a share of the image's.
     ratio : (float, float)
         The range of the box's height over its width.
     value : float, sequence of float, or "random"
-        The value, or one for each channel, or normal noise.
+        The value of the erased pixels, or one for each channel, or "random" for normal noise.
     inplace : bool
         Whether the input is overwritten.
     per_sample : bool
@@ -97,7 +98,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         if self.value is None:
             value = torch.tensor(numbers[4:], dtype=torch.float32)
             channels, rest = divmod(len(value), height * width)
-            if rest or not channels:  # the pixels of the box alone
+            if rest or not channels:  # only the pixels of the box
                 value = value.reshape(-1, bottom - top, right - left)
             else:
                 value = value.reshape(channels, height, width)[:, top:bottom, left:right]
@@ -139,7 +140,7 @@ _MOST_HOLES = 10000
 
 
 class _Dropout(ProbabilisticTransform):
-    """A transform that leaves out the pixels of a mask ``(H, W)``, which ``hole_mask`` returns."""
+    """A transform that replaces the pixels of a mask ``(H, W)``, which ``hole_mask`` returns."""
 
     _moves = True
 
@@ -194,12 +195,12 @@ def _noise_or_values(owner: Any, fill: Any) -> Any:
 class PixelDropout(_Dropout):
     """Set random pixels to one value, with a probability.
 
-    Take :class:`CoarseDropout` for boxes, :class:`RandomSaltAndPepper` for white and black pixels.
+    Use :class:`CoarseDropout` for boxes, :class:`RandomSaltAndPepper` for white and black pixels.
 
     Parameters
     ----------
     amount : float
-        The share of pixels, in [0, 1].
+        The share of pixels that are replaced, in [0, 1].
     per_channel : bool
         Whether each channel loses pixels of its own.
     fill : float
@@ -210,7 +211,7 @@ class PixelDropout(_Dropout):
         A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -290,7 +291,7 @@ class _Holes(_Dropout):
 class CoarseDropout(_Holes):
     """Fill random boxes, with a probability.
 
-    Take :class:`RandomErasing` for torchvision's draws of one box, :class:`GridDropout` for boxes in a grid,
+    Use :class:`RandomErasing` for torchvision's draws of one box, :class:`GridDropout` for boxes in a grid,
     :class:`PixelDropout` for single pixels.
 
     Parameters
@@ -298,7 +299,8 @@ class CoarseDropout(_Holes):
     num_holes : int or (int, int)
         The range of the number of boxes.
     height, width : number or (number, number)
-        The ranges of their sides: floats up to 1 are shares of the image's sides, integers are pixels.
+        The ranges of the sides of the boxes: floats up to 1 are shares of the image's sides, integers are
+        pixels.
     fill : float, sequence of float, or "random"
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
@@ -307,7 +309,7 @@ class CoarseDropout(_Holes):
         A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -372,7 +374,7 @@ def _side(bounds: tuple[Any, Any], extent: int) -> int:
 class GridDropout(_Holes):
     """Fill a box in each cell of a grid, with a probability.
 
-    Take :class:`CoarseDropout` for a few boxes anywhere.
+    Use :class:`CoarseDropout` for a few boxes anywhere.
 
     Parameters
     ----------
@@ -391,7 +393,7 @@ class GridDropout(_Holes):
         A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
         :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -1,4 +1,4 @@
-"""Noise."""
+"""Transforms that add noise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Range = float | Sequence[float]
 class GaussianNoise(RandomTransform, v2.GaussianNoise):
     """Add Gaussian noise to the image, as torchvision's GaussianNoise does.
 
-    Take :class:`RandomGaussianNoise` for a random strength, for a probability, or for the same noise in all
+    Use :class:`RandomGaussianNoise` for a random strength, for a probability, or for the same noise in all
     channels.
 
     Parameters
@@ -119,7 +119,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 class RandomMultiplicativeNoise(ProbabilisticTransform):
     """Multiply all values, or each channel's, by a random number, with a probability.
 
-    All pixels get the same factor; take :class:`RandomGaussianNoise` for noise that differs between pixels.
+    All pixels get the same factor; use :class:`RandomGaussianNoise` for noise that differs between pixels.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     per_channel : bool
         Whether each channel has a factor of its own.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -137,8 +137,8 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     Notes
     -----
     Reference: albumentations' MultiplicativeNoise, whose products are truncated to whole levels, bit-exact on
-    uint8: :func:`imgops.lut`. Floats are multiplied and clamped to [0, 1], with the gradient of that.
-    (:func:`imgops.speckle_noise` has a factor for each pixel.)
+    uint8: :func:`imgops.lut`. Floats are multiplied and clamped to [0, 1], with the gradient of this
+    computation. (:func:`imgops.speckle_noise` has a factor for each pixel.)
     """
 
     _levels = True
@@ -172,7 +172,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
 class RandomSaltAndPepper(ProbabilisticTransform):
     """Turn some pixels white and some black, with a probability.
 
-    Take :class:`PixelDropout` for one value, and for masks and boxes that follow.
+    Use :class:`PixelDropout` for one value, and for masks and boxes that follow.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class RandomSaltAndPepper(ProbabilisticTransform):
     salt : float or (float, float)
         The range of the share of white pixels among them, in [0, 1].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -218,14 +218,14 @@ class RandomSaltAndPepper(ProbabilisticTransform):
 class RandomShotNoise(ProbabilisticTransform):
     """Add the noise of counted photons, with a probability.
 
-    The noise grows with the light; take :class:`RandomGaussianNoise` for noise that is the same everywhere.
+    The noise grows with the light; use :class:`RandomGaussianNoise` for noise that is the same everywhere.
 
     Parameters
     ----------
     scale : float or (float, float)
-        The range of the variance of white: one over the number of its photons.
+        The range of the variance of white: one over the number of photons that white stands for.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -233,8 +233,9 @@ class RandomShotNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: the NumPy formula of :func:`imgops.shot_noise`, which takes a normal distribution for Poisson's
-    and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of 2.2.)
+    Reference: the NumPy formula of :func:`imgops.shot_noise`, which uses a normal distribution in place of
+    Poisson's, and so has a gradient. (albumentations' ShotNoise counts photons of intensities to the power of
+    2.2.)
     """
 
     random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
@@ -260,16 +261,16 @@ class RandomShotNoise(ProbabilisticTransform):
 class RandomISONoise(ProbabilisticTransform):
     """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
 
-    It changes hue and lightness; take :class:`RandomShotNoise` for noise of each channel by itself.
+    The noise changes hue and lightness; use :class:`RandomShotNoise` for noise of each channel by itself.
 
     Parameters
     ----------
     color_shift : float or (float, float)
         The range of the standard deviation of hue at full intensity, in degrees.
     intensity : float or (float, float)
-        The range of the strength of both.
+        The range of the strength of the noise of hue and of lightness.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -278,9 +279,9 @@ class RandomISONoise(ProbabilisticTransform):
     Notes
     -----
     Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
-    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness. 3
-    channels. (albumentations' color shift is in degrees too, but its usual values, 0.01 to 0.05, are seldom
-    visible.) The gradient treats the noise as a constant.
+    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness.
+    The image must have 3 channels. (albumentations' color shift is in degrees too, but its usual values, 0.01
+    to 0.05, are seldom visible.) The gradient treats the noise as a constant.
     """
 
     random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
@@ -329,7 +330,7 @@ def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
 class RandomGaussianNoise(ProbabilisticTransform):
     """Add normal noise of a random strength, with a probability.
 
-    Take :class:`GaussianNoise` for torchvision's noise and draws: one strength, applied always.
+    Use :class:`GaussianNoise` for torchvision's noise and draws: one strength, applied always.
 
     Parameters
     ----------
@@ -340,7 +341,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     per_channel : bool
         Whether each channel has noise of its own.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -348,8 +349,9 @@ class RandomGaussianNoise(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: the sum with the same noise, which is truncated to whole levels, as in albumentations'
-    GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are not clamped.
+    Reference: the sum of the image and the same noise, which is truncated to whole levels, as in
+    albumentations' GaussNoise: exact on uint8. Floats are clamped to [0, 1]; the gradient is 1 where they are
+    not clamped.
     """
 
     _levels = True

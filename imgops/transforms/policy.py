@@ -57,7 +57,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
-        """Copy the transform with a state of its own, because threads share what a description made."""
+        """Copy the transform with a state of its own; threads share the transform that a description made."""
         recorder = object.__new__(type(self))
         recorder.__dict__ = {**self.__dict__, **state}
         return recorder
@@ -103,7 +103,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return self._walk(image, params, range(self._steps()), torchvision_private.fill_of(self, kind))
 
     def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
-        """Apply some of the steps; of a known one, in eager mode, only the half that does something."""
+        """Apply some of the steps; in eager mode, of each known step only the half that does something."""
         numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
@@ -188,9 +188,9 @@ _KINDS = ("Identity", *_MOVES, *_COLORS)
 class AutoAugment(_Policy, v2.AutoAugment):
     """Apply a random pair of steps of a learned policy, as torchvision's AutoAugment does.
 
-    The pixels are PIL's and OpenCV's. Take it for a policy that was learned on ImageNet, CIFAR-10 or SVHN;
-    :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set. Masks, boxes and
-    keypoints raise.
+    The pixels are PIL's and OpenCV's. Use this transform for a policy that was learned on ImageNet, CIFAR-10
+    or SVHN; :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set. Masks, boxes
+    and keypoints raise.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ class AutoAugment(_Policy, v2.AutoAugment):
     interpolation : InterpolationMode, str or int
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
-        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
+        class. None, the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -220,7 +220,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
-    The pixels are PIL's and OpenCV's. Take it to tune the number and the strength of the steps,
+    The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the steps,
     :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
 
     Parameters
@@ -234,8 +234,8 @@ class RandAugment(_Policy, v2.RandAugment):
     interpolation : InterpolationMode, str or int
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
-        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
+        class. None, the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -251,8 +251,8 @@ class RandAugment(_Policy, v2.RandAugment):
 class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """Apply one random step of a random magnitude, as torchvision's TrivialAugmentWide does.
 
-    The pixels are PIL's and OpenCV's. It has nothing to tune; take :class:`RandAugment` for several steps, or
-    for weaker ones. Masks, boxes and keypoints raise.
+    The pixels are PIL's and OpenCV's. There is nothing to tune; use :class:`RandAugment` for several steps,
+    or for weaker ones. Masks, boxes and keypoints raise.
 
     Parameters
     ----------
@@ -261,8 +261,8 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     interpolation : InterpolationMode, str or int
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
-        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
+        class. None, the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -283,10 +283,10 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. Take it for robustness: the image stays visible in the mixture, unlike
-    behind the steps of :class:`RandAugment`. Masks, boxes and keypoints raise. The sampled parameters are the
-    weights of the image and of each chain, for every sample of a batch, and the steps of the chains, each
-    filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. Use this transform for robustness: the image stays visible in the
+    mixture, which is not so with :class:`RandAugment`. Masks, boxes and keypoints raise. The sampled
+    parameters are the weights of the image and of each chain, for every sample of a batch, and the steps of
+    the chains; shorter chains are filled up with steps that do nothing.
 
     Parameters
     ----------
@@ -304,8 +304,8 @@ class AugMix(_Policy, v2.AugMix):
     interpolation : InterpolationMode, str or int
         The interpolation of the steps that move pixels.
     fill : float, sequence of float, dict or None
-        The value of pixels that steps move in, or one for each channel, or a dict of these by class. None,
-        the default, is 0.
+        The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
+        class. None, the default, means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -17,7 +17,7 @@ __all__ = ["UniformTemporalSubsample"]
 class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
     """Keep evenly spaced frames of a video, as torchvision's UniformTemporalSubsample does.
 
-    It changes videos ``(..., T, C, H, W)``; images stay as they are.
+    The transform changes videos ``(..., T, C, H, W)``; images stay as they are.
 
     Parameters
     ----------

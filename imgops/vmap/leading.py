@@ -11,8 +11,9 @@ from torch import Tensor
 def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
     """Return the batching rule of an operator whose tensors have ``core`` trailing dimensions each.
 
-    In ``core``, 3 stands for an image, whose leading dimensions must all be there, and less for a parameter,
-    which broadcasts against them. The first ``mutates`` tensors are written to. ``rule.core`` holds ``core``.
+    In ``core``, 3 stands for an image, which must have all leading dimensions, and a smaller number for a
+    parameter, which broadcasts against them. The first ``mutates`` tensors are written to. ``rule.core``
+    holds ``core``.
     """
 
     def rule(op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:

@@ -87,7 +87,7 @@ class Call:
         return tuple(copies.values()) if copies else (result,)
 
     def of(self, names: Sequence[str]) -> Callable[..., Any]:
-        """Return the call as a function of some of its tensors, with one output or a tuple of several."""
+        """Return the call as a function of some of its tensors, which returns one output or a tuple."""
 
         def function(*tensors: Tensor) -> Any:
             out = self.outputs(**dict(zip(names, tensors, strict=True)))

@@ -221,7 +221,7 @@ def _nodes(program: Any, call: Call) -> int:
 
 
 def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
-    """Check that an exported program in core ATen agrees with the decomposition, and check the latter."""
+    """Check that an exported program in core ATen agrees with the decomposition; check the decomposition."""
     if call.operator.decomposition is None:
         return
     program, tensors = call.program
@@ -238,7 +238,7 @@ def core_aten(call: Call, compare: Callable[[Tensor, Tensor], None] | None = Non
 
 
 def decomposition(call: Call, compare: Callable[[Tensor, Tensor], None] | None = None) -> None:
-    """Check the decomposition against the kernel: by default floats to 1e-5, and integers to the bit."""
+    """Check the decomposition against the kernel: by default floats to 1e-5, integers exactly."""
     if call.operator.decomposition is None:
         return
     with torch.no_grad():

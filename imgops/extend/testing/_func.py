@@ -17,7 +17,7 @@ from imgops.extend.testing._call import Call, leaves, several
 def func(call: Call) -> None:
     """Check that torch.func and forward mode give what autograd gives, or raise NotImplementedError.
 
-    They must never give a silent zero.
+    They must never return zeros without an error.
     """
     double = call.double()
     if double is None or call.operator.contract is Contract.OUT:
@@ -76,7 +76,8 @@ def _of_few(
 ) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
     """Restrict ``function`` to some elements of large tensors and of its output.
 
-    A Jacobian holds all pairs of them. The result is the restricted function and its input elements.
+    A Jacobian has an entry for each pair of an input element and an output element. The result is the
+    restricted function and its input elements.
     """
     steps = [_step(t.numel()) for t in tensors]
 

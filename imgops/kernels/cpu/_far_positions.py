@@ -2,7 +2,8 @@
 
 With "reflect" and "symmetric" OpenCV's time grows with the distance, without a bound: a warp that diverges
 would freeze a training run. The positions of a map are folded beforehand, exactly, so that the result keeps
-every bit. OpenCV computes the positions of a matrix itself, so a sample that reaches too far is left to ATen.
+every bit. OpenCV computes the positions of a matrix itself, so ATen computes a sample whose matrix reaches
+too far.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FARTHEST = 2.0**24
 
 
 def hangs(size: Size, interpolation: str, padding_mode: str) -> bool:
-    """Return whether OpenCV would never return: from a bicubic "reflect" along a side of one pixel."""
+    """Return whether OpenCV would never return: for a bicubic "reflect" along a side of one pixel."""
     return padding_mode == "reflect" and interpolation == "bicubic" and min(size) == 1
 
 
@@ -58,7 +59,7 @@ def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, padd
 
 
 def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float]) -> bool:
-    """Return whether all positions of a matrix are within ``limits``; False for a NaN too."""
+    """Return whether all positions of a matrix are within ``limits``; a NaN is not."""
     inverse = inverse_of(matrix)
     height, width = out_size
     right, bottom = width - 1.0, height - 1.0
@@ -88,8 +89,8 @@ def inverse_of(matrix: np.ndarray) -> np.ndarray:
 def fold_map(map: Tensor, size: Size, interpolation: str, padding_mode: str) -> Tensor:
     """Return a float32 map that shows the same pixels, with positions that OpenCV folds at once.
 
-    Remainders of floats are exact, and positions outside of the image stay outside, where OpenCV samples by
-    other code.
+    Remainders of floats are exact. Positions outside of the image stay outside, because OpenCV samples there
+    by other code.
     """
     if padding_mode == "constant":
         return map  # all positions outside show the fill

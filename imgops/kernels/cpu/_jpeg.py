@@ -1,10 +1,10 @@
 """Detection of truncated JPEGs: the format has no checksum, and Pillow does not report them.
 
-Where the data of a scan end before the image does, libjpeg fills in gray. But bytes that a complete scan does
-not read can be changed without a trace: so an image in doubt is decoded a second time, with other bytes after
-each scan, and must stay the same. In doubt are sequential images with a corner as flat as such a filling, and
-all progressive images. Restart markers are counted. (If a sequential image ends inside its very last block,
-that block may come out wrong.)
+Where the data of a scan end before the image does, libjpeg fills in gray. Bytes that follow a complete scan
+do not change its pixels. So a suspicious image is decoded a second time, with other bytes after each scan,
+and must stay the same. Sequential images with a corner as flat as such a filling, and all progressive images,
+are suspicious. Restart markers are counted. (If a sequential image ends inside its very last block, that
+block may come out wrong.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCAN, _END, _INTERVAL = 0xDA, 0xD9, 0xDD
 class _Scans:
     """Headers of a JPEG, and the same file with junk behind each scan."""
 
-    progressive: bool | None = None  # None: a kind of JPEG that is not examined
+    progressive: bool | None = None  # None for a kind of JPEG that is not examined
     longer: bytes = b""
     size: tuple[int, int] = (0, 0)  # width, height
     #: Horizontal and vertical sampling of each component.

@@ -1,4 +1,4 @@
-"""OpenCV's constants, and images in the forms that it takes: planes, or HWC frames of at most 4 channels."""
+"""OpenCV's constants, and images as OpenCV takes them: planes, or HWC frames of at most 4 channels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ TYPES = (torch.uint8, torch.float32, torch.float64)
 
 _MOST_CHANNELS = 4
 
-#: ``work(frame, i, target)`` processes the i-th image, into ``target`` or, where that is None, a new array.
+#: ``work(frame, i, target)`` processes the i-th image, into ``target``, or into a new array if ``target`` is
+#: None.
 FrameWork = Callable[[np.ndarray, int, "np.ndarray | None"], np.ndarray]
 #: ``work(sources, targets, image, repeat)`` processes planes or frames, ``repeat`` in a row for each image.
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
@@ -67,8 +68,8 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     return True
 
 
-#: ``call(source, target, padding_mode, ...)`` filters into ``target`` or, where that is None, into a new
-#: array.
+#: ``call(source, target, padding_mode, ...)`` filters into ``target``, or into a new array if ``target`` is
+#: None.
 Filter = Callable[..., np.ndarray]
 #: How far a filter reaches up, down, left and right.
 Around = tuple[int, int, int, int]
@@ -92,8 +93,8 @@ def filter_with_border(
 ) -> None:
     """Run a filter with one of our borders.
 
-    OpenCV's filters do not support "wrap": that border, and with ``written`` any other one, is written around
-    the image first.
+    OpenCV's filters do not support "wrap": this border, and any other border if ``written`` is True, is
+    written around the image first.
     """
     if padding_mode != "wrap" and not written:
         call(source, target, BORDERS[padding_mode], *parameters)
@@ -148,8 +149,9 @@ def on_planes_with(
 ) -> bool:
     """Run ``work(source, target, *parameters)`` on every plane or frame, with the parameters of its image.
 
-    Each parameter comes with its number of core dimensions. A parameter without any becomes a Python number,
-    so that its dtype does not set the precision of arithmetic. Return False if the dtype is not in ``types``.
+    Each parameter comes with its number of core dimensions. A parameter without core dimensions becomes a
+    Python number, so that its dtype does not set the precision of the arithmetic. Return False if the dtype
+    is not in ``types``.
     """
 
     def in_turn(sources: np.ndarray, targets: np.ndarray, image: Tensor, repeat: int) -> None:
@@ -164,7 +166,7 @@ def on_planes_with(
 
 
 def each_channel(work: Callable[..., None]) -> Callable[..., None]:
-    """Return ``work`` for images of several channels, which calls the given one on one channel at a time."""
+    """Return a function for images of several channels, which calls ``work`` on one channel at a time."""
 
     def apart(source: np.ndarray, target: np.ndarray, *parameters: Any) -> None:
         if source.ndim == 2:

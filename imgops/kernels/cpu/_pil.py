@@ -1,6 +1,6 @@
-"""Calls of PIL itself: planes as PIL images, and PIL's color and level operations where ours would differ.
+"""Calls of PIL itself: planes as PIL images, and PIL's operations where imgops' kernels would differ.
 
-Kernels repeat PIL's integer arithmetic, which Pillow changes now and then. Before its first use on uint8,
+Kernels repeat PIL's integer arithmetic, which Pillow changes occasionally. Before its first use on uint8,
 each kernel is compared with the installed PIL; where they differ, PIL does the work.
 """
 
@@ -26,7 +26,7 @@ OTHER = object()
 
 
 def view(plane: np.ndarray) -> Image.Image:
-    """Return a contiguous plane as a PIL image: uint8 shares its memory, float32 is copied by PIL."""
+    """Return a contiguous plane as a PIL image, which shares the memory of uint8 and copies float32."""
     if plane.dtype != np.uint8:
         return Image.fromarray(plane)
     height, width = plane.shape
@@ -47,7 +47,7 @@ _agree: dict[str, bool] = {}
 
 
 def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
-    """Decorate a kernel ``(out, image, *parameters)``: on uint8 PIL does its work where the two differ."""
+    """Decorate a kernel ``(out, image, *parameters)``: if it differs from PIL on uint8, PIL does the work."""
 
     def decorate(kernel: Kernel) -> Kernel:
         name = kernel.__name__
@@ -67,7 +67,7 @@ def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callab
 
 
 def agrees(name: str) -> bool:
-    """Return whether our kernel and the installed PIL give the same pixels for noise; compared once."""
+    """Compare our kernel with the installed PIL on noise, once; return whether the pixels are the same."""
     found = _agree.get(name)
     if found is None:
         found = _agree[name] = _compare(name)
@@ -95,7 +95,7 @@ def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
 
 
 def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameters: Any) -> None:
-    """Call PIL on each image: with RGB images as they are, and with other channels one by one."""
+    """Call PIL on each image: on a whole RGB image, and otherwise on each channel by itself."""
     batch = image.shape[:-3]
     each: list[list[Any]] = []
     for value in parameters:

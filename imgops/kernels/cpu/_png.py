@@ -1,6 +1,6 @@
 """Detection of damaged and truncated PNGs.
 
-Pillow checks neither the checksums of the pixels nor their number.
+Pillow checks neither the checksums of the pixel data nor the number of pixels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Application of two tables to an image: by the native kernel where it was built, else by ATen's matrices.
+"""Application of two resampling tables to an image: by the native kernel if it was built, else by ATen.
 
-The native kernel repeats PIL's integer arithmetic, so it serves uint8 only if the installed PIL computes
-that way: it is compared with PIL once, before its first use.
+The native kernel repeats PIL's integer arithmetic, so it is used for uint8 only if the installed PIL computes
+that way. It is compared with PIL once, before its first use.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
 
 
 def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bool:
-    """Resize as PIL in one call of the native module, which makes its tables; return False if it cannot."""
+    """Resize as PIL does, in one native call that makes its own tables; return False if it cannot."""
     interleaved, order = _layout.writes_interleaved(out), pil_order()
     if not (image.dtype == torch.uint8 and _has_whole_rows(image, interleaved)):
         image = _layout.in_usual_strides(image, interleaved)
@@ -62,9 +62,9 @@ def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bo
 
 
 def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: str) -> bool:
-    """Resize crops of uint8 images as PIL in one call of the native module; return False if it cannot.
+    """Resize crops of uint8 images as PIL does, in one native call; return False if that is not possible.
 
-    The native module does it only where one thread does the work.
+    The native module does this only if one thread does the work.
     """
     order = pil_order()
     if order is None or (image.numel() >= _threads.SHARED and torch.get_num_threads() > 1):
@@ -88,7 +88,7 @@ def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
 
 
 def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
-    """Compute the same products by ATen, with dense matrices."""
+    """Multiply an image by the tables with ATen, as dense matrices."""
     result = image
     for axis, table in zip((-2, -1), tables, strict=True):
         if table is not None:
@@ -138,7 +138,7 @@ _PROBES = ((40, 40, 19, 30), (40, 40, 20, 30), (33, 50, 70, 20), (60, 21, 31, 36
 
 
 def _same_weights() -> bool:
-    """Return whether our weights are PIL's, which are its resized identity matrix of mode F.
+    """Return whether our weights are PIL's, which PIL shows when it resizes an identity matrix of mode F.
 
     Noise of 8 bits rarely reveals different weights.
     """

@@ -9,11 +9,11 @@ from imgops import _torch_private
 
 
 def is_number_work(solved: Tensor) -> bool:
-    """Return whether only numbers are needed: no graph, no gradient, no transform of torch.func."""
+    """Return whether only the values are needed: there is no graph, gradient or transform of torch.func."""
     return _torch_private.can_bypass_dispatcher() and _torch_private.is_plain(solved)
 
 
-#: Numbers in a part of a spline: few enough for memory, and enough that threads seldom wait for each other.
+#: Numbers computed at a time: few enough for memory, and enough that threads seldom wait for each other.
 _PART = 1 << 21
 
 

@@ -1,4 +1,4 @@
-"""Threads: as many as torch uses, and none kept across a fork."""
+"""Threads: as many as PyTorch uses; none of them is kept across a fork."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
         work(*first)
     finally:
         for future in futures:
-            future.exception()  # wait for all: they write into memory that the caller owns
+            future.exception()  # wait for all threads: they write into memory that the caller owns
     for future in futures:
         future.result()
 
@@ -43,7 +43,7 @@ _NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
 
 
 class _OpenCV:
-    """Context manager that counts the threads inside of OpenCV: a fork waits until there are none.
+    """A context manager that counts the threads inside of OpenCV: a fork waits until there are none.
 
     OpenCV's pool is ended before a fork, while its threads still exist, because a child that inherits its
     locks would hang; but never while another thread works with the pool.

@@ -95,7 +95,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
             np.copyto(target, source)
         elif levels and _native_agrees() and _native_blur(target, source, size, (across, down)):
             pass
-        else:  # a kernel of one pixel takes any sigma
+        else:  # with a kernel of one pixel, sigma has no effect
             cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
     _opencv.on_planes_with(out, image, _opencv.TYPES, blur, (sigma, 1))
@@ -125,7 +125,8 @@ def _short_window(size: int, sigma: float) -> int:
 def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
     """Return OpenCV's weights for uint8, in 256ths, from the middle outwards, without the zeros at the end.
 
-    From the outside in, each is rounded with the error of those before it; the middle takes what is missing.
+    From the outside in, each weight is rounded with the error of the weights before it; the middle weight
+    takes what is missing.
     """
     scale = -0.5 / (sigma * sigma)
     values = [exp(scale * x * x) for x in range(size // 2, 0, -1)]
@@ -157,7 +158,7 @@ _PROBES = ((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1
 
 @_slow_path.comparison("gaussian_blur", "OpenCV")
 def _native_agrees() -> bool:
-    """Return whether the native module blurs with the bits of the installed OpenCV; compared once."""
+    """Compare the native blur with the installed OpenCV, once; return whether all bits are the same."""
     for size, sigma in _PROBES:
         found = np.empty_like(_NOISE)
         if not _native_blur(found, _NOISE, (size, size), (sigma, sigma)):
@@ -169,7 +170,7 @@ def _native_agrees() -> bool:
 
 @_slow_path.comparison("gaussian_blur in a shorter window", "OpenCV")
 def _cuts_windows() -> bool:
-    """Return whether the installed OpenCV gives the same bits with a shorter window; compared once."""
+    """Return whether the installed OpenCV gives the same bits with a shorter window, compared once."""
     for size, sigma in _PROBES:
         short = _short_window(size, sigma)
         whole, cut = (cv2.GaussianBlur(_NOISE, (n, n), sigma, None, sigma, 4) for n in (size, short))
@@ -196,7 +197,7 @@ def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
 
 
 def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None:
-    """Write the median of each window row by row: all windows of an image would need much memory."""
+    """Write the median of each window, row by row, because all windows at once would need much memory."""
     middle = size * size // 2
     wide = np.pad(plane, size // 2, mode="edge")
     for row, windows in zip(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -56,7 +56,7 @@ def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
         pixels = np.ascontiguousarray(planes[0])
     elif _layout.is_interleaved(image):
         pixels = planes.transpose(1, 2, 0)
-    else:  # many times faster than NumPy's copy
+    else:  # this is many times faster than NumPy's copy
         pixels = cv2.merge([np.ascontiguousarray(plane) for plane in planes])
     file = io.BytesIO()
     keywords = {} if format == "png" else {"quality": quality}
@@ -122,7 +122,7 @@ def _decode(
         return _write(allocate, part, mode, turn)
     except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
-    except Exception as error:  # hostile data raise a dozen types of errors in Pillow
+    except Exception as error:  # Pillow raises a dozen types of errors for hostile data
         got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
         must = "decode_image: data must be a complete JPEG, PNG or WebP image"
         raise ValueError(f"{must}, got {got}") from error
@@ -160,7 +160,7 @@ class _DataError(Exception):
 def _open(raw: bytes) -> Image.Image:
     """Open a file and read its header.
 
-    ``Image.open`` is not used, because it has a limit of pixels of its own for the whole process.
+    This function does not use ``Image.open``, which has its own limit of pixels for the whole process.
     """
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
@@ -186,7 +186,8 @@ def _ends_early(raw: bytes, image: Image.Image) -> bool:
 
 
 def _turn_of(image: Image.Image) -> _Turn:
-    return _TURNS.get(image.getexif().get(_ORIENTATION), _UPRIGHT)
+    orientation: Any = image.getexif().get(_ORIENTATION)
+    return _TURNS.get(orientation, _UPRIGHT)
 
 
 def _stored_box(size: tuple[int, int], turn: _Turn, box: Box | None) -> Box:
@@ -305,7 +306,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
 
 @_slow_path.comparison("jpeg", "Pillow")
 def opencv_is_pillow() -> bool:
-    """Return whether OpenCV and Pillow give the same pixels for JPEG: each brings its own library."""
+    """Return whether OpenCV and Pillow give the same pixels for JPEG; each has its own JPEG library."""
     if not hasattr(cv2, "IMREAD_COLOR_RGB"):
         return False
     rng = np.random.default_rng(0)

@@ -63,7 +63,7 @@ def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
 
 
 def _one_step(name: str, function: Callable[..., Tensor], out: Tensor, image: Tensor, factor: Tensor) -> None:
-    """Run a step that looks at whole pixels, by the native pass where it can."""
+    """Run a step that needs all channels of a pixel, by the native pass where this is possible."""
     if not _has_rgb_passes(image):
         run_decomposition(out, function, image, factor)
         return
@@ -153,8 +153,8 @@ _STEPS = {name: _step(name) for name in formula.STEPS}
 
 
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str) -> None:
-    """Run the chosen steps: the first reads ``image``, the others read what is in ``out`` already."""
-    if image.dtype in HALF:  # rounded once, at the end
+    """Run the chosen steps: the first step reads ``image``, the others read the result so far in ``out``."""
+    if image.dtype in HALF:  # the result is rounded once, at the end
         in_single(color_sequence, out, image, order, parameters, names)
         return
     image, each, batch = in_format_of(image, out), names.split(","), image.shape[:-3]
@@ -191,5 +191,5 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         out.copy_(image)
 
 
-#: The steps that PIL has too, among those that one native pass does together.
+#: The steps that PIL has too, among those that one native pass computes together.
 _FUSED_LIKE_PIL = ("adjust_brightness", "adjust_contrast", "adjust_saturation")

@@ -1,9 +1,9 @@
 """CPU kernels of the warps: by OpenCV, whose samples are exact from version 5 on.
 
 In double precision OpenCV rounds positions to 1/32 pixel, and it supports no border beyond four channels and
-no sides beyond 16 bits. There, and for the adjoint, which no library has, ATen gathers and adds. OpenCV
-decides for every dtype which pixel is the nearest. Where positions lie so far outside that OpenCV would take
-long to fold them into the image, ATen computes the sample (``_far_positions``).
+no sides beyond 16 bits. In these cases, and for the adjoint, which no library has, ATen gathers and adds
+pixels. OpenCV decides for every dtype which pixel is the nearest. Where positions lie so far outside that
+OpenCV would take long to fold them into the image, ATen computes the sample (``_far_positions``).
 """
 
 from __future__ import annotations
@@ -111,10 +111,10 @@ def _directly(
     interpolation: str,
     padding_mode: str,
 ) -> bool:
-    """Warp one image with one color around it, without the work for several images or other dtypes.
+    """Warp one image with one fill color, without the preparations for several images or other dtypes.
 
     With "nearest" a planar RGB image goes to the native warp; other images go to OpenCV, plane by plane or as
-    a frame. Return False where it was not done.
+    a frame. Return False if nothing was done.
     """
     if image.ndim != 3 or matrix.ndim != 2 or padding_mode != "constant" or image.dtype != torch.uint8:
         return False
@@ -163,7 +163,7 @@ _IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
-    """Copy an image of any dtype if the one matrix for all samples is the identity; return whether it is."""
+    """Copy an image of any dtype if its only matrix is the identity; return whether this is so."""
     if out.shape != image.shape or (matrix.ndim > 2 and matrix.shape[:-2].numel() != 1):
         return False
     rows = (matrix if matrix.ndim == 2 else matrix.reshape(matrix.shape[-2:])).tolist()
@@ -231,12 +231,12 @@ def _by_opencv(
             and padding_mode == "constant"
             and _native_agrees()
         )
-        several = op != "remap" and len(samples) > 1  # a single matrix was checked before
+        several = op != "remap" and len(samples) > 1  # a single matrix was compared with the identity before
         still = _are_identities(samples, out, image) if several else [False]
         for i in range(len(sources) // repeat):
             planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
             first = i * repeat
-            if still[i % len(still)]:  # a sample that was not chosen
+            if still[i % len(still)]:  # a sample that a transform did not choose
                 np.copyto(targets[planes], sources[planes])
                 continue
             if by_native:
@@ -244,7 +244,8 @@ def _by_opencv(
                 if native.warp(targets[planes], sources[planes], _far_positions.inverse_of(sample), color):
                     continue
             if together:
-                # Positions cost more than pixels: a frame needs them only once. (Large buffers cost more.)
+                # Positions cost more than pixels, and a frame needs its positions only once. (Large buffers
+                # cost more.)
                 frame = cv2.merge(list(sources[planes]))
                 moved = np.empty((size[1], size[0], repeat), np.uint8)
                 color = [colors[j % len(colors)][0] for j in range(first, first + repeat)]
@@ -259,7 +260,7 @@ def _by_opencv(
 
 @_slow_path.comparison("warp_affine", "OpenCV")
 def _native_agrees() -> bool:
-    """Return whether the installed OpenCV takes the pixels that the native warp takes; compared once."""
+    """Compare the native warp with the installed OpenCV, once; return whether both take the same pixels."""
     if not native.is_built():
         return False
     rng = np.random.default_rng(0)

@@ -23,7 +23,7 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
         return
 
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
-        if source.dtype != np.uint8:  # uint16, which comes as an int16 array of its bits
+        if source.dtype != np.uint8:  # a uint16 image arrives as an int16 array of its bits
             source, target = source.view(np.uint16), target.view(np.uint16)
         cv2.createCLAHE(float(limit), (tiles_x, tiles_y)).apply(source, target)
 
@@ -45,7 +45,7 @@ def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int
     if image.dtype in HALF:
         in_single(_clahe_of_color, out, image, clip_limit, tiles_x, tiles_y)
     elif not _opencv.on_frames(out, image, (torch.uint8,), work):
-        lab = torch.empty_like(out)  # in a memory format that OpenCV can write
+        lab = torch.empty_like(out)  # this memory format is one that OpenCV can write
         cvt_color(lab, image, "rgb2lab")
         light = lab[..., :1, :, :] / 100
         clahe(light, light.clone(), clip_limit, tiles_x, tiles_y)
@@ -107,7 +107,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
     shape = (*image.shape[:-2], 1, 1)
     torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)
     out.mul_(torch.from_numpy(scale).reshape(shape))
-    if flat.any():  # flat planes keep values beyond [0, 1] too
+    if flat.any():  # flat planes also keep values outside of [0, 1]
         stretched = out.clamp(0, 1)
         torch.where(torch.from_numpy(flat).reshape(shape), image, stretched, out=out)
     else:

@@ -1,7 +1,7 @@
 """CPU kernels of the elementwise operators: on uint8 a lookup table of 256 entries.
 
-Tables of levels are applied by a native pass, others by ``cv2.LUT``. float32 has passes of its own. The rest,
-and everything where the native module was not built, runs as the decomposition, by ATen.
+A native pass applies tables of levels, ``cv2.LUT`` applies other tables. float32 has native passes of its
+own. ATen computes the rest by the decomposition, and everything if the native module was not built.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _solarize_table(threshold: float) -> bytes:
 
 
 def is_small(image: Tensor) -> bool:
-    """Return whether one thread does the work."""
+    """Return whether one thread does the work on an image."""
     return image.numel() < _threads.SHARED or torch.get_num_threads() == 1
 
 
@@ -104,8 +104,8 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     """Look up the levels of an image in tables.
 
-    Where the native pass does not serve, ``cv2.LUT`` does if one call can do a frame or a plane, and ATen's
-    gather serves dtypes that OpenCV lacks.
+    If the native pass cannot look them up, ``cv2.LUT`` does if one call can do a frame or a plane, and ATen's
+    gather does for dtypes that OpenCV lacks.
     """
     if out.numel() == 0:
         return

@@ -17,7 +17,7 @@ from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _pil, native
 from imgops.kernels.cpu._opencv import BORDERS
 
-#: From this many values on, ATen's copy, which uses torch's threads, beats NumPy's, whose calls cost less.
+#: From this many values on, ATen's copy, which uses threads, is faster than NumPy's, whose calls cost less.
 _LARGE = 1 << 20
 
 #: Below this many values per image OpenCV's calls cost more than the pixels, so NumPy fills all at once.
@@ -84,7 +84,7 @@ def _copy(out: Tensor, to: tuple[Any, ...], image: Tensor, at: tuple[Any, ...]) 
 
 
 def _levels(mask: Tensor) -> Tensor:
-    """Return a mask as PIL has it, from 0 to 255.
+    """Return a mask as PIL uses it, in levels from 0 to 255.
 
     A float is rounded to the nearest level; NaN keeps the image.
     """
@@ -250,7 +250,7 @@ def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tens
 
 
 def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> None:
-    """Erase boxes by NumPy, whose slices cost a tenth of a tensor's."""
+    """Erase boxes by NumPy, whose slicing costs a tenth of a tensor's."""
     target, pixels = _layout.array(out), _layout.array(fill)
     np.copyto(target, _layout.array(image))
     if box.numel() == 4:

@@ -1,7 +1,8 @@
 """The native module as functions of tensors; no other module imports ``_native``.
 
-It was built if there was a C compiler. Its passes compute the decompositions operation by operation, with the
-same bits on uint8 at every SIMD level; without it ATen runs the decompositions.
+The native module exists if there was a C compiler during the build. Its passes compute the decompositions
+operation by operation, with the same bits on uint8 at every SIMD level; without it ATen runs the
+decompositions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ STEPS = ("brightness", "contrast", "saturation", "hue")
 
 
 def is_built() -> bool:
-    """Return whether there is a native module; warn if not, because the caller would be faster with it."""
+    """Return whether the native module was built; warn if not, because the caller would be faster with it."""
     if module is None:
         _slow_path.warn("its native module was not built")
     return module is not None
@@ -43,9 +44,9 @@ def has_passes(image: Tensor) -> bool:
 
 
 def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bool) -> bool:
-    """Multiply by a table ``(start, length, weight)`` along each axis; None is the identity.
+    """Multiply an image by a table ``(start, length, weight)`` along each axis; None is the identity.
 
-    ``image`` has the memory format of ``out``. Return False where it was not done.
+    ``image`` has the memory format of ``out``. Return False if nothing was done.
     """
     if not is_built():
         return False
@@ -64,7 +65,7 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
 
 
 def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], rows_first: bool) -> bool:
-    """Resize a region ``(left, top, right, bottom)`` as PIL, antialiased; return False where it was not done.
+    """Resize a region ``(left, top, right, bottom)`` as PIL, antialiased; return False if nothing was done.
 
     ``image`` has the memory format of ``out``; rows of uint8 may lie apart, as those of a crop do.
     """
@@ -133,7 +134,7 @@ def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
 
 
 def mirror(out: Tensor, image: Tensor) -> bool:
-    """Mirror each row of a planar uint8 image; return False where it was not done."""
+    """Mirror each row of a planar uint8 image; return False if nothing was done."""
     if image.dtype != torch.uint8 or not (out.is_contiguous() and image.is_contiguous()):
         return False
     if not is_built():
@@ -146,7 +147,7 @@ def mirror(out: Tensor, image: Tensor) -> bool:
 
 
 def split(out: Tensor, image: Tensor) -> bool:
-    """Split interleaved uint8 frames of three channels into planes; return False where it was not done."""
+    """Split interleaved uint8 frames of three channels into planes; return False if nothing was done."""
     pixels = image.movedim(-3, -1)
     if image.dtype != torch.uint8 or image.shape[-3] != 3 or not pixels.is_contiguous():
         return False
@@ -160,22 +161,22 @@ def split(out: Tensor, image: Tensor) -> bool:
 
 
 def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
-    """Crop an image from (left, top) on, with zeros outside of it; return False where it was not done."""
+    """Crop an image from (left, top) on, with zeros outside of it; return False if nothing was done."""
     return is_built() and -_FAR < left < _FAR and -_FAR < top < _FAR and module.crop(out, image, left, top)
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
-    """Crop each of equal parts of a batch from its own (left, top) on; return False where it was not done."""
+    """Crop each of equal parts of a batch from its own (left, top) on; return False if nothing was done."""
     return is_built() and module.crop_each(out, image, places)
 
 
 def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
-    """Mirror the chosen ones of equal parts of a uint8 batch, copy the rest; return False where not done."""
+    """Mirror the chosen parts of a uint8 batch, copy the rest; return False if nothing was done."""
     return is_built() and module.mirror_chosen(out, image, chosen, SIMD_LEVEL)
 
 
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
-    """Resize, as PIL, a box of each of equal parts of a uint8 batch; return False where it was not done."""
+    """Resize, as PIL, a box of each of equal parts of a uint8 batch; return False if nothing was done."""
     return is_built() and module.resized_crops(out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL)
 
 
@@ -184,7 +185,7 @@ _FAR = 1 << 40
 
 
 def levels(out: Tensor, image: Tensor, table: bytes) -> bool:
-    """Look up bytes in a table of 256; return False where it was not done.
+    """Look up bytes in a table of 256; return False if nothing was done.
 
     The memory format may be planar or interleaved, the same for both images.
     """
@@ -192,12 +193,12 @@ def levels(out: Tensor, image: Tensor, table: bytes) -> bool:
 
 
 def stretch_levels(out: Tensor, image: Tensor, equalize: bool) -> bool:
-    """Run PIL's autocontrast or equalize on the planes of a uint8 image; return False where not done."""
+    """Run PIL's autocontrast or equalize on the planes of a uint8 image; return False if nothing was done."""
     return is_built() and module.stretch_levels(out, image, equalize, SIMD_LEVEL)
 
 
 def gray_rgb(out: Tensor, image: Tensor) -> bool:
-    """Write PIL's gray of a uint8 RGB image to three equal channels; return False where it was not done."""
+    """Write PIL's gray of a uint8 RGB image to three equal channels; return False if nothing was done."""
     return is_built() and module.gray(out, image, SIMD_LEVEL)
 
 
@@ -219,7 +220,7 @@ def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
 def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
     """Warp three uint8 planes by the inverse of an affine matrix, with the nearest pixels.
 
-    Return False where it was not done.
+    Return False if nothing was done.
     """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0 or not is_built():
         return False
@@ -232,7 +233,7 @@ def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence
 def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:
     """Blur a uint8 plane or HWC frame by weights in 256ths, the middle one first.
 
-    Return False where it was not done.
+    Return False if nothing was done.
     """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or not is_built():
         return False
@@ -242,7 +243,7 @@ def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequen
 
 
 def statistics(name: str, image: Tensor) -> np.ndarray:
-    """Return the "histogram" or the "extremes" of each plane as ``(planes, n)``.
+    """Return the histograms or the extremes, as ``name`` says, of each plane as ``(planes, n)``.
 
     The image is planar or interleaved.
     """

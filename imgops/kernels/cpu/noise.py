@@ -1,4 +1,4 @@
-"""CPU kernels of the noise operators: by NumPy, step by step in the same memory; half precision by ATen."""
+"""CPU kernels of the noise operators: by NumPy, whose steps share memory; half precision by ATen."""
 
 from __future__ import annotations
 

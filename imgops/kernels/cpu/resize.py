@@ -57,7 +57,7 @@ def resize(
         tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
         _resample.apply(out, image.detach(), tables)
     else:
-        # A single pixel has both formats; OpenCV computes it like the image that it comes from.
+        # A single pixel has both memory formats; OpenCV computes it in the format of the image it comes from.
         is_pixel = out.shape[-2:] == (1, 1) and _layout.is_interleaved(image)
         _by_opencv(out, image, interpolation, is_pixel or _layout.writes_interleaved(out))
 
@@ -119,7 +119,7 @@ def resize_adjoint(
 def resized_crop(
     out: Tensor, image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> None:
-    """Resize what each box cuts out: unlike for a region of ``resize``, filters see nothing outside of it."""
+    """Resize what each box cuts out; unlike in ``resize``, the filter sees nothing outside of the box."""
     if box.ndim == image.ndim - 2 == 2 and out.numel() and _crops_alone(out, image, box):
         return
     is_pils = antialias and interpolation != "nearest" and image.dtype == torch.uint8 and out.numel() > 0
@@ -138,7 +138,7 @@ def resized_crop(
 
 
 def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
-    """Copy the boxes of a batch if each has the size of the result; return False where it was not done."""
+    """Copy the boxes of a batch if each has the size of the result; return False if nothing was done."""
     rows = boxes.expand(image.shape[0], 4)
     sizes = rows[:, 2:] - rows[:, :2]
     if boxes.dtype != torch.int64 or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]])).all():

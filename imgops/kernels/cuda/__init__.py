@@ -1,8 +1,8 @@
 """Kernels for CUDA, in Triton: the same families, names and arguments as in ``kernels/cpu``.
 
-Triton is imported when the first of them runs. Where it is missing, or cannot run on the device, the
-decomposition of an operator computes the same on the device. A kernel returns ``NotImplemented`` for inputs
-that it leaves to the decomposition.
+Triton is imported when the first of these kernels runs. If Triton is missing, or cannot run on the device,
+the decomposition of an operator computes the same result on the device. A kernel returns ``NotImplemented``
+for inputs that it leaves to the decomposition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Kernel:
         if not runs_on(device):
             return NotImplemented
         args = transfer.move_arguments(device, args)
-        if device.type != "cuda":  # the interpreter, on the CPU
+        if device.type != "cuda":  # Triton's interpreter runs the kernel on the CPU
             return self.function(*args)
         with torch.cuda.device(device):
             return self.function(*args)
@@ -49,7 +49,7 @@ class Kernel:
 def runs_on(device: torch.device) -> bool:
     """Return whether Triton can run kernels on a device; tried once.
 
-    On the CPU only its interpreter can.
+    On the CPU only Triton's interpreter can.
     """
     try:
         from imgops.kernels.cuda import _launch
@@ -62,6 +62,6 @@ def runs_on(device: torch.device) -> bool:
     try:
         with torch.cuda.device(device):
             return _launch.probe(device)
-    except Exception as error:  # an old driver, an old device: whatever it is, ATen still works
+    except Exception as error:  # whatever fails, such as an old driver or device, ATen still works
         _slow_path.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
         return False

@@ -1,4 +1,4 @@
-"""OpenCV's "area" on uint8 where it shrinks.
+"""OpenCV's "area" interpolation on uint8, for images that shrink.
 
 The results are means of 2 x 2 pixels, of cells of whole pixels, or of cells with parts of pixels.
 """

@@ -1,6 +1,6 @@
 """Positions of a warp and the weights around them, in OpenCV 5's arithmetic.
 
-It is single precision, with multiplications and additions fused where OpenCV fuses them.
+The arithmetic is in single precision, with multiplications and additions fused where OpenCV fuses them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ INTERPRETED = isinstance(_one, InterpretedFunction)
 def inline(function: Any) -> Any:
     """Decorate a function that kernels call.
 
-    For the interpreter it stays plain Python: entering a jitted function would take longer than running it.
+    For the interpreter the function stays plain Python: entering a jitted function would take longer than
+    running it.
     """
     return function if INTERPRETED else triton.jit(function)
 
@@ -34,7 +35,7 @@ def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: 
     """Queue ``programs`` programs of a kernel on the current stream.
 
     The compiler must not fuse a product and a sum, which would round once instead of twice: a kernel that
-    wants this asks for it.
+    needs fused operations asks for them.
     """
     if programs:
         kernel[(programs,)](*args, num_warps=warps, enable_fp_fusion=False, **constants)

@@ -1,8 +1,8 @@
-"""Resampling tables made on the device: for each output the first pixel, how many, and their weights.
+"""Resampling tables made on the device: each output's first pixel, number of pixels, and their weights.
 
 Everything is computed in double precision as PIL and OpenCV compute it, so integer weights equal theirs bit
 for bit. (The sine of "lanczos" and "hamming" is the device's, which may differ from the host's in the last of
-53 bits; 22 are kept.) Where each image has a box, each has a table. A box on the device is clamped to the
+53 bits; 22 are kept.) If each image has a box, each image has a table. A box on the device is clamped to the
 image, and the host never reads it.
 """
 
@@ -51,7 +51,7 @@ class Table:
     def transposed(self, size: int) -> Table:
         """Return the transposed table; ``size`` is the length of the axis that this table reads.
 
-        Both ends of the bands only grow, so the transposed matrix is banded, too.
+        The starts and the ends of the bands only increase, so the transposed matrix is banded, too.
         """
         pixels = torch.arange(size, device=self.first.device, dtype=torch.int32).repeat(len(self.first), 1)
         first = torch.searchsorted(self.first + self.count, pixels, right=True, out_int32=True)
@@ -197,7 +197,7 @@ def _pil_kernel(
     start = tl.maximum((center - reach + 0.5).to(tl.int32), 0)
     length = tl.minimum((center + reach + 0.5).to(tl.int32), limit) - start
     length = tl.minimum(tl.maximum(length, 0), taps)
-    # PIL does not touch an axis that keeps its size.
+    # PIL does not resample an axis that keeps its size.
     is_same = (low == 0) & (extent == out_size) & (limit == out_size)
     start, length = tl.where(is_same, o, start), tl.where(is_same, 1, length)
     inverse = 1.0 / stretch

@@ -1,7 +1,7 @@
-"""Statistics that some steps need first: histograms, extremes and means, and the tables made of them.
+"""Statistics that some color steps need: histograms, extremes and means, and the tables made of them.
 
 Each program counts a part of an image and writes its own result; a consumer adds the parts in their order. So
-nothing depends on which program comes first, and no memory has to be zeroed.
+the result does not depend on the order of the programs, and no memory has to be zeroed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CUDA kernels of the color operators: every step of a sequence in one pass over the pixels.
 
 Contrast needs a mean, which an earlier pass computes; autocontrast and equalize need statistics likewise.
-Sharpness looks at neighboring pixels. So where a sequence may have sharpness, autocontrast or equalize, each
-turn is a pass of its own.
+Sharpness looks at neighboring pixels. So if a sequence may have sharpness, autocontrast or equalize, each
+step is a pass of its own.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def _extreme_kernel(
 ):  # fmt: skip
     """Compute the extreme value of the pixels under the members of an element.
 
-    With a constant border, as in OpenCV, pixels outside have the value that never wins.
+    With a constant border, as in OpenCV, pixels outside have a value that is never the extreme one.
     """
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, c, y, x, inside = tile_of(

@@ -1,6 +1,6 @@
 """JPEG on the device, by nvJPEG through TorchCodec or torchvision, whose decoders TorchCodec replaces.
 
-The pixels and bytes are nvJPEG's own. Images that it cannot handle, or refuses, are left to the host.
+The pixels and bytes are nvJPEG's own. Images that nvJPEG cannot handle, or refuses, are left to the host.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from torchvision import tv_tensors
 
 
 def kind_of(inpt: Any) -> str:
-    """Return as text what :func:`by_torchvision` needs to make a tv_tensor again."""
+    """Return, as text, the class and metadata from which :func:`by_torchvision` makes a tv_tensor again."""
     if isinstance(inpt, tv_tensors.BoundingBoxes):
         return f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
     return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"

@@ -15,7 +15,7 @@ from imgops.transforms._core import torchvision_private
 
 #: The largest side of a window that the operators accept.
 WIDEST = (1 << 15) - 1
-#: The limit of integers without another one, because OpenCV and PIL count pixels with int32.
+#: The limit of integers that have no other limit, because OpenCV and PIL count pixels with int32.
 _MOST = 2**31 - 1
 
 
@@ -62,12 +62,12 @@ def in_range(
     raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
 
 
-#: The limit of real numbers, which float32 can hold, because images are computed in it.
+#: The limit of real numbers: float32, in which images are computed, can hold it.
 _LARGEST = 3e38
 
 
 def _real_number(value: Any) -> Any:
-    """Convert an integer that does not fit into 64 bits to a float, which libraries accept."""
+    """Convert an integer that does not fit into 64 bits to a float, because libraries accept that."""
     return value if abs(value) < 2**63 else float(value)
 
 
@@ -157,7 +157,7 @@ def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
 
 
 def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
-    """Raise if a dtype cannot hold the values, which a conversion would change."""
+    """Raise if a dtype cannot hold the values, because a conversion would change them."""
     if dtype == torch.bool or dtype.is_complex:
         return
     limits: Any = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
@@ -169,7 +169,7 @@ def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
 
 
 def require_planes(owner: Any, inpt: Any) -> None:
-    """Raise if a plain tensor has fewer than 3 dimensions; tv_tensors add those that they need."""
+    """Raise if a plain tensor has fewer than 3 dimensions; tv_tensors add the dimensions that they need."""
     if type(inpt) is Tensor and inpt.ndim < 3:
         must = f"{type(owner).__name__}: image must have at least 3 dimensions (..., C, H, W)"
         raise_error(ValueError, f"{must}, got shape {tuple(inpt.shape)}")

@@ -1,7 +1,7 @@
 """The base classes of the transforms, which join torchvision's classes and imgops' operators.
 
-A transform declares how it samples its parameters and what it does with them. In addition to torchvision's
-class it has
+A transform declares how it samples its parameters and what it does with them. In addition to the methods of
+torchvision's class, it has these attributes:
 
 ======================  =========================================================================
 ``random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
@@ -52,18 +52,19 @@ class OperatorTransform(torchvision_private.Hooks):
     _config: tuple[str, ...] = ()
     _description_name = ""
     _description = ""
-    #: Whether it moves pixels, so that masks, boxes and keypoints must follow.
+    #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
     #: The image dtypes and numbers of channels that the operators support; torchvision computes the others.
     _dtypes: frozenset[torch.dtype] | None = None
     _channels: tuple[int, ...] | None = None
     #: Whether images without pixels are left to torchvision.
     _needs_pixels = False
-    #: Whether it refuses an image without annotations.
+    #: Whether the transform refuses an image without annotations.
     _needs_annotations = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     has_own_forward = True
-    #: Whether it has an ``_image``, and no user overrides a method that torchvision's ``forward`` calls.
+    #: Whether the class has an ``_image``, and no user overrides a method that torchvision's ``forward``
+    #: calls.
     _is_pure = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -80,7 +81,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in _STEPS:  # a user overrides it on this object alone
+        if name in _STEPS:  # a user overrides the method on this object alone
             self._is_pure = False
             if name != "check_inputs":
                 self._description = ""
@@ -118,7 +119,7 @@ class OperatorTransform(torchvision_private.Hooks):
         return False
 
     def outweighs_pil(self) -> bool:
-        """Return whether it is so much faster than PIL that a conversion to a tensor and back pays off."""
+        """Return whether the transform is so much faster than PIL that it pays for a conversion and back."""
         return False
 
     def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
@@ -278,7 +279,7 @@ class RandomTransform(OperatorTransform):
     # -- parameters ------------------------------------------------------------------------------
 
     def draw(self, inputs: Any) -> Numbers | None:
-        """Sample the numbers for flat inputs by torchvision's code; return None if it is not applied."""
+        """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
         if self.generator is None:
             return self._draw(inputs)
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
@@ -289,12 +290,12 @@ class RandomTransform(OperatorTransform):
             return None
         if inputs and type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
-        else:  # without inputs there is no size; torchvision's code raises if it needs one
+        else:  # there is no size without inputs; torchvision's code raises if it needs one
             _, _, height, width = self.shape_of(inputs)
         return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
     def draw_row(self, shape: Shape) -> Numbers | None:
-        """Sample the ``count_numbers`` numbers for one image of a shape; return None if it is not applied."""
+        """Sample the ``count_numbers`` numbers for an image of a shape; None means that nothing happens."""
         return self._draw([like(*shape)])
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
@@ -432,7 +433,7 @@ class RandomTransform(OperatorTransform):
                 for i, (x, row) in enumerate(zip(each, numbers, strict=True))
             ]
             nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
-            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested one
+            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested tensor
             out.__dict__.update(moved[0].__dict__)
             return out
         if among != numbers.shape[0]:

@@ -1,4 +1,4 @@
-"""Operators for the transforms alone: torchvision's own code where no compiler can trace it, and labels."""
+"""Operators that only the transforms use: torchvision's own code, which no compiler traces, and labels."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int]
 
 @operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
 def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
-    """Return a tensor without values whose shape is the sizes that the parameters imply, and 0.
+    """Return an empty tensor whose shape is the sizes that the parameters imply, followed by 0.
 
     Each size is at least the one in ``least``.
     """
@@ -121,7 +121,7 @@ def where(chosen: Tensor, result: Tensor, image: Tensor) -> Tensor:
 def _change_chosen(
     out: Tensor, image: Tensor, chosen: Tensor, change: Callable[[Tensor, Tensor], None]
 ) -> None:
-    """Call ``change(out, image)`` for what was chosen, all or sample by sample; copy the other samples."""
+    """Call ``change(out, image)`` for the chosen samples, at once or one by one; copy the other samples."""
     if chosen.numel() == 1:
         if chosen.item():
             change(out, image)
@@ -282,7 +282,7 @@ def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int
 def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
     """Crop labels ``(..., C, H, W)`` to boxes ``(..., 4)`` and resize them by PyTorch's nearest pixel.
 
-    These are torchvision's labels.
+    The labels are those of torchvision.
     """
 
 
@@ -296,7 +296,8 @@ def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, descriptio
 def _apply_formula(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    # A derived gradient has its parameters on the image's device; the host decides which samples are changed.
+    # A derived gradient moves its parameters to the image's device, but the host decides which samples
+    # change.
     return programs.from_description(description).each(image, numbers.cpu(), extra, kind, None)
 
 

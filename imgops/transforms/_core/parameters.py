@@ -62,7 +62,8 @@ def as_integers(numbers: Numbers) -> Any:
 class Table:
     """The numbers of all transforms of a sampling program, one row per sample, copied to a device at once.
 
-    The arithmetic in between (angles become matrices) runs on the CPU, where small operations cost less.
+    The arithmetic before that, such as from angles to matrices, runs on the CPU, where small operations cost
+    less.
     """
 
     def __init__(self, steps: Sequence[tuple[Key, Any, int, int]], each: Sequence[Tensor]) -> None:
@@ -91,7 +92,7 @@ def is_on_host(image: Tensor) -> bool:
 
 
 def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
-    """Copy tensors to a device without waiting, outside of a graph from pinned memory."""
+    """Copy tensors to a device without waiting; outside of a graph, copy from pinned memory."""
     if torch.compiler.is_compiling() or device.type != "cuda":
         return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
     return transfer.move_together(device, tensors)
@@ -120,7 +121,7 @@ class Params:
 
     @property
     def is_known(self) -> bool:
-        """Whether they are Python numbers, from one draw in eager mode; then the transform is applied."""
+        """Whether these are Python numbers, from one draw in eager mode; then the transform is applied."""
         return not isinstance(self.numbers, Tensor)
 
     @property
@@ -137,7 +138,8 @@ class Params:
     def beside(self, image: Tensor) -> Numbers:
         """Return what operators take for an image; tensors get its dimensions before the channels.
 
-        Tensors are on the CPU, except for a batch on a device whose images have parameters of their own.
+        Tensors are on the CPU, except for a batch on an accelerator whose images have parameters of their
+        own.
         """
         height, width = image.shape[-2:]
         if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:

@@ -1,8 +1,8 @@
-"""PIL images by imgops' operators, where those give exactly PIL's pixels.
+"""PIL images, transformed by imgops' operators if these give exactly PIL's pixels.
 
 In a pipeline a PIL image becomes a tensor before the first such transform, and a PIL image again after the
-last, if one of them saves enough time: a conversion can cost as much as a transform. Transforms whose pixels
-differ from PIL's, such as warps, stay torchvision's.
+last, if one of the transforms saves enough time, because a conversion can cost as much as a transform.
+Transforms whose pixels differ from PIL's, such as warps, stay torchvision's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The base class of the transforms that torchvision does not have.
 
 The ``__init__`` of each class names its arguments and passes them to :class:`ProbabilisticTransform`. The
-class body declares
+class body declares:
 
 ====================  ===========================================================================
 ``random_parameters`` the parameters; the first says whether the transform is applied
@@ -49,7 +49,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     random_parameters: tuple[Parameter, ...] = (IS_APPLIED,)
     _known: tuple[str, ...] = ()
-    #: Whether it checks the dtype of images itself, because it calls no operator that refuses other dtypes.
+    #: Whether the class checks the dtype of images itself, because no operator that it calls does so.
     _levels = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -131,7 +131,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if not params.is_known:
             return operators.apply_transform(image, params.numbers, extra, self._description, kind)
         values = self._numbers_by_name(params.numbers)
-        if torch.is_autocast_enabled(image.device.type):  # keep the dtype, as the operator above does
+        if torch.is_autocast_enabled(image.device.type):  # keep the dtype, as ``apply_transform`` does
             with torch.autocast(image.device.type, enabled=False):
                 return self._compute(image, values, extra, kind)
         return self._compute(image, values, extra, kind)
@@ -145,7 +145,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _check(self, image: Tensor, kind: str) -> None:
         """Raise if an image or a mask cannot be computed."""
-        if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask of no objects has no channels
+        if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask without objects has no channels
             must, got = f"{kind} must have at least one pixel", f"shape {tuple(image.shape)}"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         known = image.dtype == torch.uint8 or image.dtype.is_floating_point
@@ -160,7 +160,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def each(
         self, image: Tensor, numbers: Tensor, extra: Tensor | None, kind: str, out: Tensor | None
     ) -> Tensor:
-        """Change the samples that were chosen; those whose ``_known`` parameters are equal at once.
+        """Change the samples that were chosen; change samples with equal ``_known`` parameters at once.
 
         Samples with a seed are changed one by one, because noise drawn for several at once differs from noise
         drawn for each alone. The result is written to ``out`` if it is given; it has the shape of the image.
@@ -260,7 +260,7 @@ def _real(value: Any) -> Tensor:
 
 
 def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> Any:
-    """Move boxes of any format without an angle, as left, top, right and bottom edges."""
+    """Move boxes of any format without an angle: ``move`` takes left, top, right and bottom edges."""
     format = inpt.format
     if format.value not in ("XYXY", "XYWH", "CXCYWH"):
         must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"

@@ -2,8 +2,8 @@
 
 torchvision's own ``make_params`` samples the parameters, so that equal seeds give equal parameters.
 A :class:`SamplingProgram` lists what a pipeline will sample, as far as it is known before any transform is
-applied; :func:`run_program` samples it. In eager mode this is a Python call. A compiler can neither trace the
-code nor keep its order, so in a graph it runs inside one operator, ``imgops_transforms::sample``.
+applied; :func:`run_program` samples it. In eager mode this is a Python call. A compiler can neither trace
+this code nor keep its order, so in a graph it runs inside one operator, ``imgops_transforms::sample``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def from_description(text: str) -> Any:
 
 _handles = itertools.count(1)
 _generators: dict[int, torch.Generator] = {}
-#: The handles of generators that a worker has yet to reseed, because they were made before it started.
+#: The handles of generators that were made before this worker started, and that it has yet to reseed.
 _brought: set[int] = set()
 _parting_lock = threading.Lock()
 
@@ -112,8 +112,8 @@ ForkingPickler.register(torch.Generator, _reduce_generator)
 def _part_ways(seed: int) -> None:
     """Reseed the generators that a DataLoader worker got with its transforms, so that its draws differ.
 
-    Every worker has a copy of a generator in the same state, and so has every epoch that starts workers. The
-    seed of the worker, which the DataLoader drew, is different each time.
+    Every worker gets a copy of a generator in the same state, in every epoch that starts workers. The seed of
+    the worker, which the DataLoader drew, is different each time.
     """
     with _parting_lock:
         found = [_generators.get(handle) for handle in tuple(_brought)]
@@ -137,10 +137,10 @@ class SamplingProgram:
 
     def __init__(self, batch: int | None, inside: bool) -> None:
         self.batch = batch
-        self.inside = inside  # inside of a container whose samples have parameters of their own
+        self.inside = inside  # whether this is inside of a container with parameters for each sample
         self.each: bool | None = None
         self.path: Key = ()
-        self.site = -1  # of the first transform, so that equal calls of two pipelines are not merged
+        self.site = -1  # that of the first transform, so that equal calls of two pipelines are not merged
         self.gate: tuple[int, ...] = ()
         self.steps: list[tuple[Key, Any, int, int]] = []  # with the height and width of their images
         self.descriptions: list[str] = []
@@ -179,7 +179,7 @@ class SamplingProgram:
         return len(self.steps), len(self.conditions)
 
     def forget(self, state: tuple[int, int]) -> None:
-        """Remove what was added after an earlier ``state()``."""
+        """Remove the steps that were added after an earlier ``state()``."""
         steps, conditions = state
         del self.steps[steps:], self.descriptions[steps:], self.sizes[steps:], self.generators[steps:]
         del self.shapes[4 * steps :], self.conditions[conditions:]
@@ -236,7 +236,7 @@ def run_program(
     conditions: Sequence[int],
     program: str,
 ) -> None:
-    """Sample all parameters sample by sample, as a loop over a batch would, and step by step."""
+    """Sample all parameters: for each sample in turn, as a loop over a batch would, step by step."""
     steps = _steps(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
     key_generators = seeding.sample_generators(len(out))
     rows: list[Any] = []

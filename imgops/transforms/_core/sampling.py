@@ -24,8 +24,8 @@ class ParameterSampler:
     reorder nor merge them. ``path`` is the key of the transform that is applied; ``gate`` says for which
     samples parameters are drawn: a transform inside of RandomApply samples only where it was chosen.
     ``count`` is the number of samples that have parameters of their own, None if all share them. ``ready``
-    holds the parameters that were sampled ahead, by key; ``record``, if a caller asks for it, those that were
-    used.
+    holds the parameters that were sampled ahead, by key; ``record``, if a caller asks for it, the parameters
+    that were used.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class ParameterSampler:
 
     @classmethod
     def of(cls, inputs: tuple[Any, ...]) -> ParameterSampler:
-        """Make the sampler of a call with these inputs."""
+        """Return the sampler for a call with these inputs."""
         sampler = cls()
         if in_vmap():
             images = [x for x in tree_leaves(inputs) if isinstance(x, Tensor) and is_vmapped(x)]
@@ -78,7 +78,7 @@ class ParameterSampler:
         return whole if self.gate is None else whole & self.gate
 
     def params(self, transform: Any, inputs: list[Any]) -> Params | None:
-        """Return a transform's parameters; None if it is not applied, which only eager mode can know."""
+        """Return a transform's parameters, or None if it is skipped, which only eager mode can know."""
         if self.replays is not None:
             return self._again(transform, inputs)
         numbers = self.ready.get(self.path) if self.ready else None
@@ -102,7 +102,7 @@ class ParameterSampler:
         return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python()
 
     def plans(self, transform: Any) -> bool:
-        """Return whether to sample ahead: in a graph in one operator, for a batch sample by sample."""
+        """Return whether to sample ahead: in a graph by one operator, for a batch sample by sample."""
         if self.replays is not None or not hasattr(transform, "per_sample"):
             return False
         return self.count is not None or transform.per_sample or not self.draws_in_python()
@@ -149,13 +149,13 @@ class ParameterSampler:
         self.table = Table(program.steps, each) if program.each else None
 
     def narrow_gate(self, gate: Tensor) -> Tensor | None:
-        """Restrict the current gate by ``gate``; return the gate before, to restore it."""
+        """Restrict the current gate by ``gate``; return the previous gate, to be restored later."""
         before = self.gate
         self.gate = gate if before is None else before & gate
         return before
 
     def gate_of_result(self, sample: int | None = None) -> Tensor | None:
-        """Return the gate, or that of one sample, that decides about a result; None if nothing is left out.
+        """Return the gate, or that of one sample, that selects the result; None if nothing is left out.
 
         A container that selects between whole results decides by itself.
         """

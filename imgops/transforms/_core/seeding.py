@@ -49,7 +49,8 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
     Returns
     -------
     callable
-        It takes what the transform takes. It can be pickled, and is cheap: make one for each call.
+        The result takes what the transform takes. It can be pickled, and is cheap: make a new one for each
+        call.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
 
 
 def _inside(transform: Any) -> Iterator[Any]:
-    """Yield a transform and those inside; containers keep them in a list, which PyTorch does not search."""
+    """Yield a transform and those inside; PyTorch does not search the lists in which containers keep them."""
     yield transform
     listed = getattr(transform, "transforms", ())
     if isinstance(transform, nn.Module):
@@ -124,8 +125,8 @@ _exchange = threading.RLock()
 def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
     """Give PyTorch's global generator the state of another one in the context; do nothing for None.
 
-    The two exchange their states until the context ends, so other threads that draw from the global generator
-    meanwhile draw from the other one.
+    The two generators exchange their states until the context ends, so another thread that draws from the
+    global generator meanwhile gets numbers of the other generator.
     """
     if generator is None:
         yield
@@ -150,7 +151,7 @@ _draws = _Draws()
 
 @contextmanager
 def _use_keys(rows: list[torch.Generator] | None) -> Iterator[None]:
-    """Mark draws as keyed, for each image of a batch or for all, in place of the keys of an outer call."""
+    """Mark draws as keyed, for each image of a batch or for all; the keys replace those of an outer call."""
     outer = _draws.has_key, _draws.rows
     _draws.has_key, _draws.rows = True, rows
     try:
@@ -183,7 +184,7 @@ def sample_generators(count: int) -> list[torch.Generator] | None:
 
 
 def noise(out: torch.Tensor) -> None:
-    """Fill an image with standard normal noise; on a device, keyed noise comes from a drawn seed."""
+    """Fill an image with standard normal noise; on an accelerator, keyed noise comes from a drawn seed."""
     if out.is_cpu or not _draws.has_key:
         out.normal_()
         return

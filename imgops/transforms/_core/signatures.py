@@ -17,14 +17,14 @@ def is_own(cls: type, method: str) -> bool:
 
 
 def take_init(cls: Any, mixin: type) -> None:
-    """Give a class an ``__init__`` with torchvision's arguments, and those added if it samples.
+    """Give a class an ``__init__`` with torchvision's arguments, and with imgops' arguments if it samples.
 
     The ``__init__`` also sets the description of the transform.
     """
     theirs = next(c for c in cls.__mro__[1:] if "__init__" in vars(c))
     if issubclass(theirs, mixin) or not issubclass(theirs, torch.nn.Module):
         return  # the inherited __init__ is complete
-    random = hasattr(cls, "_start")  # it samples
+    random = hasattr(cls, "_start")  # whether the transform samples
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:
         per_sample = keywords.pop("per_sample", False) if random else False
@@ -40,7 +40,7 @@ def take_init(cls: Any, mixin: type) -> None:
 
 
 def take_signature(cls: Any, theirs: type) -> None:
-    """Set the signature to torchvision's arguments, followed by those added if the transform samples."""
+    """Set the signature to torchvision's arguments, and imgops' arguments if the transform samples."""
     signature = inspect.signature(theirs.__init__)
     if hasattr(cls, "_start"):
         kind = inspect.Parameter.KEYWORD_ONLY

@@ -158,7 +158,7 @@ def script_as(function: Any, theirs: Callable[..., Any]) -> Any:
 class Hooks:
     """The methods that torchvision's classes call by private names, under imgops' own names.
 
-    It comes before torchvision's class in the bases, so that ``super()`` finds torchvision's method.
+    This class comes before torchvision's class in the bases, so that ``super()`` finds torchvision's method.
     """
 
     #: Arguments that torchvision's class does not have.

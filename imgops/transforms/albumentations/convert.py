@@ -36,11 +36,11 @@ _TINY = 1e-7
 
 
 class _Filter(RandomTransform, v2.Transform):
-    """A step that marks boxes and keypoints that a pipeline drops.
+    """A step that marks the boxes and keypoints that a pipeline drops.
 
-    Their number stays, as batches and graphs need. A marked box is empty, a marked keypoint far outside, and
-    no later transform changes that; :class:`_Removal` removes them in the end. Boxes are clipped to the
-    image.
+    The number of boxes and keypoints stays the same, as batches and graphs need. A marked box is empty, a
+    marked keypoint lies far outside, and no later transform changes that; :class:`_Removal` removes them at
+    the end. Boxes are clipped to the image.
     """
 
     _moves = True
@@ -65,7 +65,7 @@ class _Filter(RandomTransform, v2.Transform):
         return self._out_shape(shape)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        """Mark without sampling; if the step before was left out, there is nothing more to mark."""
+        """Mark boxes and keypoints without sampling; after a skipped step there is nothing to mark."""
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         return tree_unflatten([self.transform(x, {}) for x in flat], structure)
 
@@ -107,7 +107,7 @@ class _Removal(OperatorTransform, v2.Transform):
 
     def __init__(self, boxes: Sequence[str] | None, points: Sequence[str] | None) -> None:
         v2.Transform.__init__(self)
-        #: The names of the label fields of each; None if nothing is removed.
+        #: The names of the label fields of boxes and of keypoints; None if nothing is removed.
         self.boxes, self.points = boxes, points
 
     def _plan(self, shape: Any, program: Any) -> None:
@@ -198,7 +198,7 @@ class _Pipeline(containers.Compose):
 
 
 class _Reader:
-    """A reader of a pipeline, which notes what has no counterpart and what only comes near."""
+    """A reader of a pipeline, which notes what has no counterpart, or one that only comes near."""
 
     def __init__(self, outermost: Any) -> None:
         self.unmapped: list[str] = []
@@ -245,7 +245,7 @@ class _Reader:
         return made
 
     def filter(self, boxes: bool = True, points: bool = True) -> list[Any]:
-        """Return the step that drops boxes and keypoints, in a list, which is empty without any to drop."""
+        """Return a list with the step that drops boxes and keypoints, or an empty list without one."""
         params, how = self.boxes, {}
         if boxes and params is not None:
             sides = {"width": params.min_width, "height": params.min_height, "ratio": params.max_accept_ratio}
@@ -254,7 +254,7 @@ class _Reader:
         return [_Filter(boxes=bool(how), points=points, **how)] if how or points else []
 
     def add_filter(self, steps: list[Any]) -> list[Any]:
-        """Add to the steps of a transform the one for what albumentations drops after it."""
+        """Add to the steps of a transform the step that drops what albumentations drops after it."""
         if not any(_moves(step) for step in steps) or isinstance(steps[-1], _Filter):
             return steps
         each = [p is not None and p.check_each_transform for p in (self.boxes, self.points)]
@@ -293,7 +293,7 @@ def _steps_of(made: Any) -> list[Any]:
 
 
 def from_albumentations(compose: Any) -> Any:
-    """Convert a pipeline of albumentations to a pipeline of these transforms.
+    """Convert a pipeline of albumentations to a pipeline of imgops' transforms.
 
     Parameters
     ----------
@@ -303,13 +303,14 @@ def from_albumentations(compose: Any) -> Any:
     Returns
     -------
     Compose
-        It takes and returns what these transforms do: a tensor ``(C, H, W)``, or a dict of ``tv_tensors``
-        instead of arrays by keyword; it raises a TypeError for NumPy arrays and keywords. ``ToTensorV2`` does
-        nothing, because the image is a tensor already. Draws come from PyTorch's generator.
+        The pipeline takes and returns what imgops' transforms do: a tensor ``(C, H, W)``, or a dict of
+        ``tv_tensors`` instead of arrays by keyword; it raises a TypeError for NumPy arrays and keywords.
+        ``ToTensorV2`` does nothing, because the image is a tensor already. Draws come from PyTorch's
+        generator.
 
         With ``bbox_params`` and ``keypoint_params``, boxes and keypoints are dropped where albumentations
-        drops them, after each step or in the end. Each label field must then be in the dict under its name:
-        a tensor, or, outside of a graph, a list. A batch has a list of boxes and a list of labels.
+        drops them, after each step or at the end. Each label field must then be in the dict under its name: a
+        tensor, or, outside of a graph, a list. A batch has a list of boxes and a list of labels.
 
     Raises
     ------
@@ -322,7 +323,7 @@ def from_albumentations(compose: Any) -> Any:
     Warns
     -----
     UserWarning
-        If counterparts only come near, and differ in pixels or in distribution; the warning says how.
+        If some counterparts only come near, and differ in pixels or in distribution; the warning says how.
 
     Notes
     -----

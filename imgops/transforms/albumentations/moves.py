@@ -25,7 +25,7 @@ from imgops.transforms.geometry import crop, fit, flip, resize
 
 
 def _how(a: Arguments) -> dict[str, Any]:
-    """Return the arguments that all warps by a matrix have."""
+    """Return imgops' arguments that all warps by a matrix have."""
     only(a, fit_output=False, mask_interpolation=0, rotate_method="largest_box")
     return {
         "p": a["p"],
@@ -58,7 +58,7 @@ def _affine(a: Arguments) -> Any:
     return _near_if_mirrored(a, transform)
 
 
-#: The neutral values of what Affine can do but ShiftScaleRotate and Rotate cannot.
+#: The neutral values of the arguments that Affine has but ShiftScaleRotate and Rotate do not have.
 _NOT: dict[str, Any] = {"shear": ((0, 0), (0, 0)), "pixels": None, "keep_ratio": False, "balanced": False}
 
 

@@ -1,4 +1,4 @@
-"""Helpers of the counterparts of albumentations' transforms, which read their arguments as imgops'."""
+"""Helpers that convert the arguments of albumentations' transforms to those of their counterparts."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ SAME: dict[str, Maker] = {
     "ToTensorV2": lambda a: conversion.Identity(),
 }
 
-#: The counterparts that only come near, and what differs.
+#: The counterparts that only come near, and a text that says what differs.
 NEAR: dict[str, tuple[Maker, str]] = {
     "ColorJitter": (_jitter, "PIL's and torchvision's arithmetic"),
     "Downscale": (_downscale, "OpenCV is given sizes instead of a factor"),

@@ -34,13 +34,15 @@ Range = float | Sequence[float]
 class ColorJitter(ColorSteps, v2.ColorJitter):
     """Change brightness, contrast, saturation and hue at random, as torchvision's ColorJitter does.
 
-    One operator computes it, with PIL's pixels, in a random order. Take :class:`RandomBrightnessContrast` for
-    one linear map of all values, :class:`RandomHSV` for shifts in OpenCV's HSV, both with a probability.
+    One operator makes all four changes in a random order, with PIL's pixels. Use
+    :class:`RandomBrightnessContrast` for one linear map of all values, :class:`RandomHSV` for shifts in
+    OpenCV's HSV, both with a probability.
 
     Parameters
     ----------
     brightness, contrast, saturation : float or (float, float), optional
-        The ranges of the factors; one number b is (max(0, 1 - b), 1 + b). By default they stay as they are.
+        The ranges of the factors; one number b is (max(0, 1 - b), 1 + b). By default these properties do not
+        change.
     hue : float or (float, float), optional
         The range of the shift of hue, as a share of a full turn in [-0.5, 0.5]; one number is (-hue, hue).
     per_sample : bool
@@ -81,8 +83,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
 
-    Two operators compute it, with PIL's pixels. It is the jitter of SSD, whose changes each have a
-    probability; those of :class:`ColorJitter` are always made.
+    Two operators compute the result, with PIL's pixels. This is the jitter of SSD, which makes each change
+    with a probability; :class:`ColorJitter` always makes all of its changes.
 
     Parameters
     ----------
@@ -145,8 +147,8 @@ def _to_levels(table: Tensor) -> Tensor:
 class RandomBrightnessContrast(ProbabilisticTransform):
     """Multiply all values by one number and add another, with a probability.
 
-    Take :class:`ColorJitter` for torchvision's factors, with contrast around the mean gray,
-    :class:`RandomHSV` for changes of hue and saturation.
+    Use :class:`ColorJitter` for torchvision's factors, with contrast around the mean gray, :class:`RandomHSV`
+    for changes of hue and saturation.
 
     Parameters
     ----------
@@ -155,7 +157,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
     contrast : float or (float, float)
         The range of the factor minus 1.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -165,7 +167,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
     -----
     Reference: albumentations' RandomBrightnessContrast, ``image * (1 + contrast) + brightness``, truncated to
     whole levels, bit-exact on uint8: :func:`imgops.lut`. Floats are computed by the formula and clamped to
-    [0, 1], with the gradient of that.
+    [0, 1], with the gradient of this computation.
     """
 
     _levels = True
@@ -198,14 +200,14 @@ class RandomBrightnessContrast(ProbabilisticTransform):
 class RandomRGBShift(ProbabilisticTransform):
     """Add a number to each channel, with a probability.
 
-    The channels change independently; take :class:`RandomTemperature` for the colors of real light.
+    The channels change independently; use :class:`RandomTemperature` for the colors of real light.
 
     Parameters
     ----------
     red, green, blue : float or (float, float)
         The ranges of the numbers that are added, in levels of 255.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -214,7 +216,8 @@ class RandomRGBShift(ProbabilisticTransform):
     Notes
     -----
     Reference: albumentations' RGBShift, which adds the integer part, bit-exact on uint8: :func:`imgops.lut`.
-    Floats are added and clamped to [0, 1], with the gradient of that. 3 channels.
+    Floats are added and clamped to [0, 1], with the gradient of this computation. The image must have 3
+    channels.
     """
 
     _levels = True
@@ -252,8 +255,8 @@ def _of_channels(values: Tensor, image: Tensor) -> Tensor:
 class RandomHSV(ProbabilisticTransform):
     """Shift or scale hue, saturation and value, with a probability.
 
-    Take :class:`ColorJitter` for torchvision's factors and its shift of hue,
-    :class:`RandomBrightnessContrast` for one linear map of all values.
+    Use :class:`ColorJitter` for torchvision's factors and its shift of hue, :class:`RandomBrightnessContrast`
+    for one linear map of all values.
 
     Parameters
     ----------
@@ -263,7 +266,7 @@ class RandomHSV(ProbabilisticTransform):
     method : {"shift", "scale"}
         Whether numbers are added or are factors.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -274,7 +277,7 @@ class RandomHSV(ProbabilisticTransform):
     Reference: ``cv2.cvtColor`` to HSV and back, with a lookup table for each channel in between, as in
     albumentations' HueSaturationValue ("shift") and in the training of detectors of the YOLO family
     ("scale"), bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are
-    computed in real numbers, with the gradient of that. 3 channels.
+    computed in real numbers, with the gradient of this computation. The image must have 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("amounts", 3))
@@ -331,14 +334,14 @@ class RandomHSV(ProbabilisticTransform):
 class RandomGamma(ProbabilisticTransform):
     """Raise all values to a random power, with a probability.
 
-    Take :class:`RandomToneCurve` for curves of other forms.
+    Use :class:`RandomToneCurve` for curves of other forms.
 
     Parameters
     ----------
     gamma : float or (float, float)
         The range of the power; 1 changes nothing.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -373,7 +376,7 @@ class RandomGamma(ProbabilisticTransform):
 class RandomToneCurve(ProbabilisticTransform):
     """Bend the tone curve from dark to light, with a probability.
 
-    Take :class:`RandomGamma` for a curve with one number.
+    Use :class:`RandomGamma` for a curve with one number.
 
     Parameters
     ----------
@@ -383,7 +386,7 @@ class RandomToneCurve(ProbabilisticTransform):
     per_channel : bool
         Whether each channel has a curve of its own.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -470,17 +473,17 @@ def _lights(method: str) -> Tensor:
 class RandomTemperature(ProbabilisticTransform):
     """Change the color of an image's light, from a candle's red to a clear sky's blue, with a probability.
 
-    Take :class:`RandomRGBShift` for any change of the channels.
+    Use :class:`RandomRGBShift` for any change of the channels.
 
     Parameters
     ----------
     method : {"blackbody", "cied"}
         The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
-        The range of its temperature in kelvin, at most (3000, 15000) for "blackbody" and (4000, 15000) for
-        "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
+        The range of the temperature of the light in kelvin, at most (3000, 15000) for "blackbody" and (4000,
+        15000) for "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -490,7 +493,7 @@ class RandomTemperature(ProbabilisticTransform):
     -----
     Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied by the ratio
     of their light to that of green, and truncated to whole levels. Floats are multiplied and clamped, with
-    the gradient of that. 3 channels.
+    the gradient of this computation. The image must have 3 channels.
     """
 
     _levels = True

@@ -29,7 +29,7 @@ class Grayscale(OperatorTransform, v2.Grayscale):
     Parameters
     ----------
     num_output_channels : {1, 3}
-        The number of channels of the output; 3 are equal.
+        The number of channels of the output; all of them are equal.
     """
 
     _dtypes = _dispatch.COMPUTED
@@ -90,12 +90,12 @@ def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
 
-    The pixels are PIL's. The number of channels stays.
+    The pixels are PIL's. The number of channels does not change.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -132,7 +132,7 @@ class RandomChannelDropout(ProbabilisticTransform):
     fill : float
         The value.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

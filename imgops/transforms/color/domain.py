@@ -87,7 +87,7 @@ def _images(owner: str, references: Any) -> list[Tensor]:
 class HistogramMatching(_ReferenceTransform):
     """Give an image the histograms of another one, with a probability.
 
-    It takes the other image's colors; take :class:`FDA` for its coarse structure.
+    The image takes the colors of the other image; use :class:`FDA` for its coarse structure.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class HistogramMatching(_ReferenceTransform):
     alpha : float or (float, float)
         The range of the weight of the result in its blend with the image, in [0, 1].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -135,7 +135,7 @@ class HistogramMatching(_ReferenceTransform):
 class FDA(_ReferenceTransform):
     """Give an image the low frequencies of another one (Fourier domain adaptation), with a probability.
 
-    Take :class:`HistogramMatching` for the other image's colors alone.
+    Use :class:`HistogramMatching` for the other image's colors alone.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class FDA(_ReferenceTransform):
         The range of how many of the lowest frequencies are taken: half the side of their square in the
         spectrum, as a share of the image's shortest side, in [0, 0.5].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -153,9 +153,9 @@ class FDA(_ReferenceTransform):
 
     Notes
     -----
-    Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of those
-    frequencies are the other image's, and all phases are the image's own. The gradient is that of the
-    formula.
+    Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of the lowest
+    frequencies are those of the other image, and all phases are those of the image itself. The gradient is
+    that of the formula.
     """
 
     random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))

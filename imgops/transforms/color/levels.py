@@ -34,7 +34,7 @@ class RandomInvert(ColorStep, v2.RandomInvert):
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -55,7 +55,7 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
     bits : int
         The number of bits that stay, from 0 to 8.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -83,7 +83,7 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     threshold : float
         The least value that is inverted, in the range of the image: up to 255 for uint8, up to 1 for floats.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -106,13 +106,13 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
 class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     """Stretch the contrast of the image with a probability, as torchvision's RandomAutocontrast does.
 
-    The pixels are PIL's. It makes each channel's least value black and its greatest white;
+    The pixels are PIL's. The transform makes the least value of each channel black and the greatest white;
     :class:`RandomEqualize` spreads the values in between too.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -132,12 +132,13 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 class RandomEqualize(ColorStep, v2.RandomEqualize):
     """Equalize the histogram of the image with a probability, as torchvision's RandomEqualize does.
 
-    It works on the whole image; take :class:`RandomCLAHE` for each part of it, under a limit on contrast.
+    The histogram is that of the whole image; use :class:`RandomCLAHE` to equalize each part of it, under a
+    limit on contrast.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -153,7 +154,7 @@ class RandomEqualize(ColorStep, v2.RandomEqualize):
 class RandomCLAHE(ProbabilisticTransform):
     """Equalize the histogram of each part of an image under a limit on contrast, with a probability.
 
-    Take :class:`RandomEqualize` for one histogram of the whole image.
+    Use :class:`RandomEqualize` for one histogram of the whole image.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ class RandomCLAHE(ProbabilisticTransform):
     tiles : int or (int, int)
         The numbers of parts along x and y.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -25,7 +25,7 @@ Range = float | Sequence[float]
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
     """Blur the image by a Gaussian of random standard deviation, as torchvision's GaussianBlur does.
 
-    The pixels are OpenCV's. Take :class:`RandomBoxBlur` for a window of random size, and for a probability.
+    The pixels are OpenCV's. Use :class:`RandomBoxBlur` for a window of random size, and for a probability.
 
     Parameters
     ----------
@@ -74,14 +74,14 @@ class _OddWindow(ProbabilisticTransform):
 class RandomMedianBlur(_OddWindow):
     """Replace each value by the median of the window around it, with a probability.
 
-    It removes single pixels that stand out; take :class:`RandomBilateral` to smooth between edges.
+    The transform removes single pixels that stand out; use :class:`RandomBilateral` to smooth between edges.
 
     Parameters
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -100,14 +100,14 @@ class RandomMedianBlur(_OddWindow):
 class RandomBoxBlur(_OddWindow):
     """Replace each value by the mean of the window around it, with a probability.
 
-    The window has a random size; take :class:`GaussianBlur` for a smoother blur with a fixed one.
+    The window has a random size; use :class:`GaussianBlur` for a smoother blur with a window of fixed size.
 
     Parameters
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -128,16 +128,16 @@ class RandomMotionBlur(ProbabilisticTransform):
     Parameters
     ----------
     kernel_size : int or (int, int)
-        The range of the line's length in pixels, odd, from 3 on.
+        The range of the line's length in pixels, odd, at least 3.
     angle : float or (float, float)
-        The range of its direction in degrees, clockwise from the x axis.
+        The range of the direction of the line in degrees, clockwise from the x axis.
     balance : float or (float, float)
-        The range of how far the line lies to one side, in [-1, 1]: at 0 the pixel is its middle, at 1 (-1)
-        the line begins (ends) there.
+        The range of how far the line lies to one side, in [-1, 1]: at 0 the pixel is the middle of the line,
+        at 1 (-1) the line begins (ends) at the pixel.
     shift : bool
         Whether the line is also moved, by up to a quarter of its length along x and y.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -215,7 +215,7 @@ def line_kernel(size: int, angle: float, balance: float, shift: tuple[float, flo
 class RandomBilateral(ProbabilisticTransform):
     """Smooth an image, but not across edges, with a probability.
 
-    Take :class:`RandomMedianBlur` to remove single pixels that stand out, which this one keeps.
+    Use :class:`RandomMedianBlur` to remove single pixels that stand out, which a bilateral filter keeps.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class RandomBilateral(ProbabilisticTransform):
     sigma_space : float or (float, float)
         The range of the filter's sigma for distances, in pixels.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -23,8 +23,8 @@ Range = float | Sequence[float]
 class JPEG(RandomTransform, v2.JPEG):
     """Compress the image as JPEG of a random quality and decode it, as torchvision's JPEG does.
 
-    The pixels are Pillow's, and it works on floats too. Take :class:`RandomCompression` for WebP, or for a
-    probability.
+    The pixels are Pillow's, and the transform works on floats too. Use :class:`RandomCompression` for WebP,
+    or for a probability.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class RandomDownscale(ProbabilisticTransform):
     up : {"bilinear", "nearest", "bicubic"}
         The interpolation back.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -69,7 +69,7 @@ class RandomDownscale(ProbabilisticTransform):
     Notes
     -----
     Reference: ``cv2.resize`` twice, called with sizes: :func:`imgops.downscale`. (albumentations' Downscale
-    passes OpenCV the factor, which differs from that of the sizes by their rounding.)
+    passes OpenCV the factor, which differs from the ratio of the rounded sizes.)
     """
 
     random_parameters = (IS_APPLIED, Parameter("factor"))
@@ -101,7 +101,7 @@ class RandomDownscale(ProbabilisticTransform):
 class RandomCompression(ProbabilisticTransform):
     """Store an image as JPEG or WebP and read it again, with a probability.
 
-    Take :class:`JPEG` for torchvision's draws, and to compress always.
+    Use :class:`JPEG` for torchvision's draws, and to compress every image.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class RandomCompression(ProbabilisticTransform):
     quality : int or (int, int)
         The range of the encoder's quality, from 1 to 100.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

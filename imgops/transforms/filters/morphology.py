@@ -21,7 +21,7 @@ SHAPES = {"rectangle": cv2.MORPH_RECT, "cross": cv2.MORPH_CROSS, "ellipse": cv2.
 
 
 class RandomMorphology(ProbabilisticTransform):
-    """Erode or dilate an image, or one of the operations made of these, with a probability.
+    """Erode or dilate an image, or apply an operation made of these two, with a probability.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class RandomMorphology(ProbabilisticTransform):
     shape : {"ellipse", "rectangle", "cross"}
         The shape of the element, as in ``cv2.getStructuringElement``.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -40,8 +40,8 @@ class RandomMorphology(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: ``cv2.morphologyEx``, as in albumentations' Morphological, bit-exact. It is a filter: masks,
-    boxes and keypoints stay as they are.
+    Reference: ``cv2.morphologyEx``, as in albumentations' Morphological, bit-exact. The transform is a
+    filter: masks, boxes and keypoints stay as they are.
     """
 
     random_parameters = (IS_APPLIED, Parameter("kernel_size"))

@@ -23,15 +23,15 @@ Range = float | Sequence[float]
 class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     """Change the sharpness of the image with a probability, as torchvision's RandomAdjustSharpness does.
 
-    The pixels are PIL's. The factor is fixed, and may blur; take :class:`RandomSharpen` for a random
-    strength, :class:`RandomUnsharpMask` for a radius too.
+    The pixels are PIL's. The factor is fixed, and a factor below 1 blurs the image; use
+    :class:`RandomSharpen` for a random strength, :class:`RandomUnsharpMask` for a radius too.
 
     Parameters
     ----------
     sharpness_factor : float
         The factor, from 0 on: 0 gives a blurred image, 1 changes nothing, 2 doubles the sharpness.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -58,8 +58,8 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
 class RandomUnsharpMask(ProbabilisticTransform):
     """Sharpen an image by its difference from a blurred copy, with a probability.
 
-    Take it for the radius and threshold that photographers set, :class:`RandomSharpen` for a fixed kernel of
-    3 x 3, :class:`RandomAdjustSharpness` for torchvision's fixed factor.
+    Use this transform for the radius and threshold that photographers set, :class:`RandomSharpen` for a fixed
+    kernel of 3 x 3, :class:`RandomAdjustSharpness` for torchvision's fixed factor.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
     threshold : float
         The difference, in levels of 255, up to which a value stays as it is.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -119,7 +119,7 @@ def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
 class RandomSharpen(ProbabilisticTransform):
     """Sharpen an image by a kernel of 3 x 3, with a probability.
 
-    Take :class:`RandomUnsharpMask` for a wider radius, :class:`RandomAdjustSharpness` for torchvision's fixed
+    Use :class:`RandomUnsharpMask` for a wider radius, :class:`RandomAdjustSharpness` for torchvision's fixed
     factor.
 
     Parameters
@@ -129,7 +129,7 @@ class RandomSharpen(ProbabilisticTransform):
     lightness : float or (float, float)
         The range of the lightness of the sharpened image; 1 keeps it as it is.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -174,7 +174,7 @@ class RandomEmboss(ProbabilisticTransform):
     strength : float or (float, float)
         The range of its depth.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -48,7 +48,7 @@ KERNELS: dict[str, Function] = {
     and not name.startswith("_")
     and hasattr(reference, name)
 }
-#: Arithmetic for which ATen needs no replacement: torchvision's own functions of a tensor.
+#: torchvision's own functions of a tensor, whose arithmetic needs no replacement.
 KERNELS |= {
     "to_dtype": reference.to_dtype_image,
     "normalize": reference.normalize_image,
@@ -132,13 +132,13 @@ def is_empty(image: Tensor) -> bool:
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
     """Raise torchvision's error for a call that imgops refuses, if torchvision refuses it too.
 
-    Its result is not used. It is not called in a graph, nor with arguments that only imgops accepts: tensors
-    of one number per sample.
+    The result of torchvision's call is not used. This function is not called in a graph, nor with arguments
+    that only imgops accepts: tensors of one number per sample.
     """
     values = (*args, *keywords.values())
     if not _subclass.in_graph() and not any(isinstance(v, Tensor) and v.ndim < 2 for v in values):
         kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
-        kernel(image.clone(), *args, **keywords)  # a copy, because some write in place
+        kernel(image.clone(), *args, **keywords)  # a copy, because some kernels write in place
 
 
 def _masks(name: str) -> Function:

@@ -167,8 +167,8 @@ def _size_of_crop(output_size: Any) -> tuple[Any, Any]:
 def _center_offset(size: int, wanted: int) -> int:
     """Return the offset of torchvision's center crop, which is negative where it pads.
 
-    torchvision pads a side that is too small, with the odd pixel at the end, and crops one that is too large,
-    rounding to even. Nothing branches on the size, because a compiler may not know it.
+    torchvision pads a side that is too small, with the odd pixel at the end, and crops a side that is too
+    large, rounding to even. The code does not branch on the size, because a compiler may not know it.
     """
     more: Any
     less: Any

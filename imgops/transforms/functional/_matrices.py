@@ -1,4 +1,4 @@
-"""torchvision's geometry as OpenCV's forward matrices, with integer coordinates at the centers of pixels."""
+"""torchvision's geometry as forward matrices for OpenCV, where pixel centers have integer coordinates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def affine(
     rows = ((a, b, x - a * x - b * y + move_x), (c, d, y - c * x - d * y + move_y))
     if not tensors:
         return torch.tensor(rows, dtype=torch.float64, device="cpu")
-    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # the shift alone may be per sample
+    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # it may be that only the shift is per sample
     return torch.stack(whole, -1).unflatten(-1, (2, 3))
 
 
@@ -81,7 +81,7 @@ def perspective(
 
 
 def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
-    """Return the matrix of numbers ``(..., 9)``: whether to warp at all, and torchvision's 8 coefficients.
+    """Return the matrix for numbers ``(..., 9)``: whether to warp at all, and torchvision's 8 coefficients.
 
     The coefficients are those of the inverse.
     """

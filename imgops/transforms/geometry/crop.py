@@ -25,7 +25,8 @@ __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResiz
 class CenterCrop(FixedTransform, v2.CenterCrop):
     """Crop the middle of the image, as torchvision's CenterCrop does.
 
-    An image that is smaller than the crop is padded with 0 first. Masks, boxes and keypoints follow.
+    An image that is smaller than the crop is padded with 0 first. Masks, boxes and keypoints follow the
+    image.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 class FiveCrop(OperatorTransform, v2.FiveCrop):
     """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does.
 
-    It returns a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
+    The result is a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
 
     Parameters
     ----------
@@ -60,8 +61,8 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
 class TenCrop(OperatorTransform, v2.TenCrop):
     """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does.
 
-    It returns a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and boxes
-    raise.
+    The result is a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and
+    boxes raise.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
 class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     """Crop a random part of the image and resize it, as torchvision's RandomResizedCrop does.
 
-    The pixels are PIL's. Masks, boxes and keypoints follow.
+    The pixels are PIL's. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -87,12 +88,12 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     scale : (float, float)
         The range of the part's area, as a share of the image's.
     ratio : (float, float)
-        The range of the part's width over its height. If 10 draws do not fit into the image, the middle is
-        taken.
+        The range of the part's width over its height. If 10 draws do not fit into the image, the middle of
+        the image is taken.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does; for
         bilinear and bicubic. PIL images are always smoothed.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
@@ -138,7 +139,8 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 class RandomCrop(RandomTransform, v2.RandomCrop):
     """Crop a random part of the image, as torchvision's RandomCrop does.
 
-    The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow.
+    The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow the
+    image.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         Whether a smaller image is padded to the size of the crop, on both sides.
     fill : float, sequence of float, dict or None
         The value of a constant border, or one for each channel; a dict has one for each class, as in
-        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     padding_mode : {"constant", "edge", "reflect", "symmetric"}
         The border mode of the padding.
     per_sample : bool
@@ -188,7 +190,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     def neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
-        # The crop starts where the padding ends. One of another size must lie inside; its result is not used.
+        # The crop starts where the padding ends. A crop of another size must lie inside; its result is not
+        # used.
         top = torch.sym_min(top, height + top + bottom - self.size[0])
         left = torch.sym_min(left, width + left + right - self.size[1])
         return [float(top), float(left)]
@@ -247,7 +250,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     trials : int
         The number of crops to try before another overlap is drawn.
     per_sample : bool
-        It must be False for a batch, because samples of different sizes cannot form one.
+        This must be False for a batch, because samples of different sizes cannot form a batch.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
     """

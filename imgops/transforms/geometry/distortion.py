@@ -40,8 +40,9 @@ Range = float | Sequence[float]
 class ElasticTransform(RandomTransform, v2.ElasticTransform):
     """Displace the pixels of the image by smoothed noise, as torchvision's ElasticTransform does.
 
-    OpenCV's ``remap`` gives the pixels. Take :class:`RandomElastic` for a probability, for ranges, for a
-    border mode, and for boxes and keypoints that follow the map exactly. Masks, boxes and keypoints follow.
+    OpenCV's ``remap`` gives the pixels. Use :class:`RandomElastic` for a probability, for ranges, for a
+    border mode, and for boxes and keypoints that follow the map exactly. Masks, boxes and keypoints follow
+    the image.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -83,7 +84,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     @classmethod
     def _from_config(cls, sigma: list[float]) -> ElasticTransform:
-        """Make a transform with an alpha of 1, because a graph samples the displacement for that."""
+        """Make a transform with an alpha of 1, because a graph samples the displacement for an alpha of 1."""
         return cls(1.0, sigma)
 
     def _factor(self) -> Tensor:
@@ -157,7 +158,7 @@ class _Distortion(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, **arguments)
 
     def forward(self, *inputs: Any) -> Any:
-        return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map in the end
+        return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map at the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if _subclass.in_graph():
@@ -171,7 +172,7 @@ class _Distortion(ProbabilisticTransform):
                 _maps.entries.clear()
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
-        """Return where each pixel comes from, ``(2, height, width)``."""
+        """Return the position in the input that each pixel comes from, ``(2, height, width)``."""
         raise NotImplementedError
 
     def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
@@ -201,7 +202,7 @@ class _Distortion(ProbabilisticTransform):
 class _Maps(threading.local):
     """A cache of the maps of a call, because an image, its masks, boxes and keypoints need the same map.
 
-    A call in Python drops the maps in the end. A graph does not say where it ends, so the latest maps stay.
+    A call in Python drops the maps at the end. A graph does not say where it ends, so the latest maps stay.
     """
 
     #: The limits of the cache in bytes.
@@ -232,8 +233,8 @@ _maps = _Maps()
 class RandomElastic(_Distortion):
     """Distort an image like a rubber sheet, with a probability.
 
-    Take :class:`ElasticTransform` for torchvision's draws, for strengths along x and y, or for a gradient
-    with respect to alpha.
+    Use :class:`ElasticTransform` for torchvision's draws, for strengths along x and y, or for a gradient with
+    respect to alpha.
 
     Parameters
     ----------
@@ -248,7 +249,7 @@ class RandomElastic(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -301,9 +302,9 @@ class RandomGridDistortion(_Distortion):
     num_steps : int
         The number of columns and of rows.
     distort : float or (float, float)
-        The range of the change of each width and height, as a share of itself.
+        The range of the change of each width and height, as a share of that width or height.
     normalize : bool
-        Whether they are scaled so that the image keeps its extent.
+        Whether the widths and heights are scaled so that the image keeps its extent.
     interpolation : {"nearest", "bilinear", "bicubic"}
         The interpolation of images; masks take the nearest pixel.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
@@ -311,7 +312,7 @@ class RandomGridDistortion(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -372,7 +373,7 @@ class RandomOpticalDistortion(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -426,7 +427,7 @@ class RandomThinPlateSpline(_Distortion):
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional

@@ -116,7 +116,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
 class LongestMaxSize(_FitTransform):
     """Resize an image so that its longest side has a given length, and keep its aspect ratio.
 
-    Take :class:`LetterBox` for a fixed size with borders, :class:`Resize` for torchvision's rounding of the
+    Use :class:`LetterBox` for a fixed size with borders, :class:`Resize` for torchvision's rounding of the
     other side.
 
     Parameters
@@ -126,13 +126,13 @@ class LongestMaxSize(_FitTransform):
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
     sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and keypoints
-    follow.
+    follow the image.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class LongestMaxSize(_FitTransform):
 class SmallestMaxSize(_FitTransform):
     """Resize an image so that its shortest side has a given length, and keep its aspect ratio.
 
-    Take :class:`Resize` for torchvision's size, whose other side is truncated.
+    Use :class:`Resize` for torchvision's size, whose other side is truncated.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ class SmallestMaxSize(_FitTransform):
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, to albumentations'
-    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and
-    keypoints follow.
+    sizes, which are both sides times one factor, rounded: :func:`imgops.resize`. Masks, boxes and keypoints
+    follow the image.
     """
 
     def __init__(
@@ -189,8 +189,8 @@ class SmallestMaxSize(_FitTransform):
 class LetterBox(_FitTransform):
     """Resize an image to fit into a box, keep its aspect ratio, and pad the rest.
 
-    It does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together; :class:`Resize` to
-    a height and width changes the aspect ratio.
+    This transform does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together;
+    :class:`Resize` to a height and width changes the aspect ratio.
 
     Parameters
     ----------
@@ -203,14 +203,14 @@ class LetterBox(_FitTransform):
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, and
     ``cv2.copyMakeBorder``, as object detectors of the YOLO family take their images: :func:`imgops.resize`,
     :func:`imgops.pad`. The image is in the middle; if the padding is odd, the greater part is below and to
-    the right. Masks, boxes and keypoints follow.
+    the right. Masks, boxes and keypoints follow the image.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class LetterBox(_FitTransform):
 class PadIfNeeded(_FitTransform):
     """Pad an image whose sides are smaller than wanted, or not multiples of a number.
 
-    Take :class:`Pad` for a border of fixed width, :class:`LetterBox` to resize to the size too.
+    Use :class:`Pad` for a border of fixed width, :class:`LetterBox` to resize to the size too.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ class PadIfNeeded(_FitTransform):
     Notes
     -----
     Reference: ``cv2.copyMakeBorder``, as in albumentations' PadIfNeeded, bit-exact, for every dtype:
-    :func:`imgops.pad`. Masks, boxes and keypoints follow.
+    :func:`imgops.pad`. Masks, boxes and keypoints follow the image.
     """
 
     def __init__(

@@ -39,12 +39,12 @@ class _Flip(RandomTransform):
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     """Mirror the image from left to right with a probability, as torchvision's RandomHorizontalFlip does.
 
-    Masks, boxes and keypoints follow.
+    Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -55,12 +55,12 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
 class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     """Mirror the image from top to bottom with a probability, as torchvision's RandomVerticalFlip does.
 
-    Masks, boxes and keypoints follow.
+    Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -116,12 +116,12 @@ class _Turn(ProbabilisticTransform):
 class RandomRotate90(_Turn):
     """Rotate an image by 0, 90, 180 or 270 degrees counterclockwise, with a probability.
 
-    Whole pixels move; take :class:`RandomRotation` for any angle.
+    Whole pixels move; use :class:`RandomRotation` for any angle.
 
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -130,8 +130,8 @@ class RandomRotate90(_Turn):
     Notes
     -----
     Reference: ``numpy.rot90``, as in albumentations' RandomRotate90, bit-exact, for every dtype:
-    :func:`imgops.rotate90`. Masks, boxes and keypoints follow. An image that is not square may come out with
-    height and width swapped; in a graph and with ``per_sample=True`` it raises.
+    :func:`imgops.rotate90`. Masks, boxes and keypoints follow the image. An image that is not square may come
+    out with height and width swapped; in a graph and with ``per_sample=True`` it raises.
     """
 
     random_parameters = (IS_APPLIED, Parameter("turns"))
@@ -168,7 +168,7 @@ class RandomTranspose(_Turn):
     Parameters
     ----------
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -177,8 +177,8 @@ class RandomTranspose(_Turn):
     Notes
     -----
     Reference: ``numpy.transpose``, as in albumentations' Transpose, bit-exact, for every dtype. Masks, boxes
-    and keypoints follow. An image that is not square comes out with height and width swapped; in a graph and
-    with ``per_sample=True`` it raises.
+    and keypoints follow the image. An image that is not square comes out with height and width swapped; in a
+    graph and with ``per_sample=True`` it raises.
     """
 
     def __init__(

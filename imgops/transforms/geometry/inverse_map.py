@@ -1,4 +1,4 @@
-"""The positions of points and boxes under a map for ``remap``, which says where each pixel comes from."""
+"""The positions of points and boxes after a ``remap``, whose map says where each pixel comes from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
     Parameters
     ----------
     map : Tensor
-        ``(2, H, W)``, float64: x and y of where each pixel comes from.
+        ``(2, H, W)``, float64: the x and y of the position that each pixel comes from.
     targets : Tensor
         ``(n, 2)``, float64: positions of pixels.
 

@@ -17,8 +17,8 @@ __all__ = ["Pad", "RandomZoomOut"]
 class Pad(OperatorTransform, v2.Pad):
     """Pad the image, as torchvision's Pad does.
 
-    A border may be wider than the image. Take :class:`PadIfNeeded` to pad up to a size. Masks, boxes and
-    keypoints follow.
+    A border may be wider than the image. Use :class:`PadIfNeeded` to pad up to a size. Masks, boxes and
+    keypoints follow the image.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Pad(OperatorTransform, v2.Pad):
         bottom; or left, top, right and bottom.
     fill : float, sequence of float, dict or None
         The value of a constant border, or one for each channel; a dict has one for each class, as in
-        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     padding_mode : {"constant", "edge", "reflect", "symmetric"}
         The border mode.
     """
@@ -46,17 +46,17 @@ class Pad(OperatorTransform, v2.Pad):
 class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     """Place the image in a larger canvas with a probability, as torchvision's RandomZoomOut does.
 
-    Masks, boxes and keypoints follow.
+    Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
     fill : float, sequence of float, dict or None
         The value of the rest of the canvas, or one for each channel; a dict has one for each class, as in
-        ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     side_range : (float, float)
-        The range of the factor of both sides, from 1 on.
+        The range of the factor by which both sides grow, at least 1.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
     generator : torch.Generator, optional

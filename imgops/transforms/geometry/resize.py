@@ -18,18 +18,19 @@ __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
 class Resize(FixedTransform, v2.Resize):
     """Resize the image, as torchvision's Resize does.
 
-    The pixels are PIL's and OpenCV's. Take :class:`LetterBox` to fit an image into a size without a change of
-    its aspect ratio. Masks, boxes and keypoints follow.
+    The pixels are PIL's and OpenCV's. Use :class:`LetterBox` to fit an image into a size without a change of
+    its aspect ratio. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
     size : int, (int, int) or None
         The height and width in pixels; one number is the length of the shortest side, and the aspect ratio
-        stays. None takes ``max_size`` alone.
+        stays the same. With None, only ``max_size`` is used.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     max_size : int, optional
-        The greatest length of the longest side, if ``size`` is one number; with ``size=None``, its length.
+        The greatest length of the longest side, if ``size`` is one number; with ``size=None``, the length of
+        the longest side.
     antialias : bool or None
         Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
         bilinear and bicubic. PIL images are always smoothed.
@@ -73,15 +74,15 @@ class _RandomResize(RandomSizeTransform):
 class RandomResize(_RandomResize, v2.RandomResize):
     """Resize the image to a random size, as torchvision's RandomResize does.
 
-    The pixels are PIL's. The shortest side gets a length from a range; take :class:`RandomShortestSize` for a
-    list of lengths, :class:`ScaleJitter` for a range of factors. Masks, boxes and keypoints follow.
+    The pixels are PIL's. The shortest side gets a length from a range; use :class:`RandomShortestSize` for a
+    list of lengths, :class:`ScaleJitter` for a range of factors. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
     min_size : int
         The least length of the shortest side in pixels.
     max_size : int
-        The end of the lengths, which is not drawn itself.
+        The upper end of the range of lengths, which is itself not drawn.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     antialias : bool or None
@@ -99,8 +100,8 @@ class RandomResize(_RandomResize, v2.RandomResize):
 class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
     """Resize the image to a random length of its shortest side, as torchvision's RandomShortestSize does.
 
-    The pixels are PIL's. The length is one of a list, as in the training of detectors; take
-    :class:`RandomResize` for a range. Masks, boxes and keypoints follow.
+    The pixels are PIL's. The length is one of a list, as in the training of detectors; use
+    :class:`RandomResize` for a range. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -125,8 +126,8 @@ class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
 class ScaleJitter(_RandomResize, v2.ScaleJitter):
     """Resize the image by a random scale, as torchvision's ScaleJitter does.
 
-    The pixels are PIL's. The image is scaled relative to a target, as in large scale jittering; take
-    :class:`RandomResize` for a range of lengths. Masks, boxes and keypoints follow.
+    The pixels are PIL's. The image is scaled relative to a target, as in large scale jittering; use
+    :class:`RandomResize` for a range of lengths. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class _Warp(RandomTransform):
 class RandomAffine(_Warp, v2.RandomAffine):
     """Rotate, translate, scale and shear the image at random, as torchvision's RandomAffine does.
 
-    The pixels are OpenCV's. Masks, boxes and keypoints follow.
+    The pixels are OpenCV's. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
         The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     center : (float, float), optional
         The point (x, y) in pixels around which the image is turned; by default its center.
     per_sample : bool
@@ -85,19 +85,19 @@ class RandomAffine(_Warp, v2.RandomAffine):
 class RandomPerspective(_Warp, v2.RandomPerspective):
     """Warp the image by a random perspective with a probability, as torchvision's RandomPerspective does.
 
-    The pixels are OpenCV's. Masks, boxes and keypoints follow.
+    The pixels are OpenCV's. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
     distortion_scale : float
-        How far corners move inwards at most, as a share of half the sides, in [0, 1].
+        The farthest that corners move inwards, as a share of half the sides, in [0, 1].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     interpolation : InterpolationMode, str or int
         The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -118,8 +118,8 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
-    The pixels are OpenCV's. Take :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
-    follow.
+    The pixels are OpenCV's. Use :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
+    follow the image.
 
     Parameters
     ----------
@@ -133,10 +133,10 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The point (x, y) in pixels around which the image is turned; by default its center.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
-        in ``{tv_tensors.Image: 128, "others": 0}``. None is 0.
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all. A batch must not
-        expand then.
+        Whether each image of a batch has draws of its own, instead of one draw for all. ``expand`` must be
+        False for such a batch.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
     """
@@ -177,7 +177,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         if params.is_known:
             (angle,) = params.numbers
-            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels here
+            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels for these angles
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
@@ -185,7 +185,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        if self.expand:  # the matrix depends on a size that is sampled
+        if self.expand:  # the matrix depends on the sampled size
             return numbers
         (angle,) = each_number(numbers)
         return _geometry.rotation_matrix(angle, self.center, height, width).flatten(-2)

@@ -23,31 +23,31 @@ __all__ = ["CopyPaste"]
 class CopyPaste(_Join):
     """Put objects of one sample into the image of another, by the masks of their instances.
 
-    Take :class:`Mosaic` to join whole images.
+    Use :class:`Mosaic` to join whole images.
 
     Parameters
     ----------
     amount : float
-        The share of the objects that are taken, in [0, 1]: the probability of each.
+        The share of the objects that are taken, in [0, 1]: the probability of each object.
     feather : float
         The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
-    It is called with two samples of the same structure, each with an image, ``BoundingBoxes`` and a ``Mask``
-    with one mask for each box, and returns the first with objects of the second: its boxes, masks, and every
-    other tensor with a row for each box (labels) are those of both samples. The second image is resized to
-    the size of the first, together with its keypoints and masks. Pixels behind the new objects are removed
-    from the instance masks of the first, whose boxes become the smallest ones around the rest; a mask of
-    another kind (of classes) takes the second one's values there. Objects that are hidden or were not taken
-    (all of the second if the transform is not applied) have an empty box, (0, 0, 0, 0), so that
-    :class:`SanitizeBoundingBoxes` drops them with their labels and masks. Reference: :func:`imgops.paste`
-    with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both images. For graphs see
-    :class:`Mosaic`.
+    The transform is called with two samples of the same structure, each with an image, ``BoundingBoxes`` and
+    a ``Mask`` with one mask for each box. It returns the first sample with objects of the second: the boxes,
+    the masks, and every other tensor with a row for each box (labels) are those of both samples. The second
+    image is resized to the size of the first, together with its keypoints and masks. Pixels behind the new
+    objects are removed from the instance masks of the first, whose boxes become the smallest ones around the
+    rest; a mask of another kind (of classes) takes the values of the second sample's mask there. Objects that
+    are hidden or were not taken (all of the second if the transform is not applied) have an empty box, (0, 0,
+    0, 0), so that :class:`SanitizeBoundingBoxes` drops them with their labels and masks. Reference:
+    :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both
+    images. For graphs see :class:`Mosaic`.
     """
 
     random_parameters = (IS_APPLIED,)
@@ -81,7 +81,7 @@ class CopyPaste(_Join):
             noise = params.noise.pop(0)
         elif sampler.replays is not None:
             return torch.zeros(count, dtype=torch.bool, device=device)
-        else:  # drawn even if nothing is taken, because a graph cannot know that
+        else:  # numbers are drawn even if nothing is taken, because a graph cannot know that
             noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
         if params is None:
             return torch.zeros(count, dtype=torch.bool, device=device)

@@ -32,7 +32,7 @@ class _Mix(RandomTransform):
     _own_sampler: ParameterSampler | None = None
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if _subclass.in_graph():  # a compiler traces one call at a time, and cannot make the object below
+        if _subclass.in_graph():  # a compiler cannot make the object below
             self._own_sampler = sampler
             out = self.forward(*inputs)
             self._own_sampler = None
@@ -87,15 +87,16 @@ class _Mix(RandomTransform):
 class MixUp(_Mix, v2.MixUp):
     """Blend each image of a batch and its label with the one before, as torchvision's MixUp does.
 
-    It works on uint8 too, and blends whole images; :class:`CutMix` puts a box of one into the other. Masks,
-    boxes and keypoints raise.
+    The transform works on uint8 too, and blends whole images; :class:`CutMix` puts a box of one image into
+    another. Masks, boxes and keypoints raise.
 
     Parameters
     ----------
     alpha : float
         The parameter of the Beta distribution of the weights, above 0; 1 is the uniform distribution.
     num_classes : int, optional
-        The number of classes, for labels that are indices; labels that are rows of shares do not need it.
+        The number of classes, for labels that are indices; soft labels, with one weight for each class, do
+        not need it.
     labels_getter : callable or "default"
         What finds the labels in the inputs: a function that returns them, or "default", which takes the
         second of two inputs, or the tensor under a key like "labels".
@@ -117,14 +118,15 @@ class MixUp(_Mix, v2.MixUp):
 class CutMix(_Mix, v2.CutMix):
     """Put a box of the image before into each image of a batch and mix labels, as torchvision's CutMix does.
 
-    Each pixel is one image's; :class:`MixUp` blends whole images. Masks, boxes and keypoints raise.
+    Each pixel comes from one image; :class:`MixUp` blends whole images. Masks, boxes and keypoints raise.
 
     Parameters
     ----------
     alpha : float
         The parameter of the Beta distribution of the weights, above 0; 1 is the uniform distribution.
     num_classes : int, optional
-        The number of classes, for labels that are indices; labels that are rows of shares do not need it.
+        The number of classes, for labels that are indices; soft labels, with one weight for each class, do
+        not need it.
     labels_getter : callable or "default"
         What finds the labels in the inputs: a function that returns them, or "default", which takes the
         second of two inputs, or the tensor under a key like "labels".

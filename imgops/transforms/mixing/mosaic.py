@@ -115,7 +115,7 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
 class Mosaic(_Join):
     """Join four or nine samples in one image, as in the training of object detectors.
 
-    Take :class:`CopyPaste` to move single objects.
+    Use :class:`CopyPaste` to move single objects.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Mosaic(_Join):
     grid : {2, 3}
         With 2, four samples around a point; with 3, nine samples, one of them in the middle.
     center : float or (float, float)
-        The range of that point, as a share of the mosaic's sides.
+        The range of the point around which the samples lie, as a share of the mosaic's sides.
     fill : float or sequence of float
         The value of pixels without an image; for masks it is 0.
     interpolation : InterpolationMode or str
@@ -136,15 +136,15 @@ class Mosaic(_Join):
 
     Notes
     -----
-    It is called with a list of samples of the same structure, and returns one such sample. Each image is
-    resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the middle of
-    the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints move along;
-    boxes are clamped to the mosaic, and :class:`SanitizeBoundingBoxes` can drop those that have no area left.
-    Tensors with a row for each box (labels, areas), and masks with one for each, are joined; other masks
-    become parts of one. Anything else is the first sample's. PyTorch compiles a new graph if a sample has one
-    box, or none, instead of several: with one or several, four samples lead to 17 graphs, of which
-    ``torch._dynamo.config.recompile_limit`` allows 8 by default. Reference: a resize and a paste of each
-    image, :func:`imgops.resize` and :func:`imgops.paste_`, which have the gradients.
+    The transform is called with a list of samples of the same structure, and returns one such sample. Each
+    image is resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the
+    middle of the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints
+    move along; boxes are clamped to the mosaic, and :class:`SanitizeBoundingBoxes` can drop those that have
+    no area left. Tensors with a row for each box (labels, areas), and masks with one mask for each box, are
+    joined; other masks become parts of one mask. Anything else comes from the first sample. PyTorch compiles
+    a new graph if a sample has one box, or none, instead of several: with one or several, four samples lead
+    to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by default. Reference: a resize
+    and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`, with their gradients.
     """
 
     random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
@@ -178,7 +178,7 @@ class Mosaic(_Join):
         return {"x": uniform(self.center), "y": uniform(self.center)}
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
-        return [1.0, 0.5, 0.5]  # the container decides whether it is applied
+        return [1.0, 0.5, 0.5]  # the container decides whether the transform is applied
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         """Return the point in the middle, y and x, in pixels."""
@@ -279,7 +279,7 @@ class Mosaic(_Join):
             window.copy_(small[..., y - top : bottom - top, x - left : right - left])
 
     def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
-        """Return a canvas of the fill, in the memory format of the first image."""
+        """Return a canvas that is filled with ``fill``, in the memory format of the first image."""
         how: dict[str, Any] = {"dtype": first.dtype, "device": first.device}
         interleaved = first.ndim > 2 and first.shape[-3] > 1 and first.stride(-3) == 1
         if interleaved:
@@ -311,7 +311,7 @@ def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor
 
 
 def _vector(values: Sequence[float], like: Tensor) -> Tensor:
-    """Return numbers as a tensor, also those that a compiler does not know."""
+    """Return numbers as a tensor, including numbers that a compiler does not know."""
     if not _subclass.in_graph():
         return like.new_tensor(values)
     how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}

@@ -25,7 +25,7 @@ def _shares(generator: torch.Generator, *shape: int) -> np.ndarray:
 
 
 def fog_patches(height: int, width: int, intensity: float, seed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centers ``(n, 2)`` and radii ``(n,)`` of patches, drawn ten times over smaller middles."""
+    """Return the centers ``(n, 2)`` and radii ``(n,)`` of patches, drawn in ten ever smaller middle parts."""
     generator = from_seed(seed)
     side = max(1, int(width // 3 * intensity))
     wide, high, centers = width, height, []

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Range = float | Sequence[float]
-#: The largest number of things that are drawn one by one.
+#: The largest number of shapes that are drawn one by one.
 _MANY = 1000
 
 
@@ -56,15 +56,15 @@ class RandomShadow(_Weather):
     Parameters
     ----------
     region : (float, float, float, float)
-        Where their corners lie: left, top, right and bottom, as shares of the image.
+        Where the corners of the shadows lie: left, top, right and bottom, as shares of the image.
     num_shadows : int or (int, int)
         The range of the number of shadows.
     num_corners : int
-        The number of corners of each.
+        The number of corners of each shadow.
     darkness : float or (float, float)
-        The range of the share of light that each takes.
+        The range of the share of light that each shadow takes away.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -73,7 +73,7 @@ class RandomShadow(_Weather):
     Notes
     -----
     Reference: ``cv2.fillPoly``, and a product that is truncated to whole levels, as in albumentations'
-    RandomShadow: bit-exact on uint8. Floats are multiplied, with the gradient of that.
+    RandomShadow: bit-exact on uint8. Floats are multiplied, with the gradient of this product.
     """
 
     _known = ("count", "darkness", "places")
@@ -139,9 +139,9 @@ class RandomFog(_Weather):
     intensity : float or (float, float)
         The range of how much fog there is, in [0, 1].
     alpha : float
-        How much each patch covers at full intensity, in [0, 1].
+        The opacity of each patch at full intensity, in [0, 1].
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -216,7 +216,7 @@ class RandomRain(_Weather):
     brightness : float
         The factor by which the image is multiplied in the end.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -226,7 +226,7 @@ class RandomRain(_Weather):
     -----
     Reference: ``cv2.polylines``, ``cv2.blur``, ``cv2.add`` and ``cv2.multiply``, as in albumentations'
     RandomRain: bit-exact on uint8 for the same drops. Floats are computed by the same formula in real
-    numbers, with its gradient. 3 channels.
+    numbers, with its gradient. The image must have 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("slant"), Parameter("seed"))
@@ -295,9 +295,9 @@ class RandomSnow(_Weather):
         The range of the point below which pixels are whitened, in [0, 1]: those whose lightness is below
         ``snow_point / 2 + 1 / 3``.
     brightness : float
-        The factor by which their lightness is multiplied.
+        The factor by which the lightness of these pixels is multiplied.
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -306,7 +306,8 @@ class RandomSnow(_Weather):
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HLS and back, as in albumentations' RandomSnow with ``method="bleach"``:
-    bit-exact on uint8. Floats are computed in real numbers, with the gradient of that. 3 channels.
+    bit-exact on uint8. Floats are computed in real numbers, with the gradient of this computation. The image
+    must have 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("snow_point"))
@@ -352,18 +353,18 @@ class RandomSunFlare(_Weather):
     region : (float, float, float, float)
         Where the sun may stand: left, top, right and bottom, as shares of the image.
     radius : int
-        The radius of its light in pixels.
+        The radius of the sun's light in pixels.
     color : (int, int, int)
-        The color of its light in levels of 255.
+        The color of the sun's light in levels of 255.
     angle : float or (float, float)
         The range of the direction along which the lens mirrors the sun, in degrees from 0 to 360,
         clockwise from the x axis.
     num_circles : int or (int, int)
         The range of the number of mirror images.
     method : {"overlay", "physics_based"}
-        Circles over the image; or blurred light in the blend mode "screen".
+        "overlay" draws circles over the image; "physics_based" adds blurred light in the blend mode "screen".
     p : float
-        The probability with which it is applied.
+        The probability that the transform is applied.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -373,8 +374,8 @@ class RandomSunFlare(_Weather):
     -----
     Reference: ``cv2.circle``, ``cv2.line`` and ``cv2.GaussianBlur``, as in albumentations' RandomSunFlare:
     "physics_based" within one level, "overlay" within three, because its fifty steps are combined into one,
-    which is rounded once. Floats are computed in real numbers; the gradient is the share of the image. 3
-    channels.
+    which is rounded once. Floats are computed in real numbers; the gradient is the share of the image. The
+    image must have 3 channels.
     """
 
     random_parameters = (IS_APPLIED, Parameter("seed"))
