@@ -13,6 +13,8 @@ SANITIZE := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-o
 
 SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0
 
+PYTHON_HEADERS = -I"$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+
 .PHONY: help demo test test-all test-oldest wheel check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
@@ -31,7 +33,7 @@ test-all: $(VENV)/.test ## Run the tests with every sample, nightly ones too: be
 # No compiler is on the path of the tests, and no file of this folder.
 wheel: $(VENV)/.wheel ## Build the source distribution and the wheel, audit it, test it in an environment of its own
 	rm -rf build/wheel
-	$(PY) -m build --outdir build/wheel .
+	IMGOPS_JPEG=1 $(PY) -m build --outdir build/wheel .
 	$(PY) -m abi3audit --strict --summary build/wheel/*.whl
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --wheel-dir build/wheel/repaired build/wheel/*.whl
 	$(PYTHON) -m venv build/wheel/env
@@ -54,10 +56,11 @@ check: lint $(VENV)/.test ## Lint, types and the quick tests: what to run before
 
 sanitize: $(VENV)/.test ## Run the native module with checks of its memory accesses and of undefined behavior
 	@mkdir -p build/sanitize
-	$(CC) -shared -fPIC $(SANITIZE) -I"$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')" \
-		imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
+	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
+	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native_jpeg.c -o build/sanitize/_native_jpeg.so -ljpeg
 	$(SANITIZED) $(PY) tests/native_program.py 5000 build/sanitize/_native.so
 	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so 1000
+	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.fuzz_decode 3000 build/sanitize/_native_jpeg.so
 
 lint: $(VENV)/.lint ## Check style, format and types
 	$(PY) -m ruff check .

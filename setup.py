@@ -21,10 +21,11 @@ install without it: the same pixels, but resizing, color and levels take up to 1
 
 MISSING_JPEG = """
 imgops: its JPEG decoder could not be compiled ({error}).
-It needs libjpeg-turbo and its headers (Debian, Ubuntu: apt install libjpeg-dev; macOS: brew install jpeg-turbo;
-IMGOPS_JPEG_ROOT names another folder that has include and lib).
+It needs libjpeg-turbo and its headers (Debian, Ubuntu: apt install libjpeg-dev; macOS: brew install
+jpeg-turbo). IMGOPS_JPEG_ROOT names another folder that has include and lib.
 """
-WITHOUT_JPEG = f"""{MISSING_JPEG}Without it Pillow decodes: the same pixels, but a region takes as long as the whole file.
+WITHOUT_JPEG = f"""{MISSING_JPEG}Without it Pillow decodes: the same pixels, later, and a region takes as
+long as the whole file.
 """
 
 
@@ -57,7 +58,7 @@ decoder = Extension(
     depends=HEADERS,
     include_dirs=[f"{ROOT}/include"] if ROOT else [],
     library_dirs=[f"{ROOT}/lib", f"{ROOT}/lib64"] if ROOT else [],
-    libraries=["jpeg"],
+    libraries=["jpeg-static" if sys.platform == "win32" else "jpeg"],
     optional=JPEG != "1",
     py_limited_api=True,
 )

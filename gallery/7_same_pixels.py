@@ -131,4 +131,4 @@ ax.invert_yaxis()
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# A resize with the same name lost one prediction in four. Serve with the pixels that you trained with.
+# A resize with the same name lost predictions. Serve with the pixels that you trained with.

@@ -2,7 +2,7 @@
 On the GPU
 ==========
 
-An image on CUDA stays on the device: every operator except the codecs runs there, as a Triton kernel or by ATen, and gives
+An image on CUDA stays on the device: almost every operator runs there, as a Triton kernel or by ATen, and gives
 PIL's and OpenCV's own pixels. The machine that built these pages may have had no GPU. Then Triton's interpreter ran the
 kernels' own code on the CPU, slowly but with the same arithmetic; or, without Triton, the CPU kernels ran. The first
 output says which.

@@ -26,6 +26,7 @@ from PIL import Image, ImageFile
 
 import imgops
 from imgops.kernels.cpu import _libjpeg
+from tests.native_program import load
 
 MAX_PIXELS = 1 << 18
 OUTCOMES: Counter[str] = Counter()
@@ -208,4 +209,6 @@ def run(count: int) -> Counter[str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[2:]:  # a module that was built with sanitizers
+        _libjpeg.module = load(sys.argv[2], "_native_jpeg")
     print(dict(run(int(sys.argv[1]))))

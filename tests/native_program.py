@@ -18,8 +18,8 @@ FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
 SUPPORT = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 
 
-def load(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location("imgops.kernels.cpu._native", path)
+def load(path: str, name: str = "_native") -> Any:
+    spec = importlib.util.spec_from_file_location(f"imgops.kernels.cpu.{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

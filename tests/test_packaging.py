@@ -100,6 +100,35 @@ def test_a_wheel_without_the_module_on_request(tmp_path: Path) -> None:
     assert not [n for n in zipfile.ZipFile(wheel).namelist() if "_native." in n]
 
 
+# jpeglib.h is empty for a compiler that believes to have read it.
+WITHOUT_LIBJPEG = {"CFLAGS": "-DJPEGLIB_H"}
+
+
+def test_a_wheel_without_libjpeg_says_so(tmp_path: Path) -> None:
+    done = build("wheel", tmp_path / "without", **WITHOUT_LIBJPEG)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("without/*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [n for n in names if "_native." in n] and not [n for n in names if "_native_jpeg." in n]
+    assert "its JPEG decoder could not be compiled" in done.stderr and "libjpeg-dev" in done.stderr
+
+
+def test_never_a_wheel_without_libjpeg_where_it_is_required(tmp_path: Path) -> None:
+    done = build("wheel", tmp_path / "none", IMGOPS_JPEG="1", **WITHOUT_LIBJPEG)
+    assert done.returncode != 0 and not list(tmp_path.glob("none/*.whl"))
+    assert "its JPEG decoder could not be compiled" in done.stderr
+
+
+def test_a_wheel_has_the_licenses(tmp_path: Path) -> None:
+    done = build("wheel", tmp_path / "wheel", IMGOPS_JPEG="0")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("wheel/*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [n for n in names if n.endswith("licenses/LICENSE")]
+    assert [n for n in names if n.endswith("licenses/libjpeg-turbo.txt")]
+    assert not [n for n in names if "_native_jpeg." in n]
+
+
 def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
     done = build("sdist", tmp_path / "sdist")
     assert done.returncode == 0, done.stderr

@@ -168,7 +168,8 @@ def motion_blur(
     kernel_size : int
         The length of the line in pixels, odd, at least 3.
     angle : float or Tensor
-        The direction of the line in degrees, counterclockwise from the x axis.
+        The direction of the line in degrees, counterclockwise from the x axis (unlike
+        :class:`~imgops.transforms.RandomMotionBlur`'s).
     balance : float or Tensor
         How the weight is distributed along the line, clamped to [-1, 1]: 0 is even, 1 falls from the start of
         the line to its end, -1 is the other way round. Tensors of shape ``()`` or ``(...)`` (one per sample)

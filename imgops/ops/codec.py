@@ -214,9 +214,9 @@ def decode_image(
     converting to RGB or L drops alpha and does not blend; 16-bit values keep their high byte, gray as well as
     color (Pillow would clip gray). If there are several frames, the first one is read.
 
-    A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. With a box, what a
-    sequential JPEG has below it is not read, so that a file that is corrupt or ends there is not refused;
-    everything above it, and a progressive file, is read as without a box.
+    A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. The data of a
+    sequential JPEG below a box are not read, so a file that is damaged or ends there is not refused. The data
+    above a box, and all of a progressive JPEG, are read as without a box.
 
     nvJPEG's pixels differ from Pillow's by some levels (``python -m benchmarks.cuda`` prints how many),
     because its inverse transform and its upsampling of color are not libjpeg-turbo's, and it may not report

@@ -1,4 +1,4 @@
-"""OpenCV's constants, and images as OpenCV takes them: planes, or HWC frames of at most 4 channels."""
+"""OpenCV's constants, and images as OpenCV takes them: planes, or HWC frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """CPU kernels of encode_image, decode_image, jpeg and webp.
 
-Pillow reads each header and decodes; libjpeg-turbo decodes the ordinary JPEGs, with Pillow's pixels. A file gives
-a whole image, or the box that was asked for, or one ValueError.
+Pillow reads every header and decodes most files; libjpeg-turbo decodes ordinary JPEGs, with Pillow's pixels.
+Decoding a file gives a whole image, or the box that was asked for, or raises one ValueError.
 """
 
 from __future__ import annotations

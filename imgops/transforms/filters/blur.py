@@ -130,7 +130,8 @@ class RandomMotionBlur(ProbabilisticTransform):
     kernel_size : int or (int, int)
         The range of the line's length in pixels, odd, at least 3.
     angle : float or (float, float)
-        The range of the direction of the line in degrees, clockwise from the x axis.
+        The range of the direction of the line in degrees, clockwise from the x axis (as albumentations' and
+        unlike :func:`imgops.motion_blur`'s).
     balance : float or (float, float)
         The range of how far the line lies to one side, in [-1, 1]: at 0 the pixel is the middle of the line,
         at 1 (-1) the line begins (ends) at the pixel.
