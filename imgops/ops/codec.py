@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from imgops._registry import operator
 from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
+from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 
-__all__ = ["decode_image", "encode_image", "jpeg", "webp"]
+__all__ = ["decode_image", "decode_images", "encode_image", "jpeg", "webp"]
 
 _PILLOW = "Pillow's codec runs on the CPU"
 
@@ -283,6 +284,111 @@ def _file_of(data: Any) -> Tensor:
         _check.fail(TypeError, "decode_image", must, type(data).__name__)
     data = bytearray(data)  # frombuffer wants memory that can be written to, and not none
     return torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+
+
+def decode_images(
+    files: Iterable[Tensor | bytes | bytearray | memoryview | str | os.PathLike[str]],
+    mode: str = "RGB",
+    *,
+    box: Sequence[int] | Sequence[Sequence[int] | Tensor | None] | Tensor | None = None,
+    skipped: list[tuple[int, Exception]] | None = None,
+    apply_exif_orientation: bool = False,
+    max_pixels: int = DecodeImage.max_pixels,
+    memory_format: torch.memory_format = torch.contiguous_format,
+) -> list[Tensor]:
+    """Read JPEG, PNG and WebP files as images, on as many threads as PyTorch uses.
+
+    Parameters
+    ----------
+    files : iterable of Tensor, bytes or path
+        The files; each as :func:`decode_image` takes it.
+    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
+        The mode that every file is converted to: 3, 1, 2 or 4 channels.
+    box : sequence or Tensor, optional
+        The part of the image that is decoded, ``(left, top, right, bottom)``: one box for all files, or a
+        sequence with one for each file (None decodes all of it), or an integer tensor of shape ``(n, 4)``.
+    skipped : list, optional
+        Leave out the files that cannot be decoded, and append ``(index, error)`` to this list for each of
+        them. By default the first one raises.
+    apply_exif_orientation, max_pixels, memory_format
+        As in :func:`decode_image`.
+
+    Returns
+    -------
+    list of Tensor
+        The images ``(C, H, W)``, uint8 in [0, 255], in the order of the files.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be decoded, or its box does not fit: the message names its index. If there are not as
+        many boxes as files.
+    TypeError
+        If a file is neither a tensor nor bytes nor a path.
+    OSError
+        If a path cannot be read.
+
+    Notes
+    -----
+    Reference: :func:`decode_image` of each file. The threads decode without Python's global lock. It is not
+    an operator: in a compiled graph, call :func:`decode_image` for each file.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> files = [imgops.encode_image(torch.zeros(3, h, 4, dtype=torch.uint8), "png") for h in (2, 3)]
+    >>> [tuple(image.shape) for image in imgops.decode_images(files)]
+    [(3, 2, 4), (3, 3, 4)]
+    """
+    op = "decode_images"
+    if torch.compiler.is_compiling():
+        must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
+        _check.fail(TypeError, op, must, type(files).__name__)
+    if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)):
+        _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
+    files = list(files)
+    one = box is None or (box.ndim < 2 if isinstance(box, Tensor) else bool(box) and isinstance(box[0], int))
+    boxes: list[Any] = [box] * len(files) if one else list(box)  # type: ignore[arg-type]
+    if len(boxes) != len(files):
+        must = f"box must be one box, or one for each of the {len(files)} files"
+        _check.fail(ValueError, op, must, f"{len(boxes)} of them")
+    found: list[Any] = [None] * len(files)
+
+    def work(i: int) -> None:
+        try:
+            found[i] = decode_image(
+                files[i],
+                mode,
+                box=boxes[i],
+                apply_exif_orientation=apply_exif_orientation,
+                max_pixels=max_pixels,
+                memory_format=memory_format,
+            )
+        except Exception as error:
+            found[i] = error
+
+    _threads.each(len(files), work)
+    images = []
+    for i, image in enumerate(found):
+        if isinstance(image, Tensor):
+            images.append(image)
+        elif skipped is not None and isinstance(image, (ValueError, OSError)):
+            skipped.append((i, _of_file(image, i)))
+        else:
+            raise _of_file(image, i)
+    return images
+
+
+def _of_file(error: Exception, index: int) -> Exception:
+    """Return an error of decode_image as one of decode_images, which names the file."""
+    text = str(error)
+    if not text.startswith("decode_image: "):
+        return error
+    text = text.removeprefix("decode_image: ")
+    for name, place in (("data", "files"), ("box", "box")):
+        if text.startswith(f"{name} must"):
+            text = f"{place}[{index}]{text.removeprefix(name)}"
+    return type(error)(f"decode_images: {text}")
 
 
 def _any_size(*, min: int = 0, max: int | None = None) -> int:

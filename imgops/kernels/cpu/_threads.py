@@ -39,6 +39,20 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
         future.result()
 
 
+def each(count: int, work: Callable[[int], None]) -> None:
+    """Run ``work(i)`` for each of ``range(count)``; a thread takes the next one when it is done with one.
+
+    ``work`` must not raise: it keeps its own errors.
+    """
+    numbers = iter(range(count))  # to take the next one is one step of the interpreter
+
+    def take(start: int, stop: int) -> None:
+        for i in numbers:
+            work(i)
+
+    split(min(count, torch.get_num_threads()), count * SHARED, take)
+
+
 _NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
 
 

@@ -1,0 +1,139 @@
+"""decode_images: the files of decode_image, on threads."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from checks import check_raises
+from PIL import Image
+
+import imgops
+from imgops.ops import codec
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def files(count: int) -> list[bytes]:
+    """Return files of different sizes and formats."""
+    made = []
+    for i in range(count):
+        pixels = np.random.default_rng(i).integers(0, 256, (9 + 5 * i, 40 - i, 3), np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, ("JPEG", "PNG", "WEBP")[i % 3])
+        made.append(file.getvalue())
+    return made
+
+
+def test_they_are_those_of_the_loop(threads: int, tmp_path: Path) -> None:
+    raws = files(14)
+    given = list(raws)
+    given[3] = torch.frombuffer(bytearray(raws[3]), dtype=torch.uint8)
+    given[4] = tmp_path / "four.png"
+    given[4].write_bytes(raws[4])
+    for keywords in ({}, {"mode": "L", "memory_format": torch.channels_last}, {"max_pixels": 10**4}):
+        images = imgops.decode_images(iter(given), **keywords)
+        assert len(images) == 14
+        for image, raw in zip(images, raws, strict=True):
+            expected = imgops.decode_image(raw, **keywords)
+            assert torch.equal(image, expected) and image.stride() == expected.stride()
+
+
+def test_boxes(threads: int) -> None:
+    raws = files(6)
+    boxes = [(1, 2, 10, 9), None, torch.tensor([0, 0, 3, 3]), [5, 5, 6, 6], None, (0, 0, 35, 34)]
+    for image, raw, box in zip(imgops.decode_images(raws, box=boxes), raws, boxes, strict=True):
+        assert torch.equal(image, imgops.decode_image(raw, box=box))
+
+
+    corners = torch.tensor([[0, 1, 4, 7], [2, 0, 3, 9]])
+    for box in (corners, corners.tolist()):
+        for image, raw, one in zip(imgops.decode_images(raws[:2], box=box), raws, corners, strict=False):
+            assert torch.equal(image, imgops.decode_image(raw, box=one))
+    for box in (corners[0], (0, 1, 4, 7), [0, 1, 4, 7]):
+        for image, raw in zip(imgops.decode_images(raws, box=box), raws, strict=True):
+            assert torch.equal(image, imgops.decode_image(raw, box=corners[0]))
+
+
+def test_a_file_that_cannot_be_decoded(threads: int, tmp_path: Path) -> None:
+    """The first one raises, and names its index; on request they are left out, and their errors are returned."""
+    raws = files(8)
+    bad = [raws[0], b"no image", *raws[2:5], raws[5][:40], tmp_path / "none.jpg", raws[7]]
+    message = "decode_images: files[1] must be a JPEG, PNG or WebP file, got 8 bytes that begin with b'no image'"
+    check_raises(lambda: imgops.decode_images(bad), ValueError, message)
+    skipped: list[tuple[int, Exception]] = []
+    images = imgops.decode_images(bad, skipped=skipped)
+    assert [i for i, _ in skipped] == [1, 5, 6] and str(skipped[0][1]) == message
+    assert [type(error) for _, error in skipped] == [ValueError, ValueError, FileNotFoundError]
+    for image, raw in zip(images, [raws[i] for i in (0, 2, 3, 4, 7)], strict=True):
+        assert torch.equal(image, imgops.decode_image(raw))
+
+
+def test_wrong_arguments() -> None:
+    raws = files(2)
+    for call, error, message in (
+        (
+            lambda: imgops.decode_images(raws[0]),
+            TypeError,
+            "decode_images: files must be a sequence of files, got bytes",
+        ),
+        (
+            lambda: imgops.decode_images(raws, box=[None]),
+            ValueError,
+            "decode_images: box must be one box, or one for each of the 2 files, got 1 of them",
+        ),
+        (
+            lambda: imgops.decode_images([raws[0], 3], skipped=[]),
+            TypeError,
+            "decode_images: files[1] must be a Tensor, bytes or a path, got int",
+        ),
+        (
+            lambda: imgops.decode_images(raws, box=[None, (0, 0, 50, 1)]),
+            ValueError,
+            "decode_images: box[1] must lie inside of the image of 14 x 39, got (0, 0, 50, 1)",
+        ),
+        (
+            lambda: imgops.decode_images(raws, "CMYK"),
+            ValueError,
+            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', got 'CMYK'",
+        ),
+    ):
+        check_raises(call, error, message)
+    assert imgops.decode_images([]) == []
+
+
+def test_not_in_a_graph() -> None:
+    with pytest.raises(Exception, match="decode_images: files must be decoded outside of a compiled graph"):
+        torch.compile(imgops.decode_images, fullgraph=True, backend="eager")([torch.zeros(3, dtype=torch.uint8)])
+
+
+def test_every_thread_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread waits for the files of another one."""
+    before, names = torch.get_num_threads(), set()
+    both = threading.Barrier(2, timeout=20)
+    decode = codec.decode_image
+
+    def slowly(*args: object, **keywords: object) -> torch.Tensor:
+        names.add(threading.current_thread().name)
+        if len(names) < 3:
+            both.wait()
+        return decode(*args, **keywords)
+
+    monkeypatch.setattr(codec, "decode_image", slowly)
+    torch.set_num_threads(2)
+    try:
+        assert len(imgops.decode_images(files(2))) == 2
+    finally:
+        torch.set_num_threads(before)
+    assert len(names) == 2
