@@ -111,7 +111,8 @@ def jpegs(photograph: Tensor, size: tuple[int, int]) -> dict[str, bytes]:
 
 @needs_libjpeg
 def test_ordinary_jpegs_are_not_left_to_pillow(photograph: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pillow reads their headers only."""
+    """Pillow reads their headers only, once the two were compared."""
+    assert _libjpeg.is_pillow()
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("Pillow decodes"))
     for name, raw in jpegs(photograph, (99, 71)).items():
         for mode in ("L", "RGB"):

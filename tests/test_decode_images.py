@@ -56,7 +56,6 @@ def test_boxes(threads: int) -> None:
     for image, raw, box in zip(imgops.decode_images(raws, box=boxes), raws, boxes, strict=True):
         assert torch.equal(image, imgops.decode_image(raw, box=box))
 
-
     corners = torch.tensor([[0, 1, 4, 7], [2, 0, 3, 9]])
     for box in (corners, corners.tolist()):
         for image, raw, one in zip(imgops.decode_images(raws[:2], box=box), raws, corners, strict=False):
@@ -70,7 +69,9 @@ def test_a_file_that_cannot_be_decoded(threads: int, tmp_path: Path) -> None:
     """The first one raises, and names its index; on request they are left out, and their errors are returned."""
     raws = files(8)
     bad = [raws[0], b"no image", *raws[2:5], raws[5][:40], tmp_path / "none.jpg", raws[7]]
-    message = "decode_images: files[1] must be a JPEG, PNG or WebP file, got 8 bytes that begin with b'no image'"
+    message = (
+        "decode_images: files[1] must be a JPEG, PNG or WebP file, got 8 bytes that begin with b'no image'"
+    )
     check_raises(lambda: imgops.decode_images(bad), ValueError, message)
     skipped: list[tuple[int, Exception]] = []
     images = imgops.decode_images(bad, skipped=skipped)
@@ -115,7 +116,9 @@ def test_wrong_arguments() -> None:
 
 def test_not_in_a_graph() -> None:
     with pytest.raises(Exception, match="decode_images: files must be decoded outside of a compiled graph"):
-        torch.compile(imgops.decode_images, fullgraph=True, backend="eager")([torch.zeros(3, dtype=torch.uint8)])
+        torch.compile(imgops.decode_images, fullgraph=True, backend="eager")(
+            [torch.zeros(3, dtype=torch.uint8)]
+        )
 
 
 def test_every_thread_works(monkeypatch: pytest.MonkeyPatch) -> None:

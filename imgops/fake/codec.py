@@ -71,22 +71,31 @@ def decode_image(
 
 
 def decode_region(
+    new_size: Callable[..., int],
     data: Tensor,
-    left: int,
-    top: int,
-    right: int,
-    bottom: int,
+    box: Tensor,
     max_pixels: int,
     mode: str,
     apply_exif_orientation: bool,
     channels_last: bool,
 ) -> Tensor:
     _check_file(data, max_pixels, mode)
+    must = "box must have 4 integers (left, top, right, bottom)"
+    if box.dtype.is_floating_point or box.dtype.is_complex or box.dtype == torch.bool:
+        fail(TypeError, "decode_image", must, box.dtype)
+    if box.ndim != 1 or violates(box.shape[0] == 4):
+        fail(ValueError, "decode_image", must, f"shape {_check.shape(box)}")
+    height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
+    return _decoded(data, mode, height, width, channels_last)
+
+
+def box_of_integers(box: tuple[int, ...]) -> None:
+    """Check a box whose integers are known."""
+    left, top, right, bottom = box
     inside = not (violates(left >= 0) or violates(top >= 0))
     if not inside or violates(right > left) or violates(bottom > top):
         must = "box must have 0 <= left < right and 0 <= top < bottom"
-        fail(ValueError, "decode_image", must, _check.numbers(left, top, right, bottom))
-    return _decoded(data, mode, bottom - top, right - left, channels_last)
+        fail(ValueError, "decode_image", must, _check.numbers(*box))
 
 
 def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:

@@ -51,14 +51,12 @@ def _decode_image(
     "imgops::decode_region",
     kernel=cpu.decode_region,
     fake=fake.decode_region,
-    host=f"{_PILLOW}",
+    dynamic=True,
+    host=_PILLOW,
 )
 def _decode_region(
     data: Tensor,
-    left: int,
-    top: int,
-    right: int,
-    bottom: int,
+    box: Tensor,
     max_pixels: int,
     mode: str,
     apply_exif_orientation: bool,
@@ -246,8 +244,7 @@ def decode_image(
         _check.fail(ValueError, "decode_image", must, memory_format)
     how = max_pixels, mode, apply_exif_orientation, memory_format is torch.channels_last
     if box is not None:
-        corners = _check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
-        image = _decode_region(file, *corners, *how)
+        image = _decode_box(file, box, how)
         return image if device is None else image.to(device)
     if device is None:
         return _decode_image(file, *how)
@@ -258,6 +255,21 @@ def decode_image(
         if made is not None and memory_format is torch.channels_last:
             made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     return (_decode_image(file, *how) if made is None else made).to(place)
+
+
+def _decode_box(file: Tensor, box: Any, how: tuple[int, str, bool, bool]) -> Tensor:
+    if isinstance(box, Tensor):
+        return _decode_region(file, box, *how)
+    corners = _check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
+    fake.box_of_integers(corners)
+    image = _decode_region(file, _check.integers_tensor("decode_image", "box", corners), *how)
+    if (
+        torch.compiler.is_compiling()
+    ):  # the operator reads the box from a tensor, so that its size looks unknown
+        left, top, right, bottom = corners
+        torch._check(image.shape[-2] == bottom - top)
+        torch._check(image.shape[-1] == right - left)
+    return image
 
 
 #: Pillow's modes by the names that torchvision's ImageReadMode has for them.

@@ -175,7 +175,14 @@ DECODE_REGION = OpSpec(
     samples=tuple(
         Sample(
             f"{format}-{mode}",
-            lambda m, f=format, o=mode, last=last: (_encoded(m, f), 1, 2, 5, 4, 10**6, o, False, last),
+            lambda m, f=format, o=mode, last=last: (
+                _encoded(m, f),
+                torch.tensor([1, 2, 5, 4]),
+                10**6,
+                o,
+                False,
+                last,
+            ),
             differentiable=False,
         )
         for format, mode, last in (("jpeg", "RGB", False), ("png", "L", False), ("webp", "RGBA", True))
@@ -195,6 +202,16 @@ DECODE_REGION = OpSpec(
             ValueError,
             "decode_image: box must have 0 <= left < right and 0 <= top < bottom, got (0, -1, 2, 4)",
             lambda x: decode_image(BYTES, box=(0, -1, 2, 4)),
+        ),
+        ErrorInput(
+            TypeError,
+            "decode_image: box must have 4 integers (left, top, right, bottom), got torch.float32",
+            lambda x: decode_image(BYTES, box=torch.zeros(4)),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_image: box must have 4 integers (left, top, right, bottom), got shape (1, 4)",
+            lambda x: decode_image(BYTES, box=torch.zeros(1, 4, dtype=torch.int64)),
         ),
         ErrorInput(
             TypeError,

@@ -7,7 +7,6 @@ Decoding a file gives a whole image, or the box that was asked for, or raises on
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cv2
@@ -20,6 +19,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
 from imgops import _check, _layout, _slow_path
+from imgops.fake import codec as fake
 from imgops.kernels.cpu import _jpeg, _libjpeg, _png, _threads
 from imgops.kernels.cpu._arguments import number_per_image
 
@@ -67,39 +67,25 @@ def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
 def decode_image(
     data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool, channels_last: bool
 ) -> Tensor:
-    def allocate(height: int, width: int) -> Tensor:
-        if channels_last:
-            return torch.empty((height, width, len(mode)), dtype=torch.uint8).permute(2, 0, 1)
-        return torch.empty((len(mode), height, width), dtype=torch.uint8)
-
-    return _decode(data, allocate, None, max_pixels, mode, apply_exif_orientation)
+    return _decode(data, None, max_pixels, mode, apply_exif_orientation, channels_last)
 
 
 def decode_region(
-    out: Tensor,
-    data: Tensor,
-    left: int,
-    top: int,
-    right: int,
-    bottom: int,
-    max_pixels: int,
-    mode: str,
-    apply_exif_orientation: bool,
-    channels_last: bool,
-) -> None:
-    box = left, top, right, bottom
-    _decode(data, lambda height, width: out, box, max_pixels, mode, apply_exif_orientation)
+    data: Tensor, box: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool, channels_last: bool
+) -> Tensor:
+    left, top, right, bottom = box.tolist()
+    fake.box_of_integers((left, top, right, bottom))
+    return _decode(data, (left, top, right, bottom), max_pixels, mode, apply_exif_orientation, channels_last)
 
 
 def _decode(
     data: Tensor,
-    allocate: Callable[[int, int], Tensor],
     box: Box | None,
     max_pixels: int,
     mode: str,
     apply_exif_orientation: bool,
+    channels_last: bool,
 ) -> Tensor:
-    """Decode a file, or a box of it, into the tensor that ``allocate(height, width)`` returns."""
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, because no image may be decoded in part"
         _check.fail(ValueError, "decode_image", must, True)
@@ -111,7 +97,7 @@ def _decode(
             raise _DataError(must, f"{image.height} x {image.width}")
         if isinstance(image, JpegImageFile) and image.mode in ("L", "RGB"):
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
-            out = _by_libjpeg(raw, image, allocate, _stored_box(image.size, turn, box), mode, turn)
+            out = _by_libjpeg(raw, image, _stored_box(image.size, turn, box), mode, turn, channels_last)
             if out is not None:
                 return out
         image.load()
@@ -119,7 +105,7 @@ def _decode(
             raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
         turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT  # a PNG's may follow its pixels
         part = image if box is None else image.crop(_stored_box(image.size, turn, box))
-        return _write(allocate, part, mode, turn)
+        return _write(part, mode, turn, channels_last)
     except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
     except Exception as error:  # Pillow raises a dozen types of errors for hostile data
@@ -129,23 +115,25 @@ def _decode(
 
 
 def _by_libjpeg(
-    raw: bytes,
-    image: Image.Image,
-    allocate: Callable[[int, int], Tensor],
-    box: Box,
-    mode: str,
-    turn: _Turn,
+    raw: bytes, image: Image.Image, box: Box, mode: str, turn: _Turn, channels_last: bool
 ) -> Tensor | None:
     """Decode a JPEG whose header Pillow has read; return None where Pillow should decode it."""
     left, top, right, bottom = box
     height, width = bottom - top, right - left
     if turn is _UPRIGHT and mode in (image.mode, "RGB"):
-        out = allocate(height, width)
+        out = _new(len(mode), height, width, channels_last)
         return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, image.size) else None
     pixels = np.empty((height, width, len(image.mode)), np.uint8)
     if not _libjpeg.decode(pixels, raw, left, top, image.size):
         return None
-    return _write(allocate, Image.fromarray(pixels.squeeze(-1) if image.mode == "L" else pixels), mode, turn)
+    stored = Image.fromarray(pixels.squeeze(-1) if image.mode == "L" else pixels)
+    return _write(stored, mode, turn, channels_last)
+
+
+def _new(channels: int, height: int, width: int, channels_last: bool) -> Tensor:
+    if channels_last:
+        return torch.empty((height, width, channels), dtype=torch.uint8).permute(2, 0, 1)
+    return torch.empty((channels, height, width), dtype=torch.uint8)
 
 
 def size_of(raw: bytes) -> tuple[int, int]:
@@ -205,8 +193,8 @@ def _stored_box(size: tuple[int, int], turn: _Turn, box: Box | None) -> Box:
     return (top, left, bottom, right) if turn.transposes else (left, top, right, bottom)
 
 
-def _write(allocate: Callable[[int, int], Tensor], image: Image.Image, mode: str, turn: _Turn) -> Tensor:
-    """Write an image in another mode, and turned as its EXIF data say."""
+def _write(image: Image.Image, mode: str, turn: _Turn, channels_last: bool) -> Tensor:
+    """Return an image as a tensor, in another mode, and turned as its EXIF data say."""
     if image.mode in _DEEP:  # the high byte, as Pillow itself reads 16-bit color
         image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
     pixels = np.asarray(image if image.mode == mode else image.convert(mode))
@@ -214,7 +202,7 @@ def _write(allocate: Callable[[int, int], Tensor], image: Image.Image, mode: str
         pixels = cv2.transpose(pixels)
     if turn.mirrors or turn.flips:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
-    out = allocate(*pixels.shape[:2])
+    out = _new(len(mode), *pixels.shape[:2], channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy
