@@ -20,7 +20,7 @@ from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 
-__all__ = ["decode_image", "decode_images", "encode_image", "jpeg", "webp"]
+__all__ = ["EncodedImage", "decode_image", "decode_images", "encode_image", "jpeg", "webp"]
 
 _PILLOW = "Pillow's codec runs on the CPU"
 
@@ -389,6 +389,88 @@ def decode_images(
         else:
             raise _of_file(image, i)
     return images
+
+
+class EncodedImage:
+    """An image that is still a file, to be decoded by the first transform that it meets.
+
+    It stands in the place of an image at the head of a pipeline. ``RandomResizedCrop``, ``RandomCrop``
+    without padding, and ``CenterCrop`` of an image alone decode only the part that they keep; every other
+    transform decodes all of it. The draws and the pixels are those of the decoded image. Alone, it becomes a
+    tensor; inside of a structure it becomes a ``tv_tensors.Image``, beside masks, boxes and keypoints.
+
+    Parameters
+    ----------
+    data : Tensor, bytes or path
+        The whole file, as :func:`decode_image` takes it. Only the header is read at once.
+    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
+        The mode that the file is converted to: 3, 1, 2 or 4 channels.
+    apply_exif_orientation : bool
+        Apply the orientation of the EXIF data.
+    max_pixels : int
+        The largest number of pixels; a larger image raises at once. The default is Pillow's limit.
+
+    Raises
+    ------
+    ValueError
+        If the header is not one of a JPEG, PNG or WebP file, or the image has more than ``max_pixels``.
+    TypeError
+        If ``data`` is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
+        before, and pass it in.
+    OSError
+        If a path cannot be read.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> from imgops import transforms as v2
+    >>> file = imgops.encode_image(torch.zeros(3, 40, 60, dtype=torch.uint8))
+    >>> image = imgops.EncodedImage(file)
+    >>> image.shape, v2.RandomResizedCrop(16)(image).shape
+    ((3, 40, 60), torch.Size([3, 16, 16]))
+    """
+
+    def __init__(
+        self,
+        data: Tensor | bytes | bytearray | memoryview | str | os.PathLike[str],
+        mode: str = "RGB",
+        *,
+        apply_exif_orientation: bool = False,
+        max_pixels: int = DecodeImage.max_pixels,
+    ) -> None:
+        if torch.compiler.is_compiling():
+            must = "data must be wrapped outside of a compiled graph"
+            _check.fail(TypeError, "EncodedImage", must, "a call inside of it")
+        self.data = _file_of(data).cpu()
+        self.mode = _mode_of(mode)
+        self.apply_exif_orientation = apply_exif_orientation
+        self.max_pixels = max_pixels
+        fake.decode_image(_any_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
+        self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape ``(C, H, W)`` of the decoded image."""
+        return len(self.mode), self.height, self.width
+
+    def decode(
+        self,
+        box: Sequence[int] | Tensor | None = None,
+        *,
+        memory_format: torch.memory_format = torch.contiguous_format,
+    ) -> Tensor:
+        """Return the decoded image, or a box of it, by :func:`decode_image`."""
+        return decode_image(
+            self.data,
+            self.mode,
+            box=box,
+            apply_exif_orientation=self.apply_exif_orientation,
+            max_pixels=self.max_pixels,
+            memory_format=memory_format,
+        )
+
+    def __repr__(self) -> str:
+        return f"EncodedImage({len(self.data)} bytes, shape={self.shape})"
 
 
 def _of_file(error: Exception, index: int) -> Exception:

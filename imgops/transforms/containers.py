@@ -22,7 +22,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import pil_images, programs
+from imgops.transforms._core import encoded, pil_images, programs
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._core.parameters import Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -49,6 +49,8 @@ class _Container(RandomTransform):
         return any(getattr(t, "joins_samples", False) for t in self.transforms)
 
     def forward(self, *inputs: Any) -> Any:
+        if inputs and type(inputs[0]) is not Tensor and not self.decodes_regions:
+            inputs = encoded.decoded(inputs)
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
                 if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules fail slowly in getattr
@@ -316,6 +318,11 @@ class Compose(_Container, v2.Compose):
     generator : torch.Generator, optional
         This argument changes nothing, because the transforms inside draw from their own generators.
     """
+
+    @property
+    def decodes_regions(self) -> bool:  # type: ignore[override]
+        """Whether its first transform does; it alone meets an encoded image."""
+        return bool(self.transforms) and getattr(self.transforms[0], "decodes_regions", False)
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self._call_all(inputs)

@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._torch_private import tree_unflatten
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import encoded, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
@@ -81,6 +81,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return self.torchvision_step(image, kind, magnitude, interpolation, fill)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        inputs = encoded.decoded(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         before = sampler.count
         params = self._sample_params([flat[place]], sampler)

@@ -7,6 +7,8 @@ Decoding a file gives a whole image, or the box that was asked for, or raises on
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import cv2
@@ -90,11 +92,8 @@ def _decode(
         must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, because no image may be decoded in part"
         _check.fail(ValueError, "decode_image", must, True)
     raw = data.detach().numpy().tobytes()
-    try:
-        image = _open(raw)
-        if image.width * image.height > max_pixels:
-            must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
-            raise _DataError(must, f"{image.height} x {image.width}")
+    with _one_error(raw):
+        image = _open_checked(raw, max_pixels)
         if isinstance(image, JpegImageFile) and image.mode in ("L", "RGB"):
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
             out = _by_libjpeg(raw, image, _stored_box(image.size, turn, box), mode, turn, channels_last)
@@ -106,12 +105,27 @@ def _decode(
         turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT  # a PNG's may follow its pixels
         part = image if box is None else image.crop(_stored_box(image.size, turn, box))
         return _write(part, mode, turn, channels_last)
+
+
+@contextmanager
+def _one_error(raw: bytes) -> Iterator[None]:
+    """Raise one ValueError for whatever is wrong with a file."""
+    try:
+        yield
     except _DataError as refused:
         _check.fail(ValueError, "decode_image", *refused.args)
     except Exception as error:  # Pillow raises a dozen types of errors for hostile data
         got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
         must = "decode_image: data must be a complete JPEG, PNG or WebP image"
         raise ValueError(f"{must}, got {got}") from error
+
+
+def _open_checked(raw: bytes, max_pixels: int) -> Image.Image:
+    image = _open(raw)
+    if image.width * image.height > max_pixels:
+        must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
+        raise _DataError(must, f"{image.height} x {image.width}")
+    return image
 
 
 def _by_libjpeg(
@@ -134,6 +148,18 @@ def _new(channels: int, height: int, width: int, channels_last: bool) -> Tensor:
     if channels_last:
         return torch.empty((height, width, channels), dtype=torch.uint8).permute(2, 0, 1)
     return torch.empty((channels, height, width), dtype=torch.uint8)
+
+
+def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) -> tuple[int, int]:
+    """Return the height and width of the image that decode_image would return, or raise its error."""
+    raw = data.detach().numpy().tobytes()
+    with _one_error(raw):
+        image = _open_checked(raw, max_pixels)
+        if not apply_exif_orientation:
+            return image.height, image.width
+        if not isinstance(image, JpegImageFile):
+            image.load()  # the EXIF data of a PNG may follow its pixels
+        return image.size if _turn_of(image).transposes else image.size[::-1]
 
 
 def size_of(raw: bytes) -> tuple[int, int]:
@@ -202,7 +228,8 @@ def _write(image: Image.Image, mode: str, turn: _Turn, channels_last: bool) -> T
         pixels = cv2.transpose(pixels)
     if turn.mirrors or turn.flips:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
-    out = _new(len(mode), *pixels.shape[:2], channels_last)
+    height, width = pixels.shape[:2]
+    out = _new(len(mode), height, width, channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy

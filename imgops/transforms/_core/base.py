@@ -31,9 +31,16 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
-from imgops import _subclass
+from imgops import EncodedImage, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import annotation_kinds, operators, programs, seeding, torchvision_private
+from imgops.transforms._core import (
+    annotation_kinds,
+    encoded,
+    operators,
+    programs,
+    seeding,
+    torchvision_private,
+)
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import is_own, take_init
@@ -61,6 +68,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _needs_pixels = False
     #: Whether the transform refuses an image without annotations.
     _needs_annotations = False
+    #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
+    decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     has_own_forward = True
     #: Whether the class has an ``_image``, and no user overrides a method that torchvision's ``forward``
@@ -91,7 +100,9 @@ class OperatorTransform(torchvision_private.Hooks):
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
             return self._image(inputs[0], NOTHING, Tensor)
-        return super().forward(*inputs)  # type: ignore[misc]
+        if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self.decodes_regions:
+            return self._of_encoded(inputs[0], NOTHING)
+        return super().forward(*encoded.decoded(inputs))  # type: ignore[misc]
 
     def _computes(self, image: Tensor) -> bool:
         """Return whether imgops' operators support the shape, dtype and channels of an image."""
@@ -128,6 +139,10 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image ``(..., C, H, W)``; ``kind`` is its class, which decides the fill."""
+        raise NotImplementedError
+
+    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
+        """Decode what the transform keeps of an image, and transform it."""
         raise NotImplementedError
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
@@ -266,6 +281,7 @@ class RandomTransform(OperatorTransform):
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        flat = [encoded.stand_in(x) if isinstance(x, EncodedImage) else x for x in flat]
         self.check_inputs(flat)  # type: ignore[attr-defined]
         needs = torchvision_private.needs_transform(self, flat)
         self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
@@ -385,6 +401,10 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if type(inputs[0]) is not Tensor and encoded.is_among(inputs):
+            if self._description and self.decodes_regions:
+                return self._run_encoded(inputs, sampler)
+            inputs = encoded.decoded(inputs)
         if not self._description and not self.per_sample and not _subclass.in_graph():
             return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
         before = sampler.count
@@ -405,6 +425,25 @@ class RandomTransform(OperatorTransform):
                 out = tree_unflatten(self._change_all(flat, needs, params, sampler), structure)
         sampler.count = before
         return out
+
+    def _run_encoded(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        """Sample for images that are not decoded yet, and decode what the transform keeps of them."""
+        flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        known = [encoded.wrap(encoded.stand_in(x), flat) if isinstance(x, EncodedImage) else x for x in flat]
+        self.check_inputs(known)  # type: ignore[attr-defined]
+        needs = torchvision_private.needs_transform(self, known)
+        before = sampler.count
+        params = self._sample_params([x for x, n in zip(known, needs, strict=True) if n], sampler)
+        sampler.count = before
+        if params is None:
+            return tree_unflatten(list(encoded.decoded(tuple(flat))), structure)
+        out = []
+        for inpt, wanted in zip(flat, needs, strict=True):
+            if isinstance(inpt, EncodedImage):
+                out.append(encoded.wrap(self._of_encoded(inpt, params), flat))
+            else:
+                out.append(self._change(inpt, params, sampler) if wanted else inpt)
+        return tree_unflatten(out, structure)
 
     def _change_all(
         self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler

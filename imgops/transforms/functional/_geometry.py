@@ -149,7 +149,7 @@ def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
 
 def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
     height, width = _size_of_crop(output_size)
-    left, top = _center_offset(image.shape[-1], width), _center_offset(image.shape[-2], height)
+    left, top = center_offset(image.shape[-1], width), center_offset(image.shape[-2], height)
     return imgops.crop(image, (left, top, left + width, top + height))
 
 
@@ -164,7 +164,7 @@ def _size_of_crop(output_size: Any) -> tuple[Any, Any]:
     return (*output_size, *output_size)[:2]  # type: ignore[return-value]
 
 
-def _center_offset(size: int, wanted: int) -> int:
+def center_offset(size: int, wanted: int) -> int:
     """Return the offset of torchvision's center crop, which is negative where it pads.
 
     torchvision pads a side that is too small, with the odd pixel at the end, and crops a side that is too

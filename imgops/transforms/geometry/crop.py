@@ -10,8 +10,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _subclass
-from imgops.transforms._core import annotation_kinds, operators, pil_images
+from imgops import EncodedImage, _subclass
+from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -38,6 +38,15 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _geometry.center_crop(image, self.size)
+
+    decodes_regions = True
+
+    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
+        high, wide = self.size
+        top, left = (_geometry.center_offset(n, m) for n, m in ((image.height, high), (image.width, wide)))
+        if top < 0 or left < 0:  # it is padded
+            return _geometry.center_crop(image.decode(), self.size)
+        return image.decode((left, top, left + wide, top + high))
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -126,6 +135,15 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
         # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
         return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
+
+    decodes_regions = True
+
+    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
+        how = pil_images.interpolation_of(Tensor, self.interpolation, self.antialias)
+        box = as_integers(params.beside(encoded.stand_in(image)))
+        box = torch.as_tensor(box, device=None if isinstance(box, Tensor) else "cpu")
+        whole = box - box[[0, 1, 0, 1]]
+        return _geometry.crop_boxes(image.decode(box), whole, self.size, *how, planar=True)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         boxes = as_integers(params.beside(mask))
@@ -226,6 +244,13 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         if params.is_known:
             return _geometry.crop(image, boxes[1], boxes[0], *self.size)
         return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
+
+    @property
+    def decodes_regions(self) -> bool:  # type: ignore[override]
+        return self.padding is None and not self.pad_if_needed
+
+    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
+        return image.decode(as_integers(params.beside(encoded.stand_in(image))))
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)

@@ -19,7 +19,7 @@ from imgops._torch_private import (
     tree_flatten,
     tree_unflatten,
 )
-from imgops.transforms._core import operators
+from imgops.transforms._core import encoded, operators
 from imgops.transforms._core.arguments import check_held, fill_values, in_range, interpolation_of, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
@@ -49,6 +49,7 @@ class _Join(ProbabilisticTransform):
         self._run(inputs, sampler)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        inputs = encoded.decoded(inputs)
         samples = inputs[0] if len(inputs) == 1 else inputs
         name = type(self).__name__
         if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:

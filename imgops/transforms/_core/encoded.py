@@ -1,0 +1,39 @@
+"""Encoded images at the head of a pipeline: transforms decode them, or only the part that they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+
+from imgops import EncodedImage
+from imgops._torch_private import tree_flatten, tree_unflatten
+
+
+def is_among(inputs: tuple[Any, ...]) -> bool:
+    """Return whether there is an encoded image in the arguments of a transform."""
+    if len(inputs) == 1 and isinstance(inputs[0], (Tensor, PIL.Image.Image)):
+        return False
+    return any(isinstance(x, EncodedImage) for x in tree_flatten(inputs)[0])
+
+
+def decoded(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of a transform with their encoded images decoded."""
+    if not is_among(inputs):
+        return inputs
+    flat, structure = tree_flatten(inputs)
+    out = [wrap(x.decode(), flat) if isinstance(x, EncodedImage) else x for x in flat]
+    return tree_unflatten(out, structure)
+
+
+def wrap(image: Tensor, flat: list[Any]) -> Tensor:
+    """Return a decoded image as what it is among flat inputs: beside others it must be known as an image."""
+    return image if len(flat) == 1 else tv_tensors.Image(image)
+
+
+def stand_in(image: EncodedImage) -> Tensor:
+    """Return a tensor of the shape of an encoded image, from which a transform reads the size."""
+    return torch.empty(image.shape, dtype=torch.uint8, device="meta")

@@ -1,0 +1,201 @@
+"""EncodedImage at the head of a pipeline: the draws and the pixels of the decoded image, and only its region decoded."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checks import check_raises
+from PIL import Image
+from torch import Tensor
+from torch.utils._pytree import tree_map
+from torchvision import tv_tensors
+from transform_cases import sample
+
+import imgops
+from imgops import EncodedImage
+from imgops import transforms as v2
+from imgops.ops import codec
+
+CROPS = {
+    "resized": lambda: v2.RandomResizedCrop(24, antialias=True),
+    "resized-bicubic": lambda: v2.RandomResizedCrop((20, 30), interpolation="bicubic"),
+    "crop": lambda: v2.RandomCrop((33, 21)),
+    "center": lambda: v2.CenterCrop((30, 41)),
+    "center-odd": lambda: v2.CenterCrop(33),
+}
+OTHERS = {
+    "padded": lambda: v2.RandomCrop(40, padding=4),
+    "center-larger": lambda: v2.CenterCrop((90, 30)),
+    "resize": lambda: v2.Resize(20),
+    "flip": lambda: v2.RandomHorizontalFlip(),
+    "jitter": lambda: v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
+    "policy": lambda: v2.RandAugment(),
+    "augmix": lambda: v2.AugMix(),
+    "noise": lambda: v2.GaussianNoise(),
+    "grayscale": lambda: v2.Grayscale(),
+    "five": lambda: v2.FiveCrop(20),
+    "apply": lambda: v2.RandomApply([v2.RandomResizedCrop(24)], p=0.5),
+    "choice": lambda: v2.RandomChoice([v2.CenterCrop(20), v2.Resize((20, 20))]),
+    "order": lambda: v2.RandomOrder([v2.RandomHorizontalFlip(), v2.RandomInvert()]),
+    "elastic": lambda: v2.RandomElastic(p=1.0),
+    "to_image": lambda: v2.ToImage(),
+    "dtype": lambda: v2.ToDtype(torch.float32, scale=True),
+    "lambda": lambda: v2.Compose([v2.Lambda(lambda x: x + 1)]),
+    "compose": lambda: v2.Compose(
+        [v2.RandomResizedCrop(24), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)]
+    ),
+    "nested": lambda: v2.Compose([v2.Compose([v2.RandomCrop(20)]), v2.ColorJitter(0.4)]),
+}
+
+
+def encoded(photograph: Tensor, **keywords: Any) -> EncodedImage:
+    file = io.BytesIO()
+    Image.fromarray(photograph[:, 50:120, 60:160].permute(1, 2, 0).numpy()).save(file, "JPEG", quality=90)
+    return EncodedImage(file.getvalue(), **keywords)
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return all(same(a, b) for a, b in zip(one, other, strict=True))
+    return type(one) is type(other) and one.dtype == other.dtype and torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", [*CROPS, *OTHERS])
+def test_alone_it_is_the_decoded_image(photograph: Tensor, name: str) -> None:
+    transform, image = (CROPS | OTHERS)[name](), encoded(photograph)
+    for seed in range(6):
+        torch.manual_seed(seed)
+        expected = transform(image.decode())
+        torch.manual_seed(seed)
+        assert same(transform(image), expected), seed
+
+
+@pytest.mark.parametrize("name", [*CROPS, *(n for n in OTHERS if n not in ("five", "lambda"))])
+def test_beside_others_it_is_an_image(photograph: Tensor, name: str) -> None:
+    """Masks, boxes and keypoints follow, in whatever order they come; a plain tensor stays as it is."""
+    transform, image = (CROPS | OTHERS)[name](), encoded(photograph)
+    others = sample(image.decode())
+    del others["image"]
+    if name in ("augmix", "policy"):  # torchvision's automatic policies refuse boxes and masks
+        others = {"count": 3}
+    for seed in range(4):
+        results = []
+        for pixels in (tv_tensors.Image(image.decode()), image):
+            torch.manual_seed(seed)
+            results.append(transform({"label": torch.tensor([3.0]), **others, "picture": pixels}))
+        expected, found = results
+        assert expected.keys() == found.keys()
+        for key in expected:
+            if isinstance(expected[key], Tensor):
+                assert same(found[key], expected[key]), key
+        assert type(found["picture"]) is tv_tensors.Image
+
+
+@pytest.mark.parametrize("name", [*CROPS, "compose", "nested"])
+def test_only_the_region_is_decoded(photograph: Tensor, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes: list[Any] = []
+    decode = codec.decode_image
+    monkeypatch.setattr(
+        codec, "decode_image", lambda *a, box=None, **k: boxes.append(box) or decode(*a, box=box, **k)
+    )
+    image = encoded(photograph)
+    torch.manual_seed(1)
+    (CROPS | OTHERS)[name]()(image)
+    assert len(boxes) == 1 and boxes[0] is not None
+    boxes.clear()
+    v2.Resize(9)(image)
+    assert boxes == [None]
+
+
+def test_sample_and_apply(photograph: Tensor) -> None:
+    transform, image = v2.RandomResizedCrop(24), encoded(photograph)
+    torch.manual_seed(3)
+    params = transform.sample(image)
+    torch.manual_seed(3)
+    expected = transform(image.decode())
+    assert torch.equal(transform.apply(image, params), expected)
+    assert torch.equal(transform.apply(image.decode(), params), expected)
+
+
+def test_a_generator_of_its_own(photograph: Tensor) -> None:
+    image = encoded(photograph)
+    results = [
+        v2.RandomResizedCrop(24, generator=torch.Generator().manual_seed(5))(x)
+        for x in (image, image.decode())
+    ]
+    assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("name", ["resized", "crop", "center", "compose", "flip", "resize"])
+def test_one_graph_for_all_sizes(photograph: Tensor, name: str) -> None:
+    """A compiled pipeline takes encoded images of different sizes, with the draws of eager mode."""
+    transform = (CROPS | OTHERS)[name]()
+    compiled = torch.compile(transform, fullgraph=True, dynamic=True, backend="aot_eager")
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    for i, (height, width) in enumerate([(70, 100), (64, 55), (90, 47), (51, 200)]):
+        file = io.BytesIO()
+        Image.fromarray(photograph[:, :height, :width].permute(1, 2, 0).numpy()).save(file, "JPEG")
+        image = EncodedImage(file.getvalue())
+        torch.manual_seed(i)
+        expected = transform(image)
+        torch.manual_seed(i)
+        assert torch.equal(compiled(image), expected)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before <= 2
+
+
+def test_it_is_an_object_of_its_own(photograph: Tensor, tmp_path: Path) -> None:
+    image = encoded(photograph, mode="l")
+    assert (
+        image.shape == (1, 70, 100)
+        and repr(image) == f"EncodedImage({len(image.data)} bytes, shape=(1, 70, 100))"
+    )
+    for other in (pickle.loads(pickle.dumps(image)), copy.deepcopy(image), tree_map(lambda x: x, image)):
+        assert other.shape == image.shape and torch.equal(other.decode(), image.decode())
+    path = tmp_path / "photograph.jpg"
+    path.write_bytes(bytes(image.data.numpy()))
+    assert torch.equal(EncodedImage(path, "L").decode(), image.decode())
+    with pytest.raises(FileNotFoundError):
+        EncodedImage(tmp_path / "none.jpg")
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+def test_orientation(photograph: Tensor, format: str) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = io.BytesIO()
+    Image.fromarray(photograph[:, :40, :70].permute(1, 2, 0).numpy()).save(file, format, exif=exif)
+    image = EncodedImage(file.getvalue(), apply_exif_orientation=True)
+    assert image.shape == (3, 70, 40) == tuple(image.decode().shape)
+    for seed in range(5):
+        results = []
+        for x in (image, image.decode()):
+            torch.manual_seed(seed)
+            results.append(v2.RandomResizedCrop(16)(x))
+        assert torch.equal(*results)
+
+
+def test_wrong_files() -> None:
+    check_raises(
+        lambda: EncodedImage(b"abc"),
+        ValueError,
+        "decode_image: data must be a JPEG, PNG or WebP file, got 3 bytes that begin with b'abc'",
+    )
+    check_raises(
+        lambda: EncodedImage(3), TypeError, "decode_image: data must be a Tensor, bytes or a path, got int"
+    )
+    raw = imgops.encode_image(torch.zeros(3, 20, 30, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="data must be an image of at most 599 pixels"):
+        EncodedImage(raw, max_pixels=599)
+    with pytest.raises(ValueError, match="mode must be one of"):
+        EncodedImage(raw, "CMYK")
+    with pytest.raises(Exception, match="EncodedImage: data must be wrapped outside of a compiled graph"):
+        torch.compile(lambda x: EncodedImage(x).decode(), fullgraph=True, backend="eager")(raw)
+    cut = EncodedImage(raw[: len(raw) - 4])  # the header is whole
+    with pytest.raises(ValueError, match="decode_image: data must be a complete"):
+        v2.Resize(8)(cut)
