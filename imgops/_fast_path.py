@@ -26,12 +26,9 @@ def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Functio
 
     It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise.
     """
-    if operator.contract is Contract.DYNAMIC:
-        call = _through_dispatcher(operator)  # here the kernel costs far more than the dispatcher
-    elif operator.contract.mutates:
-        call = _mutating_call(operator, run)
-    else:
+    if not operator.contract.mutates:
         return _functional(operator, run)
+    call = _mutating_call(operator, run)
     signature, arity = operator.signature, len(operator.signature.parameters)
 
     def bound(*args: Any, **keywords: Any) -> Any:

@@ -206,8 +206,8 @@ def decode_image(
 
     Notes
     -----
-    Reference: ``PIL.Image.open(...).convert(mode)``, bit-exact. Pillow reads every header. libjpeg-turbo
-    decodes ordinary JPEGs, where imgops was built with it (:func:`show_config`): gray or color, sequential or
+    Reference: ``PIL.Image.open(...).convert(mode)``, bit-exact. libjpeg-turbo decodes
+    ordinary JPEGs, where imgops was built with it (:func:`show_config`): gray or color, sequential or
     progressive, complete. At its first error or warning, for all other files, and without it, Pillow decodes
     (with libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK is converted to RGB by Pillow's formula;
     converting to RGB or L drops alpha and does not blend; 16-bit values keep their high byte, gray as well as

@@ -7,6 +7,7 @@ complete: then Pillow decodes the file, or refuses it.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +22,7 @@ except ImportError:  # built without libjpeg-turbo
     module = None
 
 
-def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: tuple[int, int]) -> bool:
+def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: Sequence[int]) -> bool:
     """Decode the region of a JPEG at ``(left, top)`` that has the size of ``pixels``.
 
     ``pixels`` is ``(height, width, 1 or 3)``, interleaved or planar; ``size`` is the (width, height) of the
@@ -31,6 +32,11 @@ def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: tuple[int,
         _slow_path.warn("libjpeg-turbo is not a part of it, so that Pillow decodes JPEGs")
         return False
     return is_pillow() and module.decode(pixels, raw, left, top, size[1], size[0])
+
+
+def header(raw: bytes) -> tuple[int, int, int] | None:
+    """Return the width, height and channels of a JPEG without EXIF data; None where Pillow should read it."""
+    return None if module is None else module.header(raw)
 
 
 @_slow_path.comparison("libjpeg-turbo", "Pillow")

@@ -230,7 +230,79 @@ end:
     return result;
 }
 
+/* ---- headers ----------------------------------------------------------------------------------- */
+
+static int begins_with(const uint8_t *body, Py_ssize_t size, const char *text, Py_ssize_t length) {
+    return size >= length && !memcmp(body, text, (size_t)length);
+}
+
+/* Whether a segment is one that Pillow reads without a doubt: it raises for some that are too short, and reads EXIF and
+ * Photoshop's data, which can be wrong in many ways. `frames` counts the frame headers. */
+static int is_ordinary_segment(int marker, const uint8_t *body, Py_ssize_t size, int *frames) {
+    Py_ssize_t at;
+    switch (marker) {
+    case 0xc0: /* frames: baseline, extended, progressive */
+    case 0xc1:
+    case 0xc2:
+        return !(*frames)++ && size >= 9 && body[0] == 8 && size == 6 + 3 * body[5] && (body[5] == 1 || body[5] == 3);
+    case 0xdb: /* tables of quantization, of 8 or 16 bits */
+        for (at = 0; at < size; at += body[at] >> 4 ? 129 : 65)
+            if (body[at] >> 4 > 1) return 0;
+        return at == size;
+    case 0xc4: /* tables of codes */
+    case 0xdd: /* restart interval */
+    case 0xfe: /* comment */
+        return 1;
+    case 0xe0: return !begins_with(body, size, "JFIF", 4) || size >= 12;
+    case 0xe1:
+    case 0xed: return 0;
+    case 0xe2: return !begins_with(body, size, "ICC_PROFILE", 12) || size >= 14;
+    case 0xee: return !begins_with(body, size, "Adobe", 5) || size >= 12;
+    default: return marker >= 0xe3 && marker <= 0xef;
+    }
+}
+
+static PyObject *header(PyObject *self, PyObject *args) {
+    PyObject *object, *result = NULL;
+    const Py_buffer *data;
+    Arrays arrays = {0};
+    const uint8_t *raw, *body;
+    Py_ssize_t at = 2, size, length;
+    int height = 0, width = 0, channels = 0, frames = 0, complete = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O", &object)) return NULL;
+    if (!(data = array_of(&arrays, object, "data", "B", 1, CONTIGUOUS))) goto end;
+    raw = data->buf;
+    size = data->len;
+    if (size > 2 && raw[0] == 0xff && raw[1] == 0xd8) {
+        while (at + 4 <= size && raw[at] == 0xff) {
+            int marker = raw[at + 1];
+            body = raw + at + 4;
+            length = raw[at + 2] << 8 | raw[at + 3];
+            if (length < 2 || at + 2 + length > size) break;
+            if (marker == 0xda) {
+                complete = frames == 1 && height && width;
+                break;
+            }
+            if (!is_ordinary_segment(marker, body, length - 2, &frames)) break;
+            if (marker >= 0xc0 && marker <= 0xc2) {
+                height = body[1] << 8 | body[2];
+                width = body[3] << 8 | body[4];
+                channels = body[5];
+            }
+            at += 2 + length;
+        }
+    }
+    result = complete ? Py_BuildValue("iii", width, height, channels) : Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyMethodDef methods[] = {
+    {"header", header, METH_VARARGS,
+     "header(data) -> (width, height, channels) or None\n\n"
+     "Read the header of a JPEG. None where Pillow should read it: no JPEG, with EXIF data, or not ordinary."},
     {"decode", decode, METH_VARARGS,
      "decode(out, data, left, top, full_height, full_width) -> bool\n\n"
      "Decode the region of a JPEG that begins at (left, top) and has the size of `out` (height, width, channels), which may\n"

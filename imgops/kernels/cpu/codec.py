@@ -1,6 +1,6 @@
 """CPU kernels of encode_image, decode_image, jpeg and webp.
 
-Pillow reads every header and decodes most files; libjpeg-turbo decodes ordinary JPEGs, with Pillow's pixels.
+Pillow reads and decodes most files; libjpeg-turbo decodes ordinary JPEGs, with Pillow's pixels.
 Decoding a file gives a whole image, or the box that was asked for, or raises one ValueError.
 """
 
@@ -93,12 +93,18 @@ def _decode(
         _check.fail(ValueError, "decode_image", must, True)
     raw = data.detach().numpy().tobytes()
     with _one_error(raw):
-        image = _open_checked(raw, max_pixels)
+        header, turn = _libjpeg.header(raw), _UPRIGHT
+        image = None if header else _open(raw)
         if isinstance(image, JpegImageFile) and image.mode in ("L", "RGB"):
+            header = *image.size, len(image.mode)
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
-            out = _by_libjpeg(raw, image, _stored_box(image.size, turn, box), mode, turn, channels_last)
+        _check_pixels(image.size if image else header[:2], max_pixels)  # type: ignore[index]
+        if header:
+            out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), mode, turn, channels_last)
             if out is not None:
                 return out
+        if image is None:
+            image = _open(raw)
         image.load()
         if _ends_early(raw, image):
             raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
@@ -120,27 +126,26 @@ def _one_error(raw: bytes) -> Iterator[None]:
         raise ValueError(f"{must}, got {got}") from error
 
 
-def _open_checked(raw: bytes, max_pixels: int) -> Image.Image:
-    image = _open(raw)
-    if image.width * image.height > max_pixels:
+def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
+    width, height = size
+    if width * height > max_pixels:
         must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
-        raise _DataError(must, f"{image.height} x {image.width}")
-    return image
+        raise _DataError(must, f"{height} x {width}")
 
 
 def _by_libjpeg(
-    raw: bytes, image: Image.Image, box: Box, mode: str, turn: _Turn, channels_last: bool
+    raw: bytes, header: tuple[int, int, int], box: Box, mode: str, turn: _Turn, channels_last: bool
 ) -> Tensor | None:
-    """Decode a JPEG whose header Pillow has read; return None where Pillow should decode it."""
-    left, top, right, bottom = box
+    """Decode a JPEG of known width, height and channels; return None where Pillow should decode it."""
+    (left, top, right, bottom), (*size, channels) = box, header
     height, width = bottom - top, right - left
-    if turn is _UPRIGHT and mode in (image.mode, "RGB"):
+    if turn is _UPRIGHT and (mode == "RGB" or (mode == "L" and channels == 1)):
         out = _new(len(mode), height, width, channels_last)
-        return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, image.size) else None
-    pixels = np.empty((height, width, len(image.mode)), np.uint8)
-    if not _libjpeg.decode(pixels, raw, left, top, image.size):
+        return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, size) else None
+    pixels = np.empty((height, width, channels), np.uint8)
+    if not _libjpeg.decode(pixels, raw, left, top, size):
         return None
-    stored = Image.fromarray(pixels.squeeze(-1) if image.mode == "L" else pixels)
+    stored = Image.fromarray(pixels.squeeze(-1) if channels == 1 else pixels)
     return _write(stored, mode, turn, channels_last)
 
 
@@ -154,7 +159,12 @@ def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) ->
     """Return the height and width of the image that decode_image would return, or raise its error."""
     raw = data.detach().numpy().tobytes()
     with _one_error(raw):
-        image = _open_checked(raw, max_pixels)
+        header = _libjpeg.header(raw)
+        if header:
+            _check_pixels(header[:2], max_pixels)
+            return header[1], header[0]
+        image = _open(raw)
+        _check_pixels(image.size, max_pixels)
         if not apply_exif_orientation:
             return image.height, image.width
         if not isinstance(image, JpegImageFile):
