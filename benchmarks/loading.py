@@ -1,0 +1,283 @@
+"""``python -m benchmarks.loading``: from JPEG files to the batch, against other libraries.
+
+40 photographs in five sizes around 500 x 375, JPEG quality 90. A row's columns take turns, with equal seeds; each number is
+the median of the rounds' ratios. Pipelines run on one thread, and on two: each library decodes and transforms its files in
+the same pool of two threads. "Whole" decodes all of an image, otherwise `EncodedImage` decodes the part that the crop keeps.
+torchvision.io and PIL smooth while shrinking, as imgops does; albumentations by default does not, with INTER_AREA it does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from importlib.metadata import version
+from importlib.util import find_spec
+from statistics import median
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torchvision.io import ImageReadMode
+from torchvision.io import decode_image as tv_decode
+from torchvision.transforms import v2 as tv
+
+import imgops
+from benchmarks.__main__ import RESULTS
+from benchmarks.pipelines import photo
+from benchmarks.table import machine
+from imgops import transforms as v2
+
+os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+SIZES = ((500, 375), (375, 500), (500, 333), (640, 480), (400, 300))
+COUNT = 40
+#: The goals: how many times as fast as each peer imgops should be.
+GOALS = {
+    "ImageNet": {"torchvision.io": 2.0, "albumentations": 1.3, "DALI": 2.2},
+    "SimCLR": {"torchvision.io": 8.0, "albumentations": 1.0},
+}
+PEERS = (
+    "whole",
+    "torchvision.io",
+    "torchvision, PIL",
+    "albumentations",
+    "albumentations, INTER_AREA",
+    "DALI",
+)
+
+
+def file_of(size: tuple[int, int], seed: int = 0, mode: str = "RGB", **keywords: Any) -> bytes:
+    image = (
+        Image.fromarray(np.roll(photo(), 7 * seed, 1)).resize(size, Image.Resampling.BICUBIC).convert(mode)
+    )
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=90, **keywords)
+    return buffer.getvalue()
+
+
+def rounds_of(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Return the microseconds an image of each column, in rounds in which all columns draw from the same seeds."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for i in range(-1, rounds):
+        for name, call in calls.items():
+            torch.manual_seed(i)
+            random.seed(i)
+            before = time.perf_counter()
+            call()
+            if i >= 0:  # the first round warms up
+                found[name].append((time.perf_counter() - before) / COUNT * 1e6)
+    return found
+
+
+def ratio(found: dict[str, list[float]], peer: str, own: str = "imgops") -> float:
+    return median(a / b for a, b in zip(found[peer], found[own], strict=True))
+
+
+# -- decoding ----------------------------------------------------------------------------------------------
+
+
+def decoding(rounds: int) -> list[str]:
+    lines = [
+        "| file | imgops, us | cv2.imdecode | interleaved | PIL | torchvision.io |",
+        "|---|---|---|---|---|---|",
+    ]
+    kinds: dict[str, dict[str, Any]] = {
+        f"{'progressive' if p else 'baseline'} {name}": {"progressive": p, "subsampling": s}
+        for p in (False, True)
+        for s, name in ((2, "4:2:0"), (1, "4:2:2"), (0, "4:4:4"))
+    }
+    kinds |= {"baseline gray": {"mode": "L"}, "progressive gray": {"mode": "L", "progressive": True}}
+    for name, keywords in kinds.items():
+        mode = keywords.get("mode", "RGB")
+        flag, read = (
+            (cv2.IMREAD_GRAYSCALE, ImageReadMode.GRAY)
+            if mode == "L"
+            else (cv2.IMREAD_COLOR, ImageReadMode.RGB)
+        )
+        raws = [file_of((500, 375), i, **keywords) for i in range(COUNT)]
+        datas, arrays = [tensor(r) for r in raws], [np.frombuffer(r, np.uint8) for r in raws]
+        calls: dict[str, Callable[[], Any]] = {
+            "imgops": lambda d=datas, m=mode: [imgops.decode_image(x, m) for x in d],
+            "cv2": lambda a=arrays, f=flag: [cv2.imdecode(x, f) for x in a],
+            "interleaved": lambda d=datas, m=mode: [
+                imgops.decode_image(x, m, memory_format=torch.channels_last) for x in d
+            ],
+            "PIL": lambda r=raws: [np.asarray(Image.open(io.BytesIO(x))) for x in r],
+            "torchvision": lambda d=datas, m=read: [tv_decode(x, m) for x in d],
+        }
+        found = rounds_of(calls, rounds)
+        cells = [f"{ratio(found, peer):.2f}" for peer in calls if peer != "imgops"]
+        lines.append(f"| {name} | {median(found['imgops']):.0f} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def tensor(raw: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+
+
+# -- pipelines ---------------------------------------------------------------------------------------------
+
+
+def steps(name: str, module: Any, first: list[Any], last: list[Any]) -> Any:
+    found = [*first, module.RandomResizedCrop(224, antialias=True), module.RandomHorizontalFlip()]
+    if name == "SimCLR":
+        found += [
+            module.RandomApply([module.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
+            module.RandomGrayscale(0.2),
+            module.GaussianBlur(23, (0.1, 2.0)),
+        ]
+    return module.Compose([*found, *last])
+
+
+def columns(name: str, raws: list[bytes]) -> dict[str, Callable[[Any], Any]]:
+    """Return what each library does with one file."""
+
+    def last(module: Any) -> list[Any]:
+        return [module.ToDtype(torch.float32, scale=True), module.Normalize(MEAN, STD)]
+
+    ours, theirs = steps(name, v2, [], last(v2)), steps(name, tv, [], last(tv))
+    of_pil = steps(name, tv, [], [tv.ToImage(), *last(tv)])
+    calls: dict[str, Callable[[Any], Any]] = {
+        "imgops": lambda raw: ours(imgops.EncodedImage(raw)),
+        "whole": lambda raw: ours(imgops.decode_image(raw)),
+        "torchvision.io": lambda raw: theirs(tv_decode(tensor(raw), ImageReadMode.RGB)),
+        "torchvision, PIL": lambda raw: of_pil(Image.open(io.BytesIO(raw)).convert("RGB")),
+    }
+    if find_spec("albumentations"):
+        import albumentations as A
+
+        more = []
+        if name == "SimCLR":
+            more = [
+                A.ColorJitter(0.8, 0.8, 0.8, 0.2, p=0.8),
+                A.ToGray(p=0.2),
+                A.GaussianBlur((23, 23), (0.1, 2.0), p=1),
+            ]
+        for label, how in (
+            ("albumentations", cv2.INTER_LINEAR),
+            ("albumentations, INTER_AREA", cv2.INTER_AREA),
+        ):
+            crop = A.RandomResizedCrop((224, 224), interpolation=how)
+            pipeline = A.Compose(
+                [crop, A.HorizontalFlip(p=0.5), *more, A.Normalize(MEAN, STD), A.ToTensorV2()]
+            )
+            calls[label] = lambda raw, p=pipeline: p(
+                image=cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR_RGB)
+            )["image"]
+    return calls
+
+
+def dali(raws: list[bytes], threads: int) -> Callable[[], Any] | None:
+    """Return DALI's fused pipeline over all files on the CPU; None where it is not installed."""
+    if not find_spec("nvidia"):
+        return None
+    try:
+        from nvidia.dali import fn, pipeline_def, types
+    except ImportError:
+        return None
+    arrays = [np.frombuffer(raw, np.uint8) for raw in raws]
+
+    @pipeline_def(
+        batch_size=COUNT, num_threads=threads, device_id=None, exec_pipelined=False, exec_async=False
+    )
+    def pipeline() -> Any:
+        files = fn.external_source(lambda: arrays, batch=True)
+        images = fn.decoders.image_random_crop(
+            files, random_area=(0.08, 1.0), random_aspect_ratio=(3 / 4, 4 / 3)
+        )
+        images = fn.resize(images, size=(224, 224), antialias=True)
+        mean, std = ([255 * x for x in values] for values in (MEAN, STD))
+        return fn.crop_mirror_normalize(
+            images, mirror=fn.random.coin_flip(), mean=mean, std=std, dtype=types.FLOAT, output_layout="CHW"
+        )
+
+    made = pipeline()
+    made.build()
+    return made.run
+
+
+def pipelines(rounds: int) -> list[str]:
+    raws = [file_of(SIZES[i % len(SIZES)], i) for i in range(COUNT)]
+    lines = [
+        "| pipeline | threads | images/s | " + " | ".join(PEERS) + " |",
+        "|---|---|---|" + "---|" * len(PEERS),
+    ]
+    for name, goals in GOALS.items():
+        scaling: dict[int, float] = {}
+        for threads in (1, 2):
+            with ThreadPoolExecutor(threads) as pool:
+
+                def over(
+                    work: Callable[[Any], Any], p: ThreadPoolExecutor = pool, n: int = threads
+                ) -> Callable[[], Any]:
+                    if n == 1:
+                        return lambda: [work(raw) for raw in raws]
+                    return lambda: list(p.map(work, raws))
+
+                calls = {label: over(work) for label, work in columns(name, raws).items()}
+                if name == "ImageNet" and (fused := dali(raws, threads)):
+                    calls["DALI"] = fused
+                found = rounds_of(calls, rounds)
+            scaling[threads] = median(found["imgops"])
+            cells = []
+            for peer in PEERS:
+                if peer not in found:
+                    cells.append("–")
+                    continue
+                goal = goals.get(peer) if threads == 1 else None
+                text = f"{ratio(found, peer):.2f}" + (f" (goal {goal:g})" if goal else "")
+                cells.append(f"**{text}**" if goal and ratio(found, peer) < goal else text)
+            lines.append(f"| {name} | {threads} | {1e6 / scaling[threads]:.0f} | " + " | ".join(cells) + " |")
+            print(lines[-1], flush=True)
+        print(f"{name}: two threads are {scaling[1] / scaling[2]:.2f} times as fast as one", flush=True)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loading")
+    parser.add_argument("--rounds", type=int, default=30)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    facts = machine()
+    packages = [
+        p for p in ("torch", "torchvision", "pillow", "albumentations", "nvidia-dali-cuda130") if _version(p)
+    ]
+    decoder = imgops.show_config("dicts")["JPEG decoder"]["decoder"]  # type: ignore[index]
+    lines = [
+        "# From files",
+        "",
+        f"{facts['cpu']}; {decoder}; " + ", ".join(f"{p} {_version(p)}" for p in packages) + ".",
+        "",
+        *(__doc__ or "").split("\n\n")[1].strip().splitlines(),
+        "Above 1 imgops is faster. **Bold**: short of its goal.",
+        "",
+        *pipelines(options.rounds),
+        "",
+        "Decoding alone, one thread, 500 x 375; imgops' planar result:",
+        "",
+        *decoding(options.rounds),
+    ]
+    path = RESULTS / f"loading-{date.today().isoformat()}-{facts['slug']}.md"
+    path.write_text("\n".join(lines) + "\n")
+    print(path)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except Exception:
+        return ""
+
+
+if __name__ == "__main__":
+    main()
