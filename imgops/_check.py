@@ -68,6 +68,45 @@ def shape(value: Tensor) -> tuple[Any, ...]:
     return numbers(*value.shape)
 
 
+def shown(value: object) -> str:
+    """Write an argument for an error message, in at most 120 characters; an array by its class."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        return type(value).__name__
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a number that is too large"
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def plain(value: Any) -> Any:
+    """Return a number of NumPy's as Python's; dynamo shows an array in its place, and is asked first."""
+    if type(value) is int or type(value) is float or torch.compiler.is_compiling():
+        return value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_sequence(value: Any) -> bool:
+    """Return whether a value has items in an order: a set has none, and an array of 0 dimensions no items."""
+    if type(value) is tuple or type(value) is list:
+        return True
+    return (
+        hasattr(value, "__len__")
+        and not isinstance(value, (str, bytes, dict, set, frozenset))
+        and getattr(value, "shape", None) != ()
+    )
+
+
+def switch(op: str, name: str, value: Any) -> bool:
+    """Return an argument that must be a bool; NumPy's becomes Python's."""
+    if value is True or value is False:
+        return value
+    value = plain(value)
+    if not isinstance(value, (bool, torch.SymBool)):
+        fail(TypeError, op, f"{name} must be a bool", shown(value))
+    return value  # type: ignore[return-value]
+
+
 def tensor(op: str, name: str, value: object) -> None:
     if not isinstance(value, Tensor):
         fail(TypeError, op, f"{name} must be a Tensor", type(value).__name__)
@@ -179,7 +218,7 @@ def graph_tensor(value: Any) -> Tensor:
     """
     if isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
         one: Any = torch.ones((), dtype=torch.float64, device="cpu")
-        return one * value
+        return one * float(value)  # an integer of more than 64 bits cannot be multiplied
     if isinstance(value, (tuple, list)):
         return torch.stack([graph_tensor(v) for v in value])
     if isinstance(value, str):  # PyTorch 2.11 raises another error for a string in a graph
@@ -193,6 +232,13 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     if torch.compiler.is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
     return torch.tensor(values, dtype=torch.int64, device="cpu")
+
+
+def cores(op: str, core: tuple[Any, ...]) -> None:
+    """Check numbers of trailing dimensions."""
+    for dims in core:
+        if type(dims) is not int or dims < 0:
+            fail(TypeError, op, "core must be integers from 0 on", shown(dims))
 
 
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
@@ -304,7 +350,7 @@ def overlap(a: Tensor, b: Tensor) -> bool:
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
         names = ", ".join(map(repr, choices))
-        fail(ValueError, op, f"{name} must be one of {names}{when}", repr(value))
+        fail(ValueError, op, f"{name} must be one of {names}{when}", shown(value))
 
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
@@ -343,8 +389,14 @@ def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
 
 def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...]:
     """Return two ints, given as a pair or as one int for both."""
+    if type(value) is not int and type(value) is not tuple:
+        value = plain(value)
     one = isinstance(value, (int, torch.SymInt))
-    return integers(op, name, (value, value) if one else value, names)
+    values = integers(op, name, (value, value) if one else value, names)
+    for side in values:  # the operator would name its own arguments, which are not the caller's
+        if not is_64_bit(side):
+            fit_64_bits(op, name, values)
+    return values
 
 
 #: Names that PyTorch and OpenCV give to padding modes -> PIL's and torchvision's.
@@ -388,7 +440,7 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
         if value.dtype == torch.uint64:
             fit_64_bits(op, name, found)
         return found
-    if isinstance(value, str) or not hasattr(value, "__len__"):
+    if not is_sequence(value):
         fail(TypeError, op, must, type(value).__name__)
     values: tuple[Any, ...] = tuple(value)  # type: ignore[arg-type]
     if len(values) != len(names):
@@ -424,5 +476,5 @@ def integer(op: str, must: str, value: Any) -> int:
         return value  # type: ignore[return-value]
     is_array = isinstance(value, Tensor) or getattr(value, "shape", ()) != ()
     if not hasattr(value, "__index__") or is_array:
-        fail(TypeError, op, must, f"{type(value).__name__} {value}")
+        fail(TypeError, op, must, type(value).__name__ if is_array else f"{type(value).__name__} {value}")
     return int(value.__index__())

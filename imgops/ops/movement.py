@@ -307,6 +307,7 @@ def pad(
 
 
 def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+    padding = _check.plain(padding)
     if isinstance(padding, int):
         padding = _check.integer("pad", "padding must be an integer", padding)
         return padding, padding, padding, padding
@@ -328,23 +329,25 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
     if isinstance(values, Tensor):
         return values
     must = f"{name} must be a number or one per channel"
+    values = _check.plain(values)
     single = isinstance(values, _NUMBERS)
-    each: Any = [values] if single else values
-    if isinstance(each, (str, bytes, dict)) or not hasattr(each, "__len__"):
+    if not (single or _check.is_sequence(values)):
         _check.fail(TypeError, op, must, type(values).__name__)
+    each: Any = [values] if single else [_check.plain(value) for value in values]  # type: ignore[union-attr]
     for value in each:
         if not isinstance(value, _NUMBERS):
             _check.fail(TypeError, op, must, type(value).__name__)
     if all(isinstance(value, (int, torch.SymInt)) for value in each):
         found = _check.integers_tensor(op, name, each)
-    elif torch.compiler.is_compiling():  # the kernel checks that the values are finite
-        found = _check.graph_tensor(list(each))
     else:
         if not (dtype.is_floating_point or dtype.is_complex):
             for value in each:
-                if not math.isfinite(value):
+                if not -math.inf < value < math.inf:  # math.isfinite does not take a graph's symbolic numbers
                     _check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
-        found = torch.tensor(each, dtype=torch.float64, device="cpu")
+        if torch.compiler.is_compiling():
+            found = _check.graph_tensor(each)
+        else:
+            found = torch.tensor(each, dtype=torch.float64, device="cpu")
     return found.reshape(()) if single else found
 
 
