@@ -28,6 +28,8 @@ class CommandError(Exception):
 
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     """Raise ``error`` with a message in the common grammar."""
+    if isinstance(got, tuple):
+        got = written(got)
     _torch_private.raise_error(error, f"{op}: {must}, got {got}")
 
 
@@ -107,6 +109,12 @@ def switch(op: str, name: str, value: Any) -> bool:
     return value  # type: ignore[return-value]
 
 
+def written(values: Sequence[object]) -> str:
+    """Write values as a tuple: dynamo writes a symbolic size, but no tuple of them."""
+    inside = ", ".join([f"{value!r}" for value in values])
+    return f"({inside},)" if len(values) == 1 else f"({inside})"
+
+
 def tensor(op: str, name: str, value: object) -> None:
     if not isinstance(value, Tensor):
         fail(TypeError, op, f"{name} must be a Tensor", type(value).__name__)
@@ -121,7 +129,7 @@ def image(op: str, name: str, value: Tensor) -> None:
             ValueError,
             op,
             f"{name} must have at least 3 dimensions (..., C, H, W)",
-            f"shape {shape(value)}",
+            f"shape {written(shape(value))}",
         )
 
 
@@ -168,8 +176,8 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
     whole = lead >= 0 and all(a == b for a, b in zip(value.shape[lead:], core, strict=True))
     if not (whole and broadcasts(value.shape[:lead], image.shape[:-3])):
         one = "one value" if not core else f"shape {numbers(*core)}"
-        must = f"{name} must have {one}, or that for each image of {shape(image)[:-3]}"
-        fail(ValueError, op, must, f"shape {shape(value)}")
+        must = f"{name} must have {one}, or that for each image of {written(shape(image)[:-3])}"
+        fail(ValueError, op, must, f"shape {written(shape(value))}")
 
 
 def levels_or_floats(op: str, image: Tensor) -> None:
@@ -244,7 +252,7 @@ def cores(op: str, core: tuple[Any, ...]) -> None:
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """Check that ``value`` has exactly the leading dimensions of ``other``."""
     if value.shape[:-3] != other.shape[:-3]:
-        must = f"{name} must have the leading dimensions of {other_name} {shape(other)[:-3]}"
+        must = f"{name} must have the leading dimensions of {other_name} {written(shape(other)[:-3])}"
         fail(ValueError, op, must, shape(value)[:-3])
 
 
@@ -366,7 +374,7 @@ def pixels(op: str, name: str, height: int, width: int) -> None:
 
 def not_empty(op: str, name: str, image: Tensor) -> None:
     if violates(image.shape[-2] * image.shape[-1] > 0):
-        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {shape(image)}")
+        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {written(shape(image))}")
 
 
 #: The longest side of a filter's window: the work grows with the side, and libraries count in 32 bits.
@@ -433,7 +441,7 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
         if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
             fail(TypeError, op, must, value.dtype)
         if value.ndim != 1 or value.shape[0] != len(names):
-            fail(ValueError, op, must, f"shape {shape(value)}")
+            fail(ValueError, op, must, f"shape {written(shape(value))}")
         if value.is_meta:
             fail(ValueError, op, must, "a tensor on meta, which has no values")
         found: tuple[int, ...] = tuple(value.tolist())

@@ -335,6 +335,13 @@ def test_large_integers_by_the_name_of_the_argument() -> None:
             call()
 
 
+def test_values_that_are_read_before_the_operators() -> None:
+    message = "morphology: kernel must have a value that is not 0, got zeros"
+    check_raises(lambda: imgops.morphology(IMAGE, "close", torch.zeros(3, 3)), ValueError, message)
+    message = "motion_blur: balance must be a number, got nan"
+    check_raises(lambda: imgops.motion_blur(IMAGE, 5, 0.0, torch.tensor(float("nan"))), ValueError, message)
+
+
 def test_a_large_parameter_in_a_graph() -> None:
     """It was refused there as "must be a number, ..., got int"."""
 

@@ -36,7 +36,8 @@ def _check_leading(op: str, name: str, batch: Sequence[Any], other_name: str, ot
     """Check that the leading dimensions of two parameters broadcast."""
     pairs = zip(reversed(batch), reversed(other), strict=False)
     if not all(one == 1 or two == 1 or one == two for one, two in pairs):
-        must = f"{name} must have leading dimensions that fit those of {other_name} {_check.numbers(*other)}"
+        sizes = _check.written(_check.numbers(*other))
+        must = f"{name} must have leading dimensions that fit those of {other_name} {sizes}"
         _check.fail(ValueError, op, must, _check.numbers(*batch))
 
 
@@ -221,7 +222,8 @@ def polar_map(
     _check_map_dtype(op, dtype)
     middle = value_checks.parameter(op, "center", center).to(device).double()
     if middle.ndim < 1 or _check.violates(middle.shape[-1] == 2):
-        _check.fail(ValueError, op, "center must have 2 values (x, y)", f"shape {_check.shape(middle)}")
+        got = f"shape {_check.written(_check.shape(middle))}"
+        _check.fail(ValueError, op, "center must have 2 values (x, y)", got)
     radii = value_checks.parameter(
         op, "max_radius", max_radius, _above_1 if log else value_checks.finite_positive
     )
@@ -498,7 +500,7 @@ def thin_plate_spline_map(
         _check.floating(op, name, value)
         if value.ndim < 2 or _check.violates(value.shape[-1] == 2) or _check.violates(value.shape[-2] >= 3):
             must = f"{name} must be (..., n, 2) with n of at least 3"
-            _check.fail(ValueError, op, must, f"shape {_check.shape(value)}")
+            _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(value))}")
         value_checks.parameter(op, name, value)
     _check.same_device(op, "targets", targets, "points", points)
     if _check.violates(targets.shape[-2] == points.shape[-2]):

@@ -423,7 +423,8 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
         fill = fill.reshape(-1, 1, 1).expand(*image.shape[:-2], 1, 1)
     elif fill.ndim >= 3 and fill.shape[:-3] != image.shape[:-3]:
         if not _check.broadcasts(fill.shape[:-3], image.shape[:-3]):
-            must = f"fill must have leading dimensions that broadcast to {_check.shape(image)[:-3]}"
+            batches = _check.written(_check.shape(image)[:-3])
+            must = f"fill must have leading dimensions that broadcast to {batches}"
             _check.fail(ValueError, "erase", must, _check.shape(fill)[:-3])
         fill = fill.expand(*image.shape[:-3], *fill.shape[-3:])
     return _erase(image, fill, box)

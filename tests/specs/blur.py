@@ -288,8 +288,7 @@ MOTION_BLUR = OpSpec(
         ErrorInput(
             ValueError,
             "motion_blur: balance must be a number, got nan",
-            lambda x: imgops.motion_blur(x, 5, 0.0, torch.tensor([0.0, float("nan")])),
-            reads_values=True,
+            lambda x: imgops.motion_blur(x, 5, 0.0, float("nan")),
         ),
         ErrorInput(
             ValueError,

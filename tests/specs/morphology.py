@@ -203,12 +203,6 @@ MORPHOLOGY = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "morphology: kernel must have a value that is not 0, got zeros",
-            lambda x: imgops.morphology(x, "close", torch.zeros(3, 3)),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
             "morphology: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got Tensor",
             lambda x: imgops.morphology(x, "open", 3, x),  # type: ignore[arg-type]
         ),
