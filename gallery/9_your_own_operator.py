@@ -11,7 +11,7 @@ generic tests on the operator.
 # 1. The fake
 # -----------
 # The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the output. It never looks
-# at data. So eager mode, a graph and meta tensors raise the same errors.
+# at data. So eager mode and meta tensors raise the same errors; a compiler puts the text of the error into one of its own.
 
 import cv2
 import matplotlib.pyplot as plt

@@ -28,6 +28,8 @@ class CommandError(Exception):
 
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     """Raise ``error`` with a message in the common grammar."""
+    if isinstance(got, tuple):
+        got = written(got)
     _torch_private.raise_error(error, f"{op}: {must}, got {got}")
 
 
@@ -68,6 +70,51 @@ def shape(value: Tensor) -> tuple[Any, ...]:
     return numbers(*value.shape)
 
 
+def shown(value: object) -> str:
+    """Write an argument for an error message, in at most 120 characters; an array by its class."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        return type(value).__name__
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a number that is too large"
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def plain(value: Any) -> Any:
+    """Return a number of NumPy's as Python's; dynamo shows an array in its place, and is asked first."""
+    if type(value) is int or type(value) is float or torch.compiler.is_compiling():
+        return value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_sequence(value: Any) -> bool:
+    """Return whether a value has items in an order: a set has none, and an array of 0 dimensions no items."""
+    if type(value) is tuple or type(value) is list:
+        return True
+    return (
+        hasattr(value, "__len__")
+        and not isinstance(value, (str, bytes, dict, set, frozenset))
+        and getattr(value, "shape", None) != ()
+    )
+
+
+def switch(op: str, name: str, value: Any) -> bool:
+    """Return an argument that must be a bool; NumPy's becomes Python's."""
+    if value is True or value is False:
+        return value
+    value = plain(value)
+    if not isinstance(value, (bool, torch.SymBool)):
+        fail(TypeError, op, f"{name} must be a bool", shown(value))
+    return value  # type: ignore[return-value]
+
+
+def written(values: Sequence[object]) -> str:
+    """Write values as a tuple: dynamo writes a symbolic size, but no tuple of them."""
+    inside = ", ".join([f"{value!r}" for value in values])
+    return f"({inside},)" if len(values) == 1 else f"({inside})"
+
+
 def tensor(op: str, name: str, value: object) -> None:
     if not isinstance(value, Tensor):
         fail(TypeError, op, f"{name} must be a Tensor", type(value).__name__)
@@ -82,7 +129,7 @@ def image(op: str, name: str, value: Tensor) -> None:
             ValueError,
             op,
             f"{name} must have at least 3 dimensions (..., C, H, W)",
-            f"shape {shape(value)}",
+            f"shape {written(shape(value))}",
         )
 
 
@@ -129,8 +176,8 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
     whole = lead >= 0 and all(a == b for a, b in zip(value.shape[lead:], core, strict=True))
     if not (whole and broadcasts(value.shape[:lead], image.shape[:-3])):
         one = "one value" if not core else f"shape {numbers(*core)}"
-        must = f"{name} must have {one}, or that for each image of {shape(image)[:-3]}"
-        fail(ValueError, op, must, f"shape {shape(value)}")
+        must = f"{name} must have {one}, or that for each image of {written(shape(image)[:-3])}"
+        fail(ValueError, op, must, f"shape {written(shape(value))}")
 
 
 def levels_or_floats(op: str, image: Tensor) -> None:
@@ -179,7 +226,7 @@ def graph_tensor(value: Any) -> Tensor:
     """
     if isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
         one: Any = torch.ones((), dtype=torch.float64, device="cpu")
-        return one * value
+        return one * float(value)  # an integer of more than 64 bits cannot be multiplied
     if isinstance(value, (tuple, list)):
         return torch.stack([graph_tensor(v) for v in value])
     if isinstance(value, str):  # PyTorch 2.11 raises another error for a string in a graph
@@ -195,10 +242,17 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     return torch.tensor(values, dtype=torch.int64, device="cpu")
 
 
+def cores(op: str, core: tuple[Any, ...]) -> None:
+    """Check numbers of trailing dimensions."""
+    for dims in core:
+        if type(dims) is not int or dims < 0:
+            fail(TypeError, op, "core must be integers from 0 on", shown(dims))
+
+
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """Check that ``value`` has exactly the leading dimensions of ``other``."""
     if value.shape[:-3] != other.shape[:-3]:
-        must = f"{name} must have the leading dimensions of {other_name} {shape(other)[:-3]}"
+        must = f"{name} must have the leading dimensions of {other_name} {written(shape(other)[:-3])}"
         fail(ValueError, op, must, shape(value)[:-3])
 
 
@@ -304,7 +358,7 @@ def overlap(a: Tensor, b: Tensor) -> bool:
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
         names = ", ".join(map(repr, choices))
-        fail(ValueError, op, f"{name} must be one of {names}{when}", repr(value))
+        fail(ValueError, op, f"{name} must be one of {names}{when}", shown(value))
 
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
@@ -320,7 +374,7 @@ def pixels(op: str, name: str, height: int, width: int) -> None:
 
 def not_empty(op: str, name: str, image: Tensor) -> None:
     if violates(image.shape[-2] * image.shape[-1] > 0):
-        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {shape(image)}")
+        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {written(shape(image))}")
 
 
 #: The longest side of a filter's window: the work grows with the side, and libraries count in 32 bits.
@@ -343,8 +397,14 @@ def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
 
 def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...]:
     """Return two ints, given as a pair or as one int for both."""
+    if type(value) is not int and type(value) is not tuple:
+        value = plain(value)
     one = isinstance(value, (int, torch.SymInt))
-    return integers(op, name, (value, value) if one else value, names)
+    values = integers(op, name, (value, value) if one else value, names)
+    for side in values:  # the operator would name its own arguments, which are not the caller's
+        if not is_64_bit(side):
+            fit_64_bits(op, name, values)
+    return values
 
 
 #: Names that PyTorch and OpenCV give to padding modes -> PIL's and torchvision's.
@@ -381,14 +441,14 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
         if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
             fail(TypeError, op, must, value.dtype)
         if value.ndim != 1 or value.shape[0] != len(names):
-            fail(ValueError, op, must, f"shape {shape(value)}")
+            fail(ValueError, op, must, f"shape {written(shape(value))}")
         if value.is_meta:
             fail(ValueError, op, must, "a tensor on meta, which has no values")
         found: tuple[int, ...] = tuple(value.tolist())
         if value.dtype == torch.uint64:
             fit_64_bits(op, name, found)
         return found
-    if isinstance(value, str) or not hasattr(value, "__len__"):
+    if not is_sequence(value):
         fail(TypeError, op, must, type(value).__name__)
     values: tuple[Any, ...] = tuple(value)  # type: ignore[arg-type]
     if len(values) != len(names):
@@ -424,5 +484,5 @@ def integer(op: str, must: str, value: Any) -> int:
         return value  # type: ignore[return-value]
     is_array = isinstance(value, Tensor) or getattr(value, "shape", ()) != ()
     if not hasattr(value, "__index__") or is_array:
-        fail(TypeError, op, must, f"{type(value).__name__} {value}")
+        fail(TypeError, op, must, type(value).__name__ if is_array else f"{type(value).__name__} {value}")
     return int(value.__index__())

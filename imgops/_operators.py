@@ -109,9 +109,15 @@ def require(name: str, facet: str, value: object) -> None:
         raise TypeError(f"operator: {name} must have a {facet}, got None: pass {_HOW[facet]}")
 
 
+def require_functions(name: str, facets: Mapping[str, object]) -> None:
+    for facet, value in facets.items():
+        if value is not None and not callable(value):
+            raise TypeError(f"operator: {name}: {facet} must be a function, got {value!r:.120}")
+
+
 def require_gradient(name: str, mutates: bool, given: object) -> None:
     """Check that the gradient of a mutating operator is a function, and any other a ``Gradient``."""
-    if given is not None and isinstance(given, Gradient) is mutates:
+    if given is not None and (isinstance(given, Gradient) is mutates or (mutates and not callable(given))):
         wanted = "a function, for an operator that mutates" if mutates else "an imgops.extend.Gradient"
         raise TypeError(f"operator: {name}: autograd must be {wanted}, got {type(given).__name__}")
 

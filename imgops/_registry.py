@@ -141,6 +141,11 @@ def operator(
         raise ValueError(f"operator: name must be 'namespace::name', got {name!r}")
     _operators.require(name, "kernel", kernel)
     _operators.require(name, "fake", fake)
+    facets = {"kernel": kernel, "fake": fake, "cuda": cuda, "vmap": vmap, "sharding": sharding}
+    facets |= {"autocast": autocast, "decomposition": decomposition, "values": values, "decisive": decisive}
+    _operators.require_functions(name, facets)
+    if isinstance(mutates, str):
+        raise TypeError(f"operator: {name}: mutates must be a list of names, got {mutates!r}")
 
     def register(declared: Function) -> Function:
         if name in _operators.table:

@@ -87,9 +87,9 @@ def _check_types_first(operator: Operator) -> Function:
     def check_and_fake(*args: Any, **keywords: Any) -> Any:
         for i, name, types, what in typed:
             value = args[before + i]
-            number = hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
+            number = int in types and hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
             if not isinstance(value, types) and not number:
-                _check.fail(TypeError, op, f"{name} must be {what}", repr(value))
+                _check.fail(TypeError, op, f"{name} must be {what}", _check.shown(value))
             if not _check.is_64_bit(value):
                 _check.fail(ValueError, op, f"{name} must be a signed 64-bit integer", value)
         return fake(*args, **keywords)

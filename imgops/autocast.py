@@ -32,5 +32,10 @@ def promote(device: str, args: Sequence[Any]) -> list[Any]:
     return [a.to(widest) if _takes_part(a, device) else a for a in args]
 
 
+def is_on(image: Tensor) -> bool:
+    """Return whether an autocast region casts the images of this device."""
+    return image.device.type in DEVICES and torch.is_autocast_enabled(image.device.type)
+
+
 def _takes_part(value: Any, device: str) -> bool:
     return isinstance(value, Tensor) and value.device.type == device and value.is_floating_point()

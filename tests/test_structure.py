@@ -40,7 +40,7 @@ ALLOWED = {
     "autograd": {"_check", "_torch_private", "decomposition"},
     "decomposition": {"_layout"},
     "vmap": {"_check"},
-    "sharding": set(),
+    "sharding": {"_check"},
     "_run": {"_check", "_operators"},
     "_fast_path": {"_operators", "_run", "_subclass", "_torch_private"},
     "_registry": {

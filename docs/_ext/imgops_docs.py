@@ -58,7 +58,10 @@ FAMILIES = {
     "What runs": ["show_config", "SlowPathWarning"],
 }
 FAMILIES["Regions"].append("ConnectedComponents")  # the result of connected_components
-FAMILIES["Files"] += ["decode_images", "EncodedImage"]  # a loop over decode_image, and a file in an image's place
+FAMILIES["Files"] += [
+    "decode_images",
+    "EncodedImage",
+]  # a loop over decode_image, and a file in an image's place
 #: The operators that each transform and functional calls. Their pages have its formula, border rule and gradient.
 MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]

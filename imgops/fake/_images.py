@@ -13,12 +13,17 @@ BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 def image_like(op: str, image: Tensor, *, gray_or_rgb: bool = False) -> Tensor:
     """Validate a uint8 or floating point image and allocate an output of its shape and dtype."""
+    check_image(op, image, gray_or_rgb=gray_or_rgb)
+    return _layout.empty(image, *image.shape[-2:])
+
+
+def check_image(op: str, image: Tensor, *, gray_or_rgb: bool = False) -> None:
+    """Check that an image is uint8 or floating point, with few enough pixels."""
     _check.image(op, "image", image)
     _check.levels_or_floats(op, image)
     _check.pixels(op, "image", *image.shape[-2:])
     if gray_or_rgb and image.shape[-3] not in (1, 3):
         fail(ValueError, op, "image must have 1 or 3 channels", _check.number(image.shape[-3]))
-    return _layout.empty(image, *image.shape[-2:])
 
 
 def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:

@@ -61,7 +61,7 @@ def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, lef
     _check.batch(op, "source", source, "image", image)
     check_position(op, left, top)
     if mask is not None:
-        _paste_mask(op, image, source, mask)
+        check_mask(op, image, mask, "source", source)
 
 
 def check_position(op: str, left: int, top: int) -> None:
@@ -69,7 +69,8 @@ def check_position(op: str, left: int, top: int) -> None:
         fail(ValueError, op, "position must have 32-bit coordinates", _check.numbers(left, top))
 
 
-def _paste_mask(op: str, image: Tensor, source: Tensor, mask: Tensor) -> None:
+def check_mask(op: str, image: Tensor, mask: Tensor, name: str, source: Tensor) -> None:
+    """Check the mask of a paste; ``name`` is the argument whose pixels it weights."""
     _check.image(op, "mask", mask)
     _check.same_device(op, "mask", mask, "image", image)
     if image.dtype == torch.uint8 or image.dtype.is_floating_point:
@@ -80,15 +81,16 @@ def _paste_mask(op: str, image: Tensor, source: Tensor, mask: Tensor) -> None:
         must = f"mask must be bool for an image of {image.dtype}"
     if not known:
         fail(TypeError, op, must, mask.dtype)
-    check_plane(op, "mask", mask, source)
+    check_plane(op, "mask", mask, source, name)
     _check.batch(op, "mask", mask, "image", image)
 
 
-def check_plane(op: str, name: str, value: Tensor, source: Tensor) -> None:
+def check_plane(op: str, name: str, value: Tensor, source: Tensor, source_name: str = "source") -> None:
     """Check that ``value`` has one number for each pixel of ``source``."""
     if value.shape[-3] != 1 or value.shape[-2:] != source.shape[-2:]:
         height, width = _check.numbers(*source.shape[-2:])
-        fail(ValueError, op, f"{name} must be (..., 1, {height}, {width}) as source is", _check.shape(value))
+        must = f"{name} must be (..., 1, {height}, {width}) as {source_name} is"
+        fail(ValueError, op, must, _check.shape(value))
 
 
 def pad(

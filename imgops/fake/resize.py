@@ -17,7 +17,7 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 def resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    _resize("resize", image, box, height, width, interpolation, antialias)
+    check_resize("resize", image, box, height, width, interpolation, antialias)
     return _layout.empty(image, height, width)
 
 
@@ -30,11 +30,11 @@ def resize_out(
     antialias: bool,
     out: Tensor,
 ) -> None:
-    _resize("resize_out", image, box, height, width, interpolation, antialias)
+    check_resize("resize_out", image, box, height, width, interpolation, antialias)
     _check.out("resize_out", out, "image", image, height, width)
 
 
-def _resize(
+def check_resize(
     op: str,
     image: Tensor,
     box: Tensor | None,
@@ -74,7 +74,7 @@ def _adjoint(op: str, grad: Tensor, height: int, width: int, interpolation: str,
 def resized_crop(
     image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    _resize("resized_crop", image, None, height, width, interpolation, antialias)
+    check_resize("resized_crop", image, None, height, width, interpolation, antialias)
     _crop_boxes("resized_crop", "image", image, box, interpolation)
     return _layout.empty(image, height, width)
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _check
+from imgops import _check, _torch_private
 from imgops._operators import Function
 
 
@@ -34,36 +34,56 @@ def _finite_bits(bits: Tensor) -> None:
                 _check.fail(ValueError, "posterize", "bits must be finite", value)
 
 
-def _numbers_of(value: Tensor) -> Sequence[float]:
+def _numbers_of(value: Tensor | float) -> Sequence[float]:
+    if isinstance(value, (int, float)):
+        return (value,)
     return (value.item(),) if value.ndim == 0 else value.detach().flatten().tolist()
 
 
-def no_nan(op: str, name: str, value: Tensor) -> None:
+# The checks compare numbers, because functions like math.isfinite do not take a graph's symbolic ones.
+
+
+def no_nan(op: str, name: str, value: Tensor | float) -> None:
     for number in _numbers_of(value):
-        if math.isnan(number):
+        if number != number:
             _check.fail(ValueError, op, f"{name} must be a number", number)
 
 
-def finite(op: str, name: str, value: Tensor) -> None:
+def finite(op: str, name: str, value: Tensor | float) -> None:
     for number in _numbers_of(value):
-        if not math.isfinite(number):
+        if not -math.inf < number < math.inf:
             _check.fail(ValueError, op, f"{name} must be finite", number)
 
 
-def not_negative(op: str, name: str, value: Tensor) -> None:
+def not_negative(op: str, name: str, value: Tensor | float) -> None:
     for number in _numbers_of(value):
         if not number >= 0:
             _check.fail(ValueError, op, f"{name} must not be negative", number)
 
 
-def finite_not_negative(op: str, name: str, value: Tensor) -> None:
+def finite_not_negative(op: str, name: str, value: Tensor | float) -> None:
     not_negative(op, name, value)
     finite(op, name, value)
 
 
-def finite_positive(op: str, name: str, value: Tensor) -> None:
+def finite_positive(op: str, name: str, value: Tensor | float) -> None:
     positive(op, name, value)
     finite(op, name, value)
+
+
+def parameter(op: str, name: str, value: Any, check: Callable[[str, str, Any], None] = finite) -> Tensor:
+    """Return a parameter as a tensor of real numbers, for functions that are made of operators.
+
+    ``check`` validates its values if they can be read; a number can be read everywhere.
+    """
+    numbers = _check.real(op, name, value)
+    if numbers.dtype == torch.bool or numbers.dtype.is_complex:
+        _check.fail(TypeError, op, f"{name} must be real numbers", numbers.dtype)
+    if isinstance(value, (int, float)):
+        check(op, name, value)
+    elif _torch_private.is_readable(numbers):
+        check(op, name, numbers)
+    return numbers
 
 
 def radius(op: str, name: str, value: Tensor) -> None:
@@ -85,7 +105,7 @@ def levels(op: str, name: str, value: Tensor) -> None:
             _check.fail(ValueError, op, f"{name} must be at most {2**20} either way", number)
 
 
-def positive(op: str, name: str, value: Tensor) -> None:
+def positive(op: str, name: str, value: Tensor | float) -> None:
     for number in _numbers_of(value):
         if not number > 0:
             _check.fail(ValueError, op, f"{name} must be positive", number)

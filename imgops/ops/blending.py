@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
+from imgops import _check, autocast, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
+from imgops.fake.movement import check_mask
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blending as cpu
-from imgops.ops.movement import paste
+from imgops.ops.movement import broadcast, paste
 
 __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
 
@@ -179,7 +180,14 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
         _check.tensor("composite", name, value)
     if image.shape != other.shape:
         _check.fail(ValueError, "composite", "image and other must have one shape", "two")
-    return paste(other, image, (0, 0), mask)
+    # These are the checks of paste, which has other names for the images. Under autocast, paste casts floats.
+    _check.image("composite", "image", image)
+    _check.same_device("composite", "other", other, "image", image)
+    if not (image.is_floating_point() and other.is_floating_point() and autocast.is_on(image)):
+        _check.like("composite", "other", other, "image", image)
+    under, over, weights = broadcast(other, image, mask)
+    check_mask("composite", under, weights, "image", over)  # type: ignore[arg-type]
+    return paste(under, over, (0, 0), weights)
 
 
 @operator(

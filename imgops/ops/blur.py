@@ -12,6 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
+from imgops.fake._images import BORDERS, check_image
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
@@ -208,10 +209,11 @@ def motion_blur(
         got = _check.number(size)
         _check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
     _check.side("motion_blur", "kernel_size", size, most=2047)
-    turn, lean = (
-        _check.real("motion_blur", "angle", angle),
-        _check.real("motion_blur", "balance", balance),
-    )
+    check_image("motion_blur", image)
+    padding_mode = _check.padding_mode(padding_mode)
+    _check.choice("motion_blur", "padding_mode", padding_mode, BORDERS)
+    turn = value_checks.parameter("motion_blur", "angle", angle)
+    lean = value_checks.parameter("motion_blur", "balance", balance, value_checks.no_nan)
     for name, value in (("angle", turn), ("balance", lean)):
         _check.per_sample_parameter("motion_blur", name, value, image)
     return filter2d(image, _line(size, turn.double(), lean.double()), padding_mode)

@@ -409,6 +409,6 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     """
     for name, value in (("image", image), ("order", order), ("parameters", parameters)):
         _check.tensor("color_sequence", name, value)
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if not _check.is_sequence(names) or not all(isinstance(name, str) for name in names):
         _check.fail(TypeError, "color_sequence", "names must be a sequence of str", type(names).__name__)
     return _color_sequence(image, order, parameters, ",".join(names))

@@ -243,4 +243,4 @@ def canny(
     _check.tensor("canny", "image", image)
     thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
     size = _check.integer("canny", "kernel_size must be an integer", kernel_size)
-    return _canny(image, *thresholds, size, l2_gradient)
+    return _canny(image, *thresholds, size, _check.switch("canny", "l2_gradient", l2_gradient))

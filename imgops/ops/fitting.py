@@ -12,6 +12,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
+from imgops.fake.resize import check_resize
 from imgops.kernels import value_checks
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
@@ -112,7 +113,7 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear")
     >>> imgops.contain(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 10, 5])
     """
-    return resize(image, _within("contain", image, size, larger=False), interpolation)
+    return _resize("contain", image, _within("contain", image, size, larger=False), interpolation)
 
 
 def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
@@ -146,7 +147,7 @@ def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -
     >>> imgops.cover(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 20, 10])
     """
-    return resize(image, _within("cover", image, size, larger=True), interpolation)
+    return _resize("cover", image, _within("cover", image, size, larger=True), interpolation)
 
 
 def fit(
@@ -192,12 +193,15 @@ def fit(
     tensor([[[2., 4.]]])
     """
     height, width, rows, columns = _sizes("fit", image, size)
+    bleed = _check.plain(bleed)
     if not isinstance(bleed, _NUMBER):
         _check.fail(TypeError, "fit", "bleed must be a number", type(bleed).__name__)
     if not 0 <= bleed < 0.5:
         _check.fail(ValueError, "fit", "bleed must be in [0, 0.5)", bleed)
+    if isinstance(centering, (tuple, list)):
+        centering = [_check.plain(c) for c in centering]
     if not isinstance(centering, (tuple, list)) or not all(isinstance(c, _NUMBER) for c in centering):
-        _check.fail(TypeError, "fit", "centering must be 2 numbers in [0, 1]", repr(centering))
+        _check.fail(TypeError, "fit", "centering must be 2 numbers in [0, 1]", _check.shown(centering))
     if len(centering) != 2 or not all(0 <= c <= 1 for c in centering):
         _check.fail(ValueError, "fit", "centering must be 2 numbers in [0, 1]", tuple(centering))
     cut_x, cut_y = bleed * width, bleed * height
@@ -209,7 +213,15 @@ def fit(
     elif have < want:
         high = live_x / want
     left, top = cut_x + (live_x - wide) * centering[0], cut_y + (live_y - high) * centering[1]
-    return resize(image, (rows, columns), interpolation, box=(left, top, left + wide, top + high))
+    return _resize("fit", image, (rows, columns), interpolation, (left, top, left + wide, top + high))
+
+
+def _resize(
+    op: str, image: Tensor, size: tuple[int, int], interpolation: str, box: Sequence[float] | None = None
+) -> Tensor:
+    """Resize an image after the checks of ``resize``, so that an error has the name of the caller."""
+    check_resize(op, image, None, *size, interpolation, True)
+    return resize(image, size, interpolation, box=box)
 
 
 def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[int, int]:

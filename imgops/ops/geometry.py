@@ -308,7 +308,8 @@ def remap(
         try:
             batch = torch.broadcast_shapes(image.shape[:-3], map.shape[:-3])
         except RuntimeError:
-            must = f"map must have leading dimensions that broadcast with {_check.shape(image)[:-3]}"
+            batches = _check.written(_check.shape(image)[:-3])
+            must = f"map must have leading dimensions that broadcast with {batches}"
             _check.fail(ValueError, "remap", must, _check.shape(map)[:-3])
         image, map = image.expand(*batch, *image.shape[-3:]), map.expand(*batch, *map.shape[-3:])
     return _remap(image, map, value, interpolation, _check.padding_mode(padding_mode))

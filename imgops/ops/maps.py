@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,23 +25,19 @@ __all__ = [
 ]
 
 
-def _finite_parameter(
-    op: str, name: str, value: object, check: Callable[[str, str, Tensor], None] = value_checks.finite
-) -> Tensor:
-    """Return a parameter as a tensor of real numbers; ``check`` validates its values if they can be read."""
-    numbers = _check.real(op, name, value)
-    if numbers.dtype == torch.bool or numbers.dtype.is_complex:
-        _check.fail(TypeError, op, f"{name} must be real numbers", numbers.dtype)
-    if _torch_private.is_readable(numbers):
-        check(op, name, numbers)
-    return numbers
+def _map_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
+    """Return the height and width of a map, of which remap counts the pixels."""
+    height, width = _check.positive_size(op, size)
+    _check.pixels(op, "size", height, width)
+    return height, width
 
 
 def _check_leading(op: str, name: str, batch: Sequence[Any], other_name: str, other: Sequence[Any]) -> None:
     """Check that the leading dimensions of two parameters broadcast."""
     pairs = zip(reversed(batch), reversed(other), strict=False)
     if not all(one == 1 or two == 1 or one == two for one, two in pairs):
-        must = f"{name} must have leading dimensions that fit those of {other_name} {_check.numbers(*other)}"
+        sizes = _check.written(_check.numbers(*other))
+        must = f"{name} must have leading dimensions that fit those of {other_name} {sizes}"
         _check.fail(ValueError, op, must, _check.numbers(*batch))
 
 
@@ -131,14 +127,20 @@ def elastic_map(
     tensor([[0., 1., 2.]])
     """
     _check_displacement("elastic_map", "noise", noise)
-    strength = _finite_parameter("elastic_map", "alpha", alpha)
-    deviation = _finite_parameter("elastic_map", "sigma", sigma, value_checks.finite_not_negative)
+    strength = value_checks.parameter("elastic_map", "alpha", alpha)
+    deviation = value_checks.parameter("elastic_map", "sigma", sigma, value_checks.finite_not_negative)
     for name, value in (("alpha", strength), ("sigma", deviation)):
         _check.per_sample_parameter("elastic_map", name, value, noise)
-    if kernel_size is None:
+    if kernel_size is not None:
+        kernel_size = _check.integer("elastic_map", "kernel_size must be an integer", kernel_size)
+        if _check.violates(kernel_size >= 1) or _check.violates(kernel_size % 2 == 1):
+            got = _check.number(kernel_size)
+            _check.fail(ValueError, "elastic_map", "kernel_size must be odd and positive", got)
+    else:
         if isinstance(sigma, Tensor) or deviation.ndim:
             _check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
         kernel_size = int(8 * sigma + 1) | 1
+    _check.side("elastic_map", "kernel_size", kernel_size)
     both = deviation[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
     return smooth * _like(strength, noise) + _pixel_grid(noise.shape[-2], noise.shape[-1], noise)
@@ -174,8 +176,7 @@ def polar_map(
     log : bool
         Whether radii are spaced by their logarithm.
     inverse : bool
-        Whether to map from polar coordinates back to the image. Then :func:`remap` needs
-        ``padding_mode="wrap"``, because angles wrap around.
+        Whether to map from polar coordinates back to the image; the notes say how to sample with this map.
     source_size : sequence of 2 int, optional
         ``(height, width)`` of the polar image, for ``inverse``; by default ``size``.
     dtype : {torch.float32, torch.float64}
@@ -201,6 +202,13 @@ def polar_map(
     Reference: the map that ``cv2.warpPolar`` uses, within 1e-4 pixels. The map is differentiable in
     ``center`` and ``max_radius``.
 
+    A polar image repeats itself downward, because angles wrap around, but not to the right. For ``inverse``,
+    pad it by a row above and below, and move the map down by that row; then positions beyond ``max_radius``
+    show the border, as with OpenCV's ``WARP_FILL_OUTLIERS``::
+
+        one_row_down = torch.tensor([0.0, 1.0]).reshape(2, 1, 1)
+        imgops.remap(imgops.pad(polar, (0, 1), "wrap"), map + one_row_down)
+
     Examples
     --------
     >>> import torch, imgops
@@ -209,12 +217,16 @@ def polar_map(
             [5., 7.]])
     """
     op = "polar_map"
-    height, width = _check.positive_size(op, size)
+    height, width = _map_size(op, size)
+    log, inverse = _check.switch(op, "log", log), _check.switch(op, "inverse", inverse)
     _check_map_dtype(op, dtype)
-    middle = _finite_parameter(op, "center", center).to(device).double()
+    middle = value_checks.parameter(op, "center", center).to(device).double()
     if middle.ndim < 1 or _check.violates(middle.shape[-1] == 2):
-        _check.fail(ValueError, op, "center must have 2 values (x, y)", f"shape {_check.shape(middle)}")
-    radii = _finite_parameter(op, "max_radius", max_radius, _above_1 if log else value_checks.finite_positive)
+        got = f"shape {_check.written(_check.shape(middle))}"
+        _check.fail(ValueError, op, "center must have 2 values (x, y)", got)
+    radii = value_checks.parameter(
+        op, "max_radius", max_radius, _above_1 if log else value_checks.finite_positive
+    )
     _check.parameter(op, "max_radius", radii, middle)
     _check_leading(op, "max_radius", radii.shape, "center", middle.shape[:-1])
     most = radii.to(middle.device).double()[..., None, None]
@@ -236,12 +248,13 @@ def polar_map(
     return _mesh(across, angle * (rows / turn), height, width, dtype)
 
 
-def _above_1(op: str, name: str, value: Tensor) -> None:
+def _above_1(op: str, name: str, value: Tensor | float) -> None:
     """Check that a largest radius is finite and more than 1, so that its logarithm is positive."""
     value_checks.finite(op, name, value)
-    least = value.detach().min().item() if value.numel() else 2
-    if not least > 1:
-        _check.fail(ValueError, op, f"{name} must be more than 1 with log=True", least)
+    if isinstance(value, Tensor):
+        value = value.detach().min().item() if value.numel() else 2
+    if not value > 1:
+        _check.fail(ValueError, op, f"{name} must be more than 1 with log=True", value)
 
 
 def grid_distortion_map(
@@ -295,9 +308,11 @@ def grid_distortion_map(
     tensor([[0.0000, 0.7500, 1.5000, 1.5000, 3.7500, 6.0000]])
     """
     op = "grid_distortion_map"
-    height, width = _check.positive_size(op, size)
+    height, width = _map_size(op, size)
+    normalize = _check.switch(op, "normalize", normalize)
     _check_map_dtype(op, dtype)
-    across, down = _finite_parameter(op, "steps_x", steps_x), _finite_parameter(op, "steps_y", steps_y)
+    across = value_checks.parameter(op, "steps_x", steps_x)
+    down = value_checks.parameter(op, "steps_y", steps_y)
     if device is None:
         _check.same_device(op, "steps_y", down, "steps_x", across)
     axes = []
@@ -398,10 +413,10 @@ def optical_distortion_map(
     tensor([[-1.0000,  0.8529,  2.0000,  3.1471]])
     """
     op = "optical_distortion_map"
-    height, width = _check.positive_size(op, size)
+    height, width = _map_size(op, size)
     _check.choice(op, "method", method, ("camera", "fisheye"))
     _check_map_dtype(op, dtype)
-    values = _finite_parameter(op, "coefficients", coefficients).to(device).double()
+    values = value_checks.parameter(op, "coefficients", coefficients).to(device).double()
     values = values[..., None] if values.ndim == 0 else values
     count = values.shape[-1]
     if method == "fisheye":
@@ -476,7 +491,7 @@ def thin_plate_spline_map(
     tensor([[-1.,  0.,  1.]])
     """
     op = "thin_plate_spline_map"
-    height, width = _check.positive_size(op, size)
+    height, width = _map_size(op, size)
     _check_map_dtype(op, dtype)
     for name, value in (("points", points), ("targets", targets)):
         _check.tensor(op, name, value)
@@ -485,8 +500,8 @@ def thin_plate_spline_map(
         _check.floating(op, name, value)
         if value.ndim < 2 or _check.violates(value.shape[-1] == 2) or _check.violates(value.shape[-2] >= 3):
             must = f"{name} must be (..., n, 2) with n of at least 3"
-            _check.fail(ValueError, op, must, f"shape {_check.shape(value)}")
-        _finite_parameter(op, name, value)
+            _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(value))}")
+        value_checks.parameter(op, name, value)
     _check.same_device(op, "targets", targets, "points", points)
     if _check.violates(targets.shape[-2] == points.shape[-2]):
         must = f"targets must be as many as points ({_check.number(points.shape[-2])})"

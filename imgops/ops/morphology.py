@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
+from imgops import _check, _torch_private, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
+from imgops.fake._images import BORDERS, check_image, check_window
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import morphology as cpu
 
@@ -199,6 +200,12 @@ def morphology(
     _check.tensor("morphology", "image", image)
     _check.choice("morphology", "operation", operation, OPERATIONS)
     element, padding_mode = _element("morphology", kernel), _check.padding_mode(padding_mode)
+    check_image("morphology", image)  # the operators that follow would give their own names in errors
+    _check.choice("morphology", "padding_mode", padding_mode, BORDERS)
+    if isinstance(kernel, Tensor):
+        check_window("morphology", element, image)
+        if _torch_private.is_readable(element):
+            value_checks.element("morphology")(image, element, padding_mode)
     if operation == "hitmiss":
         return _hit_or_miss(image, element, padding_mode)
     if operation in ("open", "tophat"):

@@ -307,6 +307,7 @@ def pad(
 
 
 def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+    padding = _check.plain(padding)
     if isinstance(padding, int):
         padding = _check.integer("pad", "padding must be an integer", padding)
         return padding, padding, padding, padding
@@ -328,23 +329,25 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
     if isinstance(values, Tensor):
         return values
     must = f"{name} must be a number or one per channel"
+    values = _check.plain(values)
     single = isinstance(values, _NUMBERS)
-    each: Any = [values] if single else values
-    if isinstance(each, (str, bytes, dict)) or not hasattr(each, "__len__"):
+    if not (single or _check.is_sequence(values)):
         _check.fail(TypeError, op, must, type(values).__name__)
+    each: Any = [values] if single else [_check.plain(value) for value in values]  # type: ignore[union-attr]
     for value in each:
         if not isinstance(value, _NUMBERS):
             _check.fail(TypeError, op, must, type(value).__name__)
     if all(isinstance(value, (int, torch.SymInt)) for value in each):
         found = _check.integers_tensor(op, name, each)
-    elif torch.compiler.is_compiling():  # the kernel checks that the values are finite
-        found = _check.graph_tensor(list(each))
     else:
         if not (dtype.is_floating_point or dtype.is_complex):
             for value in each:
-                if not math.isfinite(value):
+                if not -math.inf < value < math.inf:  # math.isfinite does not take a graph's symbolic numbers
                     _check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
-        found = torch.tensor(each, dtype=torch.float64, device="cpu")
+        if torch.compiler.is_compiling():
+            found = _check.graph_tensor(each)
+        else:
+            found = torch.tensor(each, dtype=torch.float64, device="cpu")
     return found.reshape(()) if single else found
 
 
@@ -420,7 +423,8 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
         fill = fill.reshape(-1, 1, 1).expand(*image.shape[:-2], 1, 1)
     elif fill.ndim >= 3 and fill.shape[:-3] != image.shape[:-3]:
         if not _check.broadcasts(fill.shape[:-3], image.shape[:-3]):
-            must = f"fill must have leading dimensions that broadcast to {_check.shape(image)[:-3]}"
+            batches = _check.written(_check.shape(image)[:-3])
+            must = f"fill must have leading dimensions that broadcast to {batches}"
             _check.fail(ValueError, "erase", must, _check.shape(fill)[:-3])
         fill = fill.expand(*image.shape[:-3], *fill.shape[-3:])
     return _erase(image, fill, box)

@@ -142,8 +142,9 @@ def connected_components(
     Reference: ``cv2.connectedComponentsWithStats``, with the same labels in the same order, on every device.
     (If a label has no pixels, OpenCV's statistics are those of an empty box in a corner.) On an accelerator
     regions are joined in a fixed number of steps, and the host reads nothing back; statistics are computed on
-    the host. The operator is not differentiable, because labels have no derivative. Autocast does not touch
-    uint8.
+    the host. The statistics of different images have different numbers of rows, so ``statistics=True`` has no
+    batching rule for :func:`torch.vmap`; a batch ``(..., C, H, W)`` needs none. The operator is not
+    differentiable, because labels have no derivative. Autocast does not touch uint8.
 
     Examples
     --------
@@ -160,10 +161,13 @@ def connected_components(
     """
     _check.tensor("connected_components", "image", image)
     neighbors = _check.integer("connected_components", "connectivity must be an integer", connectivity)
+    if neighbors not in (4, 8):  # PyTorch's error for a larger integer would name the operator
+        _check.fail(ValueError, "connected_components", "connectivity must be 4 or 8", neighbors)
+    measures = _check.switch("connected_components", "statistics", statistics)
     labels = _component_labels(image, neighbors)
     planes = labels.flatten(-2)
     count = (planes.amax(-1) if planes.shape[-1] else labels.new_zeros(planes.shape[:-1])).long() + 1
-    if not statistics:
+    if not measures:
         return ConnectedComponents(labels, count, None, None)
     measured = _component_statistics(labels)
     return ConnectedComponents(labels, count, measured[..., :5].int(), measured[..., 5:])

@@ -179,7 +179,8 @@ def resize(
         size, interpolation, antialias, box = splat(size)
     height, width = _check.integers("resize", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize", image, box)
-    return _resize(image, region, height, width, interpolation, antialias)
+    switch = _check.switch("resize", "antialias", antialias)
+    return _resize(image, region, height, width, interpolation, switch)
 
 
 def resized_crop(
@@ -237,6 +238,7 @@ def resized_crop(
     """
     _check.tensor("resized_crop", "image", image)
     height, width = _check.integers("resized_crop", "size", size, ("height", "width"))
+    antialias = _check.switch("resized_crop", "antialias", antialias)
     if not isinstance(box, Tensor):
         box = _numbers_tensor(image, box)
     if box.dtype == torch.float64:
@@ -245,8 +247,8 @@ def resized_crop(
 
 
 def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
-    whole = hasattr(box, "__len__") and all(isinstance(v, (int, torch.SymInt)) for v in box)
     region = _box_tensor("resized_crop", image, box)
+    whole = all(isinstance(_check.plain(v), (int, torch.SymInt)) for v in box)
     if whole:
         _check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
     return region.long() if whole else region
@@ -308,7 +310,8 @@ def resize_out(
         size, interpolation, antialias, box = splat(size)
     height, width = _check.integers("resize_out", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize_out", image, box)
-    return _resize_out(image, region, height, width, interpolation, antialias, out)
+    switch = _check.switch("resize_out", "antialias", antialias)
+    return _resize_out(image, region, height, width, interpolation, switch, out)
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:
@@ -320,10 +323,11 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     if isinstance(box, Tensor):
         return box
     must = "box must have 4 numbers (left, top, right, bottom)"
-    if isinstance(box, str) or not hasattr(box, "__len__"):
+    if not _check.is_sequence(box):
         _check.fail(TypeError, op, must, type(box).__name__)
     if len(box) != 4:
         _check.fail(ValueError, op, must, len(box))
+    box = [_check.plain(value) for value in box]
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             _check.fail(TypeError, op, must, type(value).__name__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from imgops import _check
+
 
 def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any], list[Any]]]]:
     """Return the sharding rule of an operator whose tensors have ``core`` trailing dimensions each.
@@ -13,6 +15,7 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
     leading dimensions; parameters, with fewer core dimensions, broadcast against them from the right.
     ``outputs`` is the number of tensors that the operator returns, each with all leading dimensions.
     """
+    _check.cores("sharding.leading", core)
 
     def rule(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
         from torch.distributed.tensor import Replicate, Shard

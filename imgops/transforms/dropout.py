@@ -19,6 +19,7 @@ from imgops.transforms._core.arguments import (
     in_range,
     one_number,
     one_of,
+    switch,
 )
 from imgops.transforms._core.base import ANNOTATIONS, RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
@@ -239,11 +240,12 @@ class PixelDropout(_Dropout):
         generator: torch.Generator | None = None,
     ) -> None:
         share = one_number(self, "amount", amount, 0.0, 1.0)
+        per_channel = switch(self, "per_channel", per_channel)
         if per_channel and (mask_fill is not None or min_visible):
             must = "PixelDropout: mask_fill must be None and min_visible 0 with per_channel=True"
             raise ValueError(f"{must}, got {mask_fill} and {min_visible}")
         fills = _fills(self, one_number(self, "fill", fill), mask_fill, min_visible)
-        super().__init__(p, per_sample, generator, amount=share, per_channel=bool(per_channel), **fills)
+        super().__init__(p, per_sample, generator, amount=share, per_channel=per_channel, **fills)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"seed": seed()}
@@ -424,7 +426,8 @@ class GridDropout(_Holes):
         share = one_number(self, "ratio", ratio, 1e-6, 1.0)
         counts = None if cells is None else _both(self, cells)
         fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
-        how = {"ratio": share, "cells": counts, "random_offset": bool(random_offset)}
+        is_random = switch(self, "random_offset", random_offset)
+        how = {"ratio": share, "cells": counts, "random_offset": is_random}
         super().__init__(p, per_sample, generator, **how, **fills)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops._torch_private import is_eager
 from imgops.transforms._core import operators, seeding
-from imgops.transforms._core.arguments import in_range
+from imgops.transforms._core.arguments import in_range, switch
 from imgops.transforms._core.base import NOTHING, RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import (
@@ -154,7 +154,8 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         factors = in_range(self, "factor", factor, 0.0)
-        super().__init__(p, per_sample, generator, factor=factors, per_channel=bool(per_channel))
+        how = {"factor": factors, "per_channel": switch(self, "per_channel", per_channel)}
+        super().__init__(p, per_sample, generator, **how)
 
     def _rest(self, channels: int) -> int:
         return channels if self.per_channel else 1
@@ -321,7 +322,7 @@ def _lightness_spread(image: Tensor) -> Tensor:
 
 def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
     """Draw a count from Poisson's distribution for each pixel."""
-    rates = rate.cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
+    rates = rate.nan_to_num(0.0).cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
     counts = torch.poisson(rates, generator=from_seed(seed + 1))
     dtype = real_of(image)
     return counts.to(image.device, dtype, non_blocking=True)
@@ -369,7 +370,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         spreads, means = in_range(self, "sigma", sigma, 0.0), in_range(self, "mean", mean)
-        how = {"sigma": spreads, "mean": means, "per_channel": bool(per_channel)}
+        how = {"sigma": spreads, "mean": means, "per_channel": switch(self, "per_channel", per_channel)}
         super().__init__(p, per_sample, generator, **how)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from imgops import _check
+
 
 def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
     """Return the batching rule of an operator whose tensors have ``core`` trailing dimensions each.
@@ -15,6 +17,7 @@ def leading(*core: int, mutates: int = 0) -> Callable[..., tuple[Any, Any]]:
     parameter, which broadcasts against them. The first ``mutates`` tensors are written to. ``rule.core``
     holds ``core``.
     """
+    _check.cores("vmap.leading", core)
 
     def rule(op: Any, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
         tensors = list(args[: len(core)])

@@ -205,6 +205,26 @@ COMPOSITE = OpSpec(
             "composite: image and other must have one shape, got two",
             lambda x: imgops.composite(x, x[0], x[:, :1]),
         ),
+        ErrorInput(
+            TypeError,
+            "composite: other must have the dtype of image (torch.float32), got torch.int16",
+            lambda x: imgops.composite(x, x.short(), x[:, :1]),
+        ),
+        ErrorInput(
+            TypeError,
+            "composite: mask must be floating point, uint8 or bool, got torch.int16",
+            lambda x: imgops.composite(x, x, x[:, :1].short()),
+        ),
+        ErrorInput(
+            ValueError,
+            "composite: mask must be (..., 1, 5, 6) as image is, got (2, 2, 5, 6)",
+            lambda x: imgops.composite(x, x, x[:, :2]),
+        ),
+        ErrorInput(
+            ValueError,
+            "composite: mask must have the leading dimensions of image (2,), got (3,)",
+            lambda x: imgops.composite(x, x, torch.ones(3, 1, 5, 6, device=x.device)),
+        ),
     ),
     reference=composite_reference,
     cores=(3, 3, 3),

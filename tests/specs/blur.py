@@ -70,6 +70,16 @@ BOX_BLUR = OpSpec(
             "box_blur: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
             lambda x: imgops.box_blur(x, 3, "zero"),
         ),
+        ErrorInput(
+            TypeError,
+            "box_blur: kernel_size must have 2 integers (width, height), got ndarray",
+            lambda x: imgops.box_blur(x, np.array(3)),  # type: ignore[arg-type]
+        ),
+        ErrorInput(
+            TypeError,
+            "box_blur: kernel_size must have 2 integers (width, height), got set",
+            lambda x: imgops.box_blur(x, {3, 5}),  # type: ignore[arg-type]
+        ),
     ),
     draw=lambda d: (d.image(), d.whole(1, 9), d.whole(1, 9), d.padding_mode()),
     reference=box_reference,
@@ -269,6 +279,26 @@ MOTION_BLUR = OpSpec(
             TypeError,
             "motion_blur: balance must be a number, a sequence of numbers or a Tensor, got str",
             lambda x: imgops.motion_blur(x, 5, 0.0, "left"),  # type: ignore[arg-type]
+        ),
+        ErrorInput(
+            ValueError,
+            "motion_blur: angle must be finite, got inf",
+            lambda x: imgops.motion_blur(x, 5, float("inf")),
+        ),
+        ErrorInput(
+            ValueError,
+            "motion_blur: balance must be a number, got nan",
+            lambda x: imgops.motion_blur(x, 5, 0.0, float("nan")),
+        ),
+        ErrorInput(
+            ValueError,
+            "motion_blur: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
+            lambda x: imgops.motion_blur(x, 5, padding_mode="zero"),
+        ),
+        ErrorInput(
+            TypeError,
+            "motion_blur: image must be uint8 or floating point, got torch.int16",
+            lambda x: imgops.motion_blur(x.short(), 5),
         ),
     ),
     of_number=lambda x, v: imgops.motion_blur(x, 3, 10 * v),

@@ -404,6 +404,11 @@ COLOR_SEQUENCE = OpSpec(
             "color_sequence: parameters must have shape (2,), or that for each image of (2,), got shape (1,)",
             lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), ["hue", "invert"]),
         ),
+        ErrorInput(
+            TypeError,
+            "color_sequence: names must be a sequence of str, got NoneType",
+            lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), None),  # type: ignore[arg-type]
+        ),
     ),
     # The steps before it may round to either side of a level.
     comparable=lambda args, changed: (

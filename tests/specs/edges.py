@@ -299,6 +299,18 @@ CANNY = OpSpec(
             dtype=torch.uint8,
         ),
         ErrorInput(
+            TypeError,
+            "canny: l2_gradient must be a bool, got 7",
+            lambda x: imgops.canny(x, 1, 2, 3, 7),  # type: ignore[arg-type]
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            TypeError,
+            "canny: l2_gradient must be a bool, got Tensor",
+            lambda x: imgops.canny(x, 1, 2, 3, _LEARNED > 0),  # type: ignore[arg-type]
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
             NotImplementedError,
             "canny: no argument may require a gradient, because there is none (a pixel is 255 on an edge, else 0), "
             "got one that does",

@@ -139,6 +139,17 @@ def _spec(name: str, samples: tuple[Sample, ...], formula: str, *errors: ErrorIn
                 f"{name}: size must have 2 integers (height, width), got int",
                 lambda x: call(x, 4),
             ),
+            ErrorInput(
+                ValueError,
+                f"{name}: interpolation must be one of 'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos' with "
+                "antialias=True, got 'area'",
+                lambda x: call(x, (2, 2), "area"),
+            ),
+            ErrorInput(
+                TypeError,
+                f"{name}: image must be uint8 or floating point for interpolation 'bilinear', got torch.int16",
+                lambda x: call(x.short(), (2, 2)),
+            ),
             *errors,
         ),
         reference=_by_pil(name),

@@ -119,6 +119,21 @@ ELASTIC_MAP = _spec(
         "elastic_map: kernel_size must be given for a tensor sigma, got None",
         lambda x: imgops.elastic_map(x[:, :2], 1, ones(())),
     ),
+    ErrorInput(
+        TypeError,
+        "elastic_map: kernel_size must be an integer, got tuple (3, 5)",
+        lambda x: imgops.elastic_map(x[:, :2], 1, 1, (3, 5)),  # type: ignore[arg-type]
+    ),
+    ErrorInput(
+        ValueError,
+        "elastic_map: kernel_size must be odd and positive, got 4",
+        lambda x: imgops.elastic_map(x[:, :2], 1, 1, 4),
+    ),
+    ErrorInput(
+        ValueError,
+        "elastic_map: sigma must not be negative, got nan",
+        lambda x: imgops.elastic_map(x[:, :2], 1, float("nan"), 5),
+    ),
     difference="1e-4 pixels",
 )
 GRID_DISTORTION_MAP = _spec(
@@ -138,6 +153,11 @@ GRID_DISTORTION_MAP = _spec(
         ValueError,
         "grid_distortion_map: size must be positive, got (0, 3)",
         lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (0, 3)),
+    ),
+    ErrorInput(
+        TypeError,
+        "grid_distortion_map: normalize must be a bool, got 'False'",
+        lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (4, 3), normalize="False"),  # type: ignore[arg-type]
     ),
 )
 OPTICAL_DISTORTION_MAP = _spec(
@@ -180,6 +200,16 @@ POLAR_MAP = _spec(
         ValueError,
         "polar_map: center must have 2 values (x, y), got shape (3,)",
         lambda x: imgops.polar_map((1.0, 2.0, 3.0), 4.0, (4, 3)),
+    ),
+    ErrorInput(
+        TypeError,
+        "polar_map: log must be a bool, got 'no'",
+        lambda x: imgops.polar_map((1.0, 2.0), 4.0, (4, 3), log="no"),  # type: ignore[arg-type]
+    ),
+    ErrorInput(
+        ValueError,
+        "polar_map: size must span fewer than 2**31 pixels, got 1099511627776 x 3",
+        lambda x: imgops.polar_map((1.0, 2.0), 4.0, (2**40, 3)),
     ),
 )
 

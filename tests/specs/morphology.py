@@ -196,6 +196,16 @@ MORPHOLOGY = OpSpec(
             "morphology: kernel must be odd and positive, or a Tensor, got (2, 3)",
             lambda x: imgops.morphology(x, "open", (2, 3)),
         ),
+        ErrorInput(
+            ValueError,
+            "morphology: kernel must be (h, w) or (..., h, w), got shape (3,)",
+            lambda x: imgops.morphology(x, "open", torch.ones(3)),
+        ),
+        ErrorInput(
+            ValueError,
+            "morphology: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got Tensor",
+            lambda x: imgops.morphology(x, "open", 3, x),  # type: ignore[arg-type]
+        ),
     ),
     reference=_by_morphology,
     cores=(3, 0, 2),

@@ -361,6 +361,17 @@ ERASE = OpSpec(
             lambda x: imgops.erase(x, (0, 0, 1, 1), "red"),
         ),
         ErrorInput(
+            ValueError,
+            "erase: fill must be finite for torch.uint8, got nan",
+            lambda x: imgops.erase(x, (0, 0, 1, 1), float("nan")),
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            TypeError,
+            "erase: fill must be a number or one per channel, got ndarray",
+            lambda x: imgops.erase(x, (0, 0, 1, 1), np.array(3)),
+        ),
+        ErrorInput(
             TypeError,
             "erase: box must be int64, got torch.float32",
             lambda x: imgops.erase(x, torch.ones(4)),

@@ -131,6 +131,18 @@ COMPONENT_LABELS = OpSpec(
             lambda x: imgops.connected_components(x, 6),
             dtype=torch.uint8,
         ),
+        ErrorInput(
+            TypeError,
+            "connected_components: connectivity must be an integer, got Tensor",
+            lambda x: imgops.connected_components(x, x),  # type: ignore[arg-type]
+            dtype=torch.uint8,
+        ),
+        ErrorInput(
+            TypeError,
+            "connected_components: statistics must be a bool, got 'no'",
+            lambda x: imgops.connected_components(x, 4, "no"),  # type: ignore[arg-type]
+            dtype=torch.uint8,
+        ),
     ),
     draw=lambda d: (d.levels() // d.choice(1, 100, 130, 200), d.choice(4, 8)),
     reference=labels_reference,

@@ -199,6 +199,12 @@ RESIZE = OpSpec(
             "resize: box must be None with antialias=False, got a box",
             lambda x: resize(x, (2, 2), antialias=False, box=(0, 0, 2, 2)),
         ),
+        ErrorInput(
+            TypeError,
+            "resize: antialias must be a bool, got 1",
+            lambda x: resize(x, (2, 2), antialias=1),  # type: ignore[arg-type]
+        ),
+        ErrorInput(TypeError, f"{_BOX}, got set", lambda x: resize(x, (2, 2), box={0, 1, 2, 3})),
         ErrorInput(ValueError, f"{_BOX}, got 2", lambda x: resize(x, (2, 2), box=(0, 0))),
         ErrorInput(TypeError, f"{_BOX}, got float", lambda x: resize(x, (2, 2), box=1.0)),
         ErrorInput(TypeError, f"{_BOX}, got str", lambda x: resize(x, (2, 2), box=(0, 0, 1, "a"))),

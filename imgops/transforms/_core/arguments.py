@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
+from imgops import _check
 from imgops._torch_private import raise_error
 from imgops.transforms._core import torchvision_private
 
@@ -47,7 +48,7 @@ def in_range(
     """Check an argument that is a number or a range ``(lowest, highest)``, and return it as a range."""
     whole = whole or odd
     high = min(high, _MOST) if whole else high
-    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    pair = tuple(map(_check.plain, value if isinstance(value, (tuple, list)) else (value, value)))
     numbers = all(_is_number(v, whole) for v in pair)
     if (
         len(pair) == 2
@@ -59,7 +60,7 @@ def in_range(
     finite = not numbers or all(abs(v) <= _LARGEST for v in pair)
     bounds = _describe_bounds(low, high, whole, odd, finite)
     must = f"{name} must be {bounds} or a range (lowest, highest) of such"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
 
 
 #: The limit of real numbers: float32, in which images are computed, can hold it.
@@ -69,18 +70,6 @@ _LARGEST = 3e38
 def _real_number(value: Any) -> Any:
     """Convert an integer that does not fit into 64 bits to a float, because libraries accept that."""
     return value if abs(value) < 2**63 else float(value)
-
-
-def _show_value(value: Any) -> str:
-    """Write an argument for an error message, in at most 120 characters.
-
-    Python does not write integers of more than 4300 digits.
-    """
-    try:
-        text = str(value)
-    except ValueError:
-        text = "a number that is too large"
-    return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def one_number(
@@ -94,11 +83,16 @@ def one_number(
 ) -> Any:
     """Check an argument that must be one number, not a range, and return it."""
     high = min(high, _MOST) if whole else high
+    value = _check.plain(value)
     known = _is_number(value, whole)
     if known and max(low, -_LARGEST) <= value <= min(high, _LARGEST):
         return value if whole else _real_number(value)
     must = f"{name} must be {_describe_bounds(low, high, whole, False, not known or abs(value) <= _LARGEST)}"
-    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
+    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
+
+
+def switch(owner: Any, name: str, value: Any) -> bool:
+    return _check.switch(type(owner).__name__, name, value)
 
 
 def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
@@ -106,7 +100,7 @@ def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
         listed = ", ".join(repr(c) for c in choices)
         raise_error(
             ValueError,
-            f"{type(owner).__name__}: {name} must be one of {listed}, got {_show_value(repr(value))}",
+            f"{type(owner).__name__}: {name} must be one of {listed}, got {_check.shown(value)}",
         )
     return value
 
@@ -119,31 +113,33 @@ def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
         names = ", ".join(repr(mode.value) for mode in InterpolationMode)
         must = f"interpolation must be an InterpolationMode, or one of {names}"
         error = ValueError if isinstance(value, (str, int)) else TypeError
-        raise error(f"{type(owner).__name__}: {must}, got {_show_value(repr(value))}") from None
+        raise error(f"{type(owner).__name__}: {must}, got {_check.shown(value)}") from None
 
 
 def size_of(
     owner: Any, name: str, value: Any, most: int = _MOST, pair_of: str = "a height and a width"
 ) -> tuple[int, int]:
     """Check a height and a width, or another pair, at least 1, and return it; one number is both."""
-    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    pair = tuple(map(_check.plain, value if isinstance(value, (tuple, list)) else (value, value)))
     numbers = all(_is_number(v, True) for v in pair)
     if len(pair) == 2 and numbers and min(pair) > 0 and max(pair) <= most and pair[0] * pair[1] <= _MOST:
         return pair
     limit = "from 1 on" if most == _MOST else f"from 1 to {most}"
     must = f"{name} must be an integer {limit}, or {pair_of}"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
+    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
 
 
 def fill_values(owner: Any, name: str, value: Any) -> Any:
     """Check an argument that is a number, or a sequence with one for each channel, and return it."""
-    plain = value.tolist() if isinstance(value, (Tensor, np.ndarray)) else value
+    plain = value.tolist() if isinstance(value, (Tensor, np.ndarray, np.generic)) else value
+    if isinstance(plain, (tuple, list)):
+        plain = (tuple if isinstance(plain, tuple) else list)(map(_check.plain, plain))
     numbers = list(plain) if isinstance(plain, (tuple, list)) else [plain]
     known = all(isinstance(v, (int, float)) for v in numbers)
     if known and numbers and all(abs(v) <= (2**63 - 1 if isinstance(v, int) else _LARGEST) for v in numbers):
-        return plain if isinstance(value, np.ndarray) else value
+        return value if isinstance(value, Tensor) else plain
     must = f"{name} must be a finite number, or one for each channel"
-    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_show_value(value)}")
+    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
 
 
 def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
@@ -165,7 +161,7 @@ def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
     each = values if isinstance(values, (tuple, list)) else (values,)
     if any(not limits.min <= v <= limits.max for v in each):
         must = f"{name} must be from {limits.min:.15g} to {limits.max:.15g} for {dtype}"
-        raise_error(ValueError, f"{type(owner).__name__}: {must}, got {_show_value(value)}")
+        raise_error(ValueError, f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
 
 
 def require_planes(owner: Any, inpt: Any) -> None:
@@ -182,20 +178,24 @@ def require_rgb(owner: Any, image: Tensor) -> None:
 
 
 def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:
+    if isinstance(value, (tuple, list)):
+        value = [_check.plain(v) for v in value]
     must = f"{type(owner).__name__}: {name} must be left, top, right and bottom as shares from 0 to 1"
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, (int, float)) for v in value):
-        raise_error(TypeError, f"{must}, got {_show_value(repr(value))}")
+        raise_error(TypeError, f"{must}, got {_check.shown(value)}")
     if len(value) != 4 or not (0 <= value[0] < value[2] <= 1 and 0 <= value[1] < value[3] <= 1):
-        raise_error(ValueError, f"{must}, got {_show_value(tuple(value))}")
+        raise_error(ValueError, f"{must}, got {_check.shown(tuple(value))}")
     left, top, right, bottom = value
     return left, top, right, bottom
 
 
 def color_of(owner: Any, name: str, value: Any) -> tuple[int, int, int]:
+    if isinstance(value, (tuple, list)):
+        value = [_check.plain(v) for v in value]
     must = f"{type(owner).__name__}: {name} must be 3 integers from 0 to 255 (red, green, blue)"
     if not isinstance(value, (tuple, list)) or not all(_is_number(v, True) for v in value):
-        raise_error(TypeError, f"{must}, got {_show_value(repr(value))}")
+        raise_error(TypeError, f"{must}, got {_check.shown(value)}")
     if len(value) != 3 or not all(0 <= v <= 255 for v in value):
-        raise_error(ValueError, f"{must}, got {_show_value(tuple(value))}")
+        raise_error(ValueError, f"{must}, got {_check.shown(tuple(value))}")
     red, green, blue = value
     return red, green, blue

@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
-from imgops import EncodedImage, _subclass
+from imgops import EncodedImage, _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import (
     annotation_kinds,
@@ -240,8 +240,8 @@ class RandomTransform(OperatorTransform):
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         """Set the attributes that every transform that samples has in addition to torchvision's."""
         self._site = next(_sites)
-        if per_sample:
-            self.per_sample = per_sample
+        if _check.switch(type(self).__name__, "per_sample", per_sample):
+            self.per_sample = True
         if generator is not None:
             self.generator = generator
         if all(is_own(type(self), step) for step in _STEPS if step != "check_inputs"):

@@ -21,6 +21,7 @@ own, the operator ``imgops_transforms::apply_transform`` calls it for the sample
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, pil_images
 from imgops.transforms._core.arguments import require_planes
@@ -51,6 +52,8 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     _known: tuple[str, ...] = ()
     #: Whether the class checks the dtype of images itself, because no operator that it calls does so.
     _levels = False
+    #: Public attributes that are no arguments, so that ``repr`` leaves them out.
+    _hidden: tuple[str, ...] = ("random_parameters",)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -61,8 +64,10 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         self, p: float, per_sample: bool, generator: torch.Generator | None, **arguments: Any
     ) -> None:
         v2.Transform.__init__(self)
+        p = _check.plain(p)
         if not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise_error(ValueError, f"{type(self).__name__}: p must be a probability in [0, 1], got {p}")
+            must = f"{type(self).__name__}: p must be a probability in [0, 1]"
+            raise_error(ValueError, f"{must}, got {_check.shown(p)}")
         for name, value in arguments.items():
             setattr(self, name, value)
         self.p = p
@@ -73,6 +78,13 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         super()._start(per_sample, generator)
         if not is_own(type(self), "change_image"):
             self._description = ""
+
+    def extra_repr(self) -> str:
+        """Return the arguments for ``repr``, of the kinds that torchvision shows."""
+        kinds = (bool, int, float, str, tuple, list, Enum)
+        known = ("training", *self._hidden)
+        given = {n: v for n, v in vars(self).items() if not n.startswith("_") and n not in known}
+        return ", ".join(f"{name}={value}" for name, value in given.items() if isinstance(value, kinds))
 
     # -- parameters as numbers ---------------------------------------------------------------------
 

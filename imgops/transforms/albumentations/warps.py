@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import torch
 from torch import Tensor
-from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import v2
 
 import imgops
 from imgops.transforms._core import torchvision_private
@@ -217,7 +217,7 @@ class _PadCounterpart(fit._FitTransform):
     """Padding with any border mode, also together with boxes and keypoints."""
 
     def __init__(self, padding: Any, padding_mode: str, fill: Any = 0) -> None:
-        super().__init__(InterpolationMode.NEAREST, False, padding=padding, padding_mode=padding_mode)
+        super().__init__(padding=padding, padding_mode=padding_mode)
         self.fill = fill
         torchvision_private.set_fill(self, fill)
 
@@ -236,7 +236,7 @@ class _CenterCropCounterpart(fit._FitTransform):
     """A center crop; of an odd number of pixels, the smaller part is cut off above and to the left."""
 
     def __init__(self, size: Any) -> None:
-        super().__init__(InterpolationMode.NEAREST, False, size=tuple(size))
+        super().__init__(size=tuple(size))
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size

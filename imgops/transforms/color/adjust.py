@@ -11,7 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb
+from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb, switch
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
 from imgops.transforms.color.channels import PERMUTATION, reorder_channels
@@ -411,7 +411,8 @@ class RandomToneCurve(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         deviation = one_number(self, "scale", scale, 0.0, 1e6)
-        super().__init__(p, per_sample, generator, scale=deviation, per_channel=bool(per_channel))
+        how = {"scale": deviation, "per_channel": switch(self, "per_channel", per_channel)}
+        super().__init__(p, per_sample, generator, **how)
 
     def _rest(self, channels: int) -> int:
         return 2 * (channels if self.per_channel else 1)

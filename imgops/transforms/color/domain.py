@@ -28,6 +28,7 @@ class _ReferenceTransform(ProbabilisticTransform):
     """A transform that draws one of several reference images, whose pixels are kept in one flat tensor."""
 
     _levels = True
+    _hidden = ("random_parameters", "shapes")
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms._core.arguments import WIDEST, in_range
+from imgops.transforms._core.arguments import WIDEST, in_range, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, odd, uniform
@@ -176,7 +176,7 @@ class RandomMotionBlur(ProbabilisticTransform):
             "angle": in_range(self, "angle", angle),
             "balance": in_range(self, "balance", balance, -1.0, 1.0),
             "kernel_size": in_range(self, "kernel_size", kernel_size, 3, WIDEST, odd=True),
-            "shift": bool(shift),
+            "shift": switch(self, "shift", shift),
         }
         super().__init__(p, per_sample, generator, **arguments)
 

@@ -15,8 +15,9 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import _check, _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import programs
-from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of
+from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, copy_to
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, seed, uniform
@@ -346,13 +347,17 @@ class RandomGridDistortion(_Distortion):
             must = "RandomGridDistortion: distort must have a highest number above -1"
             raise ValueError(f"{must}, got {distort}")
         rest = (interpolation, padding_mode, fill)
-        super().__init__(p, per_sample, generator, *rest, **how, normalize=bool(normalize))
+        how["normalize"] = switch(self, "normalize", normalize)
+        super().__init__(p, per_sample, generator, *rest, **how)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         count = self.num_steps + 1
         return {n: [1 + uniform(self.distort) for _ in range(count)] for n in self._known}
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, steps_x: Any, steps_y: Any) -> Tensor:
+        if min(height, width) < self.num_steps:
+            must = f"image must have at least num_steps ({self.num_steps}) rows and columns"
+            raise_error(ValueError, f"{type(self).__name__}: {must}, got {height} x {width}")
         how = {"normalize": self.normalize, "dtype": dtype}
         return imgops.grid_distortion_map(steps_x, steps_y, (height, width), **how)
 

@@ -11,7 +11,14 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import _check, _subclass
 from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.arguments import fill_values, interpolation_of, one_of, require_planes, size_of
+from imgops.transforms._core.arguments import (
+    fill_values,
+    interpolation_of,
+    one_of,
+    require_planes,
+    size_of,
+    switch,
+)
 from imgops.transforms._core.base import ANNOTATIONS, OperatorTransform
 from imgops.transforms._core.probabilistic import ADDED
 from imgops.transforms._core.programs import description_of
@@ -41,6 +48,10 @@ def _set_fill(transform: Any, fill: Any) -> None:
     must = (
         f"{type(transform).__name__}: fill must be a number, a sequence of numbers, None, or a dict of these"
     )
+    if isinstance(fill, dict):
+        fill = {kind: _check.plain(value) for kind, value in fill.items()}
+    else:
+        fill = _check.plain(fill)
     classes = fill if isinstance(fill, dict) else {"others": fill}
     for kind, value in classes.items():
         if kind != "others" and not isinstance(kind, type):
@@ -49,6 +60,7 @@ def _set_fill(transform: Any, fill: Any) -> None:
             raise TypeError(f"{must}, got {type(value).__name__}")
         if value is not None:
             fill_values(transform, "fill", value)
+    transform.fill = fill
     torchvision_private.set_fill(transform, fill)
 
 
@@ -62,40 +74,22 @@ class _FitTransform(OperatorTransform, v2.Transform):
         if not cls.__name__.startswith("_") and cls.__module__.startswith("imgops."):
             ADDED[cls.__name__] = cls
 
-    def __init__(self, interpolation: Any, antialias: bool, **arguments: Any) -> None:
+    def __init__(self, **arguments: Any) -> None:
         v2.Transform.__init__(self)
         for name, value in arguments.items():
             setattr(self, name, value)
         self._config = tuple(arguments)
-        self.interpolation = interpolation_of(self, interpolation)
-        self.antialias = antialias
         if is_own(type(self), "transform"):
             self._description = description_of(self)
-
-    def _factor(self, height: Any, width: Any) -> Any:
-        """Return the factor by which both sides are multiplied."""
-        raise NotImplementedError
 
     def _check_pixels(self, height: Any, width: Any) -> None:
         if not (height and width):
             must, got = "image must have at least one pixel", f"{height} x {width}"
             raise ValueError(f"{type(self).__name__}: {must}, got {got}")
 
-    def _scaled_size(self, height: Any, width: Any) -> tuple[Any, Any]:
-        self._check_pixels(height, width)
-        factor = self._factor(height, width)
-        return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        return self._scaled_size(height, width)
-
-    def _canvas(self, params: Any) -> tuple[int, int]:
-        return self._out_size(*params.canvas)
-
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
-        size = list(self._scaled_size(height, width))
-        how = {"interpolation": self.interpolation, "antialias": self.antialias}
-        return self.call_kernel(v2.functional.resize, inpt, size, **how)
+        """Transform an input of this height and width."""
+        raise NotImplementedError
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS):
@@ -113,7 +107,33 @@ class _FitTransform(OperatorTransform, v2.Transform):
         return self.transform(inpt, values)
 
 
-class LongestMaxSize(_FitTransform):
+class _FitResize(_FitTransform):
+    """A transform that resizes the image, and keeps its aspect ratio."""
+
+    def __init__(self, interpolation: Any, antialias: bool, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.interpolation = interpolation_of(self, interpolation)
+        self.antialias = switch(self, "antialias", antialias)
+
+    def _factor(self, height: Any, width: Any) -> Any:
+        """Return the factor by which both sides are multiplied."""
+        raise NotImplementedError
+
+    def _scaled_size(self, height: Any, width: Any) -> tuple[Any, Any]:
+        self._check_pixels(height, width)
+        factor = self._factor(height, width)
+        return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self._scaled_size(height, width)
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        size = list(self._scaled_size(height, width))
+        how = {"interpolation": self.interpolation, "antialias": self.antialias}
+        return self.call_kernel(v2.functional.resize, inpt, size, **how)
+
+
+class LongestMaxSize(_FitResize):
     """Resize an image so that its longest side has a given length, and keep its aspect ratio.
 
     Use :class:`LetterBox` for a fixed size with borders, :class:`Resize` for torchvision's rounding of the
@@ -141,8 +161,9 @@ class LongestMaxSize(_FitTransform):
         interpolation: Any = InterpolationMode.BILINEAR,
         antialias: bool = True,
     ) -> None:
-        size_of(self, "size", size)
-        super().__init__(interpolation, antialias, size=size if isinstance(size, int) else tuple(size))
+        pair = size_of(self, "size", size)
+        one = not isinstance(size, (tuple, list))
+        super().__init__(interpolation, antialias, size=pair[0] if one else pair)
 
     def _factor(self, height: Any, width: Any) -> Any:
         if isinstance(self.size, int):
@@ -150,7 +171,7 @@ class LongestMaxSize(_FitTransform):
         return torch.sym_min(self.size[0] / height, self.size[1] / width)
 
 
-class SmallestMaxSize(_FitTransform):
+class SmallestMaxSize(_FitResize):
     """Resize an image so that its shortest side has a given length, and keep its aspect ratio.
 
     Use :class:`Resize` for torchvision's size, whose other side is truncated.
@@ -177,8 +198,9 @@ class SmallestMaxSize(_FitTransform):
         interpolation: Any = InterpolationMode.BILINEAR,
         antialias: bool = True,
     ) -> None:
-        size_of(self, "size", size)
-        super().__init__(interpolation, antialias, size=size if isinstance(size, int) else tuple(size))
+        pair = size_of(self, "size", size)
+        one = not isinstance(size, (tuple, list))
+        super().__init__(interpolation, antialias, size=pair[0] if one else pair)
 
     def _factor(self, height: Any, width: Any) -> Any:
         if isinstance(self.size, int):
@@ -186,7 +208,7 @@ class SmallestMaxSize(_FitTransform):
         return torch.sym_max(self.size[0] / height, self.size[1] / width)
 
 
-class LetterBox(_FitTransform):
+class LetterBox(_FitResize):
     """Resize an image to fit into a box, keep its aspect ratio, and pad the rest.
 
     This transform does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together;
@@ -222,8 +244,7 @@ class LetterBox(_FitTransform):
         antialias: bool = True,
     ) -> None:
         box = size_of(self, "size", size)
-        super().__init__(interpolation, antialias, size=box, scale_up=bool(scale_up))
-        self.fill = fill
+        super().__init__(interpolation, antialias, size=box, scale_up=switch(self, "scale_up", scale_up))
         _set_fill(self, fill)
 
     def _factor(self, height: Any, width: Any) -> Any:
@@ -280,14 +301,15 @@ class PadIfNeeded(_FitTransform):
         fill: Any = 0,
         padding_mode: str = "constant",
     ) -> None:
+        if isinstance(padding_mode, str) and padding_mode == "replicate":
+            padding_mode = "edge"
         arguments = {
             "size": None if size is None else size_of(self, "size", size),
             "divisor": None if divisor is None else size_of(self, "divisor", divisor),
             "anchor": one_of(self, "anchor", anchor, ("center", *CORNERS)),
-            "padding_mode": one_of(self, "padding_mode", _check.padding_mode(padding_mode), _PADDING),
+            "padding_mode": one_of(self, "padding_mode", padding_mode, _PADDING),
         }
-        super().__init__(InterpolationMode.NEAREST, False, **arguments)
-        self.fill = fill
+        super().__init__(**arguments)
         _set_fill(self, fill)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops._torch_private import (
     can_bypass_dispatcher,
     is_plain,
@@ -20,7 +20,14 @@ from imgops._torch_private import (
     tree_unflatten,
 )
 from imgops.transforms._core import encoded, operators
-from imgops.transforms._core.arguments import check_held, fill_values, in_range, interpolation_of, size_of
+from imgops.transforms._core.arguments import (
+    check_held,
+    fill_values,
+    in_range,
+    interpolation_of,
+    size_of,
+    switch,
+)
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms._core.sampling import ParameterSampler
@@ -149,6 +156,7 @@ class Mosaic(_Join):
     """
 
     random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
+    _hidden = ("random_parameters", "p")
 
     def __init__(
         self,
@@ -161,15 +169,18 @@ class Mosaic(_Join):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
+        grid = _check.plain(grid)
         if type(grid) is not int or grid not in (2, 3):
-            raise_error(ValueError, f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {grid}")
+            raise_error(
+                ValueError, f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {_check.shown(grid)}"
+            )
         self._samples = grid**2
         arguments = {"size": size_of(self, "size", size), "grid": grid}
         arguments["center"] = in_range(self, "center", center, 0.0, 1.0)
         super().__init__(1.0, False, generator, **arguments)
         self.fill = fill_values(self, "fill", fill.tolist() if isinstance(fill, Tensor) else fill)
         self.interpolation = interpolation_of(self, interpolation)
-        self.antialias = antialias
+        self.antialias = switch(self, "antialias", antialias)
 
     @classmethod
     def _from_config(cls, p: float, **config: Any) -> Mosaic:
