@@ -66,6 +66,31 @@ def _pipelines(axes: Axes, results: Path) -> None:
     axes.margins(x=0.08)
 
 
+def _loading(axes: Axes, results: Path) -> None:
+    """Plot the pipelines from files on one thread: the speed of each library."""
+    table = [cells for _, cells in rows(newest(results, "loading-*.md"))]
+    head = table[0]
+    lines = [r for r in table[1:] if len(r) == len(head) and r[1] == "1"]
+    names = {"whole": "imgops, whole image decoded"}
+    for i, row in enumerate(lines):
+        speed = float(row[head.index("images/s")])
+        bars = [("imgops, region decoded", speed, OURS)]
+        for peer, cell, color in zip(head[3:], row[3:], ("#7fb4e8", *PEERS, "#555d66"), strict=False):
+            if ratio := number(cell):
+                bars.append((names.get(peer, peer), speed / ratio, color))
+        for j, (name, value, color) in enumerate(bars):
+            at = i + (j - 3) * 0.12
+            axes.barh(at, value, 0.11, color=color, label=name if i == 0 else None)
+            axes.annotate(
+                f"{value:.0f}", (value, at), (3, 0), textcoords="offset points", va="center", fontsize=8
+            )
+    axes.set_yticks(range(len(lines)), [r[0] for r in lines])
+    axes.invert_yaxis()
+    axes.set_xlabel("images per second from JPEG files, one thread, one image at a time")
+    axes.legend(frameon=False, loc="lower right", labelcolor="linecolor")
+    axes.margins(x=0.08)
+
+
 def _operators(axes: Axes, results: Path) -> None:
     table = rows(newest(results, "operators-512-*.md"))
     head = next(cells for _, cells in table if cells[0] == "dtype")
@@ -123,6 +148,7 @@ def draw(results: Path, folder: Path) -> None:
         style |= {"axes.edgecolor": line, "grid.color": line, "font.size": 10, "svg.hashsalt": "imgops"}
         with plt.rc_context(style):
             for name, plot, size in (
+                ("loading", _loading, (9, 4)),
                 ("pipelines", _pipelines, (9, 5.4)),
                 ("operators", _operators, (9, 15)),
             ):
