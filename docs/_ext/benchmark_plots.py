@@ -87,7 +87,7 @@ def _loading(axes: Axes, results: Path) -> None:
     axes.set_yticks(range(len(lines)), [r[0] for r in lines])
     axes.invert_yaxis()
     axes.set_xlabel("images per second from JPEG files, one thread, one image at a time")
-    axes.legend(frameon=False, loc="lower right", labelcolor="linecolor")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), labelcolor="linecolor")
     axes.margins(x=0.08)
 
 

@@ -410,6 +410,12 @@ class EncodedImage:
     max_pixels : int
         The largest number of pixels; a larger image raises at once. The default is Pillow's limit.
 
+    Attributes
+    ----------
+    shape : (int, int, int)
+        The shape ``(C, H, W)`` of the decoded image, read from the header. ``decode(box=None)`` returns the
+        decoded image, or a box of it, as :func:`decode_image` does.
+
     Raises
     ------
     ValueError
@@ -424,8 +430,8 @@ class EncodedImage:
     --------
     >>> import torch, imgops
     >>> from imgops import transforms as v2
-    >>> file = imgops.encode_image(torch.zeros(3, 40, 60, dtype=torch.uint8))
-    >>> image = imgops.EncodedImage(file)
+    >>> pixels = torch.zeros(3, 40, 60, dtype=torch.uint8)
+    >>> image = imgops.EncodedImage(imgops.encode_image(pixels))
     >>> image.shape, v2.RandomResizedCrop(16)(image).shape
     ((3, 40, 60), torch.Size([3, 16, 16]))
     """
