@@ -16,7 +16,7 @@ import imgops
 from imgops import _operators, _slow_path
 from imgops.__main__ import run
 from imgops.kernels import devices
-from imgops.kernels.cpu import native
+from imgops.kernels.cpu import _libjpeg, native
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 #: OpenCV 4 rounds the positions of a warp to 1/32 pixel, but imgops' own kernel does not.
@@ -111,7 +111,8 @@ def test_show_config(capsys: pytest.CaptureFixture[str]) -> None:
     config = imgops.show_config("dicts")
     assert config["versions"]["torch"] == torch.__version__
     assert config["native module"] == {"built": True, "SIMD level": config["native module"]["SIMD level"]}
-    assert config["OpenCV"]["wheel"].startswith("opencv") and len(config["slow paths"]) == len(DIFFERENT)
+    expected = len(DIFFERENT) + (_libjpeg.module is None)
+    assert config["OpenCV"]["wheel"].startswith("opencv") and len(config["slow paths"]) == expected
     assert imgops.show_config() is None and run(["info"]) == 0
     shown = capsys.readouterr().out
     assert shown[: len(shown) // 2] == shown[len(shown) // 2 :]
@@ -126,6 +127,14 @@ def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None
     config = imgops.show_config("dicts")
     assert config["native module"] == {"built": False, "SIMD level": "none"}
     assert "the native module was not built" in config["slow paths"][0]
+
+
+def test_show_config_without_libjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_libjpeg, "module", None)
+    config = imgops.show_config("dicts")
+    assert config["JPEG decoder"] == {"decoder": "Pillow", "regions": "cut out of the whole image"}
+    assert "Pillow decodes JPEGs: install libjpeg-turbo" in config["slow paths"][0]
+    assert "libjpeg-turbo" not in config["compared with the installed library"]
 
 
 def test_every_way_through_the_host_has_a_reason() -> None:
