@@ -90,6 +90,16 @@ def test_wrong_arguments() -> None:
             "decode_images: files must be a sequence of files, got bytes",
         ),
         (
+            lambda: imgops.decode_images(3),
+            TypeError,
+            "decode_images: files must be a sequence of files, got int",
+        ),
+        (
+            lambda: imgops.decode_images(raws, box={1, 2}),
+            TypeError,
+            "decode_images: box must be one box, or one for each of the files, got set",
+        ),
+        (
             lambda: imgops.decode_images(raws, box=[None]),
             ValueError,
             "decode_images: box must be one box, or one for each of the 2 files, got 1 of them",

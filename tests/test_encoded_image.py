@@ -113,6 +113,19 @@ def test_only_the_region_is_decoded(photograph: Tensor, name: str, monkeypatch: 
     assert boxes == [None]
 
 
+def test_what_changes_boxes_alone_decodes_too(photograph: Tensor) -> None:
+    image = encoded(photograph)
+    boxes = tv_tensors.BoundingBoxes([[0, 0, 5, 5], [3, 3, 3, 3]], format="XYXY", canvas_size=(70, 100))
+    given = {"image": image, "boxes": boxes, "labels": torch.tensor([1, 2])}
+    for transform in (
+        v2.SanitizeBoundingBoxes(),
+        v2.ClampBoundingBoxes(),
+        v2.ConvertBoundingBoxFormat("XYWH"),
+    ):
+        out = transform(given)
+        assert type(out["image"]) is tv_tensors.Image and torch.equal(out["image"], image.decode())
+
+
 def test_sample_and_apply(photograph: Tensor) -> None:
     transform, image = v2.RandomResizedCrop(24), encoded(photograph)
     torch.manual_seed(3)
@@ -194,6 +207,8 @@ def test_wrong_files() -> None:
         EncodedImage(raw, max_pixels=599)
     with pytest.raises(ValueError, match="mode must be one of"):
         EncodedImage(raw, "CMYK")
+    with pytest.raises(TypeError, match="EncodedImage: apply_exif_orientation must be a bool, got 'no'"):
+        EncodedImage(raw, apply_exif_orientation="no")
     with pytest.raises(Exception, match="EncodedImage: data must be wrapped outside of a compiled graph"):
         torch.compile(lambda x: EncodedImage(x).decode(), fullgraph=True, backend="eager")(raw)
     cut = EncodedImage(raw[: len(raw) - 4])  # the header is whole

@@ -356,8 +356,10 @@ def decode_images(
     if torch.compiler.is_compiling():
         must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
         _check.fail(TypeError, op, must, type(files).__name__)
-    if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)):
+    if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
         _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
+    if not (box is None or isinstance(box, Tensor) or _check.is_sequence(box)):
+        _check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
     files = list(files)
     one = box is None or (box.ndim < 2 if isinstance(box, Tensor) else bool(box) and isinstance(box[0], int))
     boxes: list[Any] = [box] * len(files) if one else list(box)  # type: ignore[arg-type]
@@ -449,7 +451,9 @@ class EncodedImage:
             _check.fail(TypeError, "EncodedImage", must, "a call inside of it")
         self.data = _file_of(data).cpu()
         self.mode = _mode_of(mode)
-        self.apply_exif_orientation = apply_exif_orientation
+        self.apply_exif_orientation = _check.switch(
+            "EncodedImage", "apply_exif_orientation", apply_exif_orientation
+        )
         self.max_pixels = max_pixels
         fake.decode_image(_any_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
         self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)

@@ -10,7 +10,7 @@ from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core import encoded, operators, torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms.functional import _dispatch
 
@@ -105,6 +105,7 @@ class _Sanitize(OperatorTransform):
     _subject = ""
 
     def forward(self, *inputs: Any) -> Any:
+        inputs = encoded.decoded(inputs)
         whole = inputs if len(inputs) > 1 else inputs[0]
         labels = torchvision_private.labels_of(self, whole)
         if isinstance(labels, Tensor):
