@@ -287,7 +287,7 @@ def test_a_notebook_is_what_the_build_ran(notebook: Path) -> None:
 )
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
 def test_a_notebook_runs_by_itself(notebook: Path, tmp_path: Path) -> None:
-    """In a process of its own, which has nothing that another notebook imported."""
+    """Run a notebook in a process of its own, where no other notebook has imported anything."""
     script = tmp_path / "notebook.py"
     script.write_text(code_of(notebook))
     environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(DOCS.parent)}

@@ -170,7 +170,7 @@ def _check_box(whole: torch.Tensor, part: float, decode: Callable[[Any], torch.T
 
 
 def _check_part_of_refused(raw: bytes, data: torch.Tensor, part: float) -> None:
-    """What is decoded of a file that is refused as a whole has the pixels of Pillow, when it is told to go on."""
+    """Check a box of a file that is refused as a whole: it has the pixels that Pillow has when it goes on at errors."""
     try:
         image = Image.open(io.BytesIO(raw))
         if image.format != "JPEG" or image.width * image.height > MAX_PIXELS:

@@ -133,7 +133,7 @@ def test_ray_data(photos: Path, tmp_path: Path) -> None:
 
 
 def test_hf_datasets(photos: Path, tmp_path: Path, whole: bool) -> None:
-    """On one process; nightly on two as well, of which some are killed."""
+    """Run the example on one process; in the nightly tests also on two, some of which are killed."""
     command = ("examples/hf_datasets.py", photos)
     one = run(*command, tmp_path / "one", "--processes", 1, "--epochs", 2)
     reported(one)

@@ -67,7 +67,7 @@ def decode_image(
 ) -> Tensor:
     _check_file(data, max_pixels, mode)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return _decoded(data, mode, height, width, channels_last)
+    return decoded(data, mode, height, width, channels_last)
 
 
 def decode_region(
@@ -86,7 +86,7 @@ def decode_region(
     if box.ndim != 1 or violates(box.shape[0] == 4):
         fail(ValueError, "decode_image", must, f"shape {_check.shape(box)}")
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return _decoded(data, mode, height, width, channels_last)
+    return decoded(data, mode, height, width, channels_last)
 
 
 def box_of_integers(box: tuple[int, ...]) -> None:
@@ -111,7 +111,8 @@ def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
         fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
 
 
-def _decoded(data: Tensor, mode: str, height: int, width: int, channels_last: bool) -> Tensor:
+def decoded(data: Tensor, mode: str, height: int, width: int, channels_last: bool) -> Tensor:
+    """Allocate an image, planar or interleaved; the kernels do it here too, once they know the size."""
     if channels_last:
         return data.new_empty((height, width, MODES[mode])).permute(2, 0, 1)
     return data.new_empty((MODES[mode], height, width))

@@ -321,7 +321,7 @@ class Compose(_Container, v2.Compose):
 
     @property
     def decodes_regions(self) -> bool:  # type: ignore[override]
-        """Whether its first transform does; it alone meets an encoded image."""
+        """Whether the first transform decodes regions; no later one meets an encoded image."""
         return bool(self.transforms) and getattr(self.transforms[0], "decodes_regions", False)
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:

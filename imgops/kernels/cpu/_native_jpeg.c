@@ -54,7 +54,7 @@ static void on_message(j_common_ptr jpeg, int level) {
     if (level < 0) longjmp(((Decoder *)jpeg)->leave, 1);
 }
 
-/* Four bytes a pixel, of which the last is not used, to three planes. */
+/* Split pixels of four bytes into three planes; the last byte of each is not used. */
 static void split_row(const uint8_t *row, Py_ssize_t width, uint8_t *red, uint8_t *green, uint8_t *blue) {
     Py_ssize_t x = 0;
 #if defined(__SSE2__)

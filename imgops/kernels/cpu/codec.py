@@ -32,7 +32,7 @@ _DEEP = ("I", "I;16", "I;16B", "I;16L")
 
 
 class _Turn(NamedTuple):
-    """How a stored image becomes the one that is shown: transposed first, then mirrored and flipped."""
+    """The steps from a stored image to the one that is shown: it is transposed, then mirrored and flipped."""
 
     transposes: bool = False
     mirrors: bool = False  # left and right change places
@@ -50,6 +50,9 @@ _TURNS = {
     8: _Turn(transposes=True, flips=True),
 }
 _ORIENTATION = 0x0112
+
+#: The dtype and the device of decoded pixels.
+_HOST = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
 def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
@@ -140,19 +143,13 @@ def _by_libjpeg(
     (left, top, right, bottom), (*size, channels) = box, header
     height, width = bottom - top, right - left
     if turn is _UPRIGHT and (mode == "RGB" or (mode == "L" and channels == 1)):
-        out = _new(len(mode), height, width, channels_last)
+        out = fake.decoded(_HOST, mode, height, width, channels_last)
         return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, size) else None
     pixels = np.empty((height, width, channels), np.uint8)
     if not _libjpeg.decode(pixels, raw, left, top, size):
         return None
     stored = Image.fromarray(pixels.squeeze(-1) if channels == 1 else pixels)
     return _write(stored, mode, turn, channels_last)
-
-
-def _new(channels: int, height: int, width: int, channels_last: bool) -> Tensor:
-    if channels_last:
-        return torch.empty((height, width, channels), dtype=torch.uint8).permute(2, 0, 1)
-    return torch.empty((channels, height, width), dtype=torch.uint8)
 
 
 def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) -> tuple[int, int]:
@@ -170,11 +167,6 @@ def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) ->
         if not isinstance(image, JpegImageFile):
             image.load()  # the EXIF data of a PNG may follow its pixels
         return image.size if _turn_of(image).transposes else image.size[::-1]
-
-
-def size_of(raw: bytes) -> tuple[int, int]:
-    """Return the width and height of an image file, read from its header alone."""
-    return _open(raw).size
 
 
 class _DataError(Exception):
@@ -239,7 +231,7 @@ def _write(image: Image.Image, mode: str, turn: _Turn, channels_last: bool) -> T
     if turn.mirrors or turn.flips:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
     height, width = pixels.shape[:2]
-    out = _new(len(mode), height, width, channels_last)
+    out = fake.decoded(_HOST, mode, height, width, channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy

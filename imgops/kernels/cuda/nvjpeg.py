@@ -65,9 +65,7 @@ def decode(data: Tensor, mode: str, max_pixels: int, device: torch.device) -> Te
     if device.type != "cuda" or mode not in _MODES or not is_whole or _decoder() is None:
         return None
     try:
-        width, height = codec.size_of(raw)
-        if width * height > max_pixels:
-            return None
+        codec.size_of_file(data, max_pixels, False)  # raises for more pixels, and the host says so
         return _decoder()(data, _MODES[mode], device)  # type: ignore[misc]
     except Exception:  # an unsupported kind of JPEG, or a hostile file: the host tells which
         return None

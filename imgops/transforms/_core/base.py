@@ -401,12 +401,8 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if type(inputs[0]) is not Tensor and encoded.is_among(inputs):
-            if self._description and self.decodes_regions:
-                return self._run_encoded(inputs, sampler)
-            inputs = encoded.decoded(inputs)
         if not self._description and not self.per_sample and not _subclass.in_graph():
-            return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
+            return super(OperatorTransform, self).forward(*encoded.decoded(inputs))  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
@@ -416,6 +412,10 @@ class RandomTransform(OperatorTransform):
                 out = self._change(out, params, sampler)
         else:
             flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            if encoded.is_among(flat):
+                if not (self._description and self.decodes_regions):
+                    return self._run(encoded.decoded(inputs), sampler)
+                return tree_unflatten(self._run_encoded(flat, sampler), structure)
             self.check_inputs(flat)  # type: ignore[attr-defined]
             needs = torchvision_private.needs_transform(self, flat)
             params = self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
@@ -426,9 +426,8 @@ class RandomTransform(OperatorTransform):
         sampler.count = before
         return out
 
-    def _run_encoded(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+    def _run_encoded(self, flat: list[Any], sampler: ParameterSampler) -> list[Any]:
         """Sample for images that are not decoded yet, and decode what the transform keeps of them."""
-        flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         known = [encoded.wrap(encoded.stand_in(x), flat) if isinstance(x, EncodedImage) else x for x in flat]
         self.check_inputs(known)  # type: ignore[attr-defined]
         needs = torchvision_private.needs_transform(self, known)
@@ -436,14 +435,14 @@ class RandomTransform(OperatorTransform):
         params = self._sample_params([x for x, n in zip(known, needs, strict=True) if n], sampler)
         sampler.count = before
         if params is None:
-            return tree_unflatten(list(encoded.decoded(tuple(flat))), structure)
+            return list(encoded.decoded(tuple(flat)))
         out = []
         for inpt, wanted in zip(flat, needs, strict=True):
             if isinstance(inpt, EncodedImage):
                 out.append(encoded.wrap(self._of_encoded(inpt, params), flat))
             else:
                 out.append(self._change(inpt, params, sampler) if wanted else inpt)
-        return tree_unflatten(out, structure)
+        return out
 
     def _change_all(
         self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler

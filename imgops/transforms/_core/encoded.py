@@ -13,18 +13,18 @@ from imgops import EncodedImage
 from imgops._torch_private import tree_flatten, tree_unflatten
 
 
-def is_among(inputs: tuple[Any, ...]) -> bool:
-    """Return whether there is an encoded image in the arguments of a transform."""
-    if len(inputs) == 1 and isinstance(inputs[0], (Tensor, PIL.Image.Image)):
-        return False
-    return any(isinstance(x, EncodedImage) for x in tree_flatten(inputs)[0])
+def is_among(flat: list[Any]) -> bool:
+    """Return whether there is an encoded image among flat inputs."""
+    return any(isinstance(x, EncodedImage) for x in flat)
 
 
 def decoded(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments of a transform with their encoded images decoded."""
-    if not is_among(inputs):
+    if len(inputs) == 1 and isinstance(inputs[0], (Tensor, PIL.Image.Image)):
         return inputs
     flat, structure = tree_flatten(inputs)
+    if not is_among(flat):
+        return inputs
     out = [wrap(x.decode(), flat) if isinstance(x, EncodedImage) else x for x in flat]
     return tree_unflatten(out, structure)
 

@@ -121,7 +121,7 @@ class Params:
 
     @property
     def is_known(self) -> bool:
-        """Whether these are Python numbers, from one draw in eager mode; then the transform is applied."""
+        """Whether the parameters are numbers of one draw in eager mode; the transform is then applied."""
         return not isinstance(self.numbers, Tensor)
 
     @property
