@@ -26,6 +26,7 @@ from imgops._operators import Contract, Function, Gradient, Operator
 from imgops.autocast import DEVICES
 from imgops.autograd import derived
 from imgops.kernels import devices
+from imgops.kernels.cpu import _threads
 from imgops.vmap import random as random_vmap
 
 
@@ -177,7 +178,12 @@ def operator(
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
-        run = _run.fake_then_kernel(operator, operator.kernel, _run.prepare_once(operator))
+        share, cores = None, getattr(vmap, "core", ())
+        if cores and not random and contract is Contract.FUNCTIONAL:  # samples do not depend on each other
+            share = partial(_threads.by_images, operator.kernel, cores)
+        run = _run.fake_then_kernel(
+            operator, operator.kernel, _run.prepare_once(operator), share, cores[0] if cores else 0
+        )
         operator = replace(operator, overload=_define(operator, declared, run))
         _operators.table[name] = operator
         call = wraps(declared)(_fast_path.function(operator, run))

@@ -32,14 +32,17 @@ def fits(value: Any, types: tuple[type, ...]) -> bool:
 
 #: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
+#: ``share(out, args)`` runs a kernel on several threads, or returns False if one thread should run it.
+Share = Callable[[Any, Sequence[Any]], bool]
 
 
 def fake_then_kernel(
-    operator: Operator, kernel: Function, prepare: Prepare
+    operator: Operator, kernel: Function, prepare: Prepare, share: Share | None = None, core: int = 0
 ) -> Callable[[Sequence[Any]], Any]:
     """Return a function that runs the fake, checks the values and runs the kernel.
 
-    The returned function is the same on every device, whether the dispatcher calls it or is bypassed.
+    The returned function is the same on every device, whether the dispatcher calls it or is bypassed. A batch
+    of images, of more than ``core`` dimensions, is offered to ``share``.
     """
     values = operator.values
     if operator.contract is Contract.FUNCTIONAL:
@@ -48,7 +51,8 @@ def fake_then_kernel(
             out = prepare(args)
             if values is not None:
                 values(*args)
-            kernel(out, *args)
+            if share is None or args[0].ndim <= core or not share(out, args):
+                kernel(out, *args)
             return out
 
         return fill

@@ -46,14 +46,15 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     table = np.zeros(4, np.int32), np.full(4, 2, np.int32), np.full((4, 2), 0.5)
     start, length, weight = table
     flat, other = np.zeros(12, np.float32), np.zeros(12, np.float32)
-    one, zero, two = np.ones(1, np.float32), np.zeros(1, np.float32), np.ones(2, np.float32)
+    one, zero, two = np.ones(1, np.float32), np.zeros(1, np.float32), np.ones((1, 2), np.float32)
     levels, tables = np.zeros(12, np.uint8), np.zeros((2, 3, 256), np.uint8)
     pixels = np.zeros((2, 3, 20), np.float32)
     frozen = np.zeros(12, np.float32)
     frozen.flags.writeable = False
     odd = np.zeros(4 * 12 + 1, np.uint8)[1:].view(np.float32)
-    kinds = np.zeros(2, np.int32)
-    region, square = (0.0, 0.0, 9.0, 8.0), np.zeros((2, 3), np.float32)
+    kinds = np.zeros((1, 2), np.int32)
+    region, square = (0.0, 0.0, 9.0, 8.0), np.zeros((1, 2, 3), np.float32)
+    color, black = levels.reshape(1, 3, 2, 2), np.zeros(1, np.int64)
 
     def resample(out: Any = out, image: Any = image, rows: Any = table, columns: Any = None) -> Any:
         return lambda: native.resample(out, image, rows, columns, False, 2)
@@ -126,15 +127,15 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         ),
         "no filter of PIL's": (
             ValueError,
-            lambda: native.pil_resize(out, image, "cubic", *region, False, True, 2),
+            lambda: native.pil_resize(out, image, "cubic", *region, 0, 4, False, True, 2),
         ),
         "a region outside": (
             ValueError,
-            lambda: native.pil_resize(out, image, "box", 0.0, 0.0, 9.5, 8.0, False, True, 2),
+            lambda: native.pil_resize(out, image, "box", 0.0, 0.0, 9.5, 8.0, 0, 4, False, True, 2),
         ),
         "a region of NaN": (
             ValueError,
-            lambda: native.pil_resize(out, image, "box", float("nan"), 0.0, 9.0, 8.0, False, True, 2),
+            lambda: native.pil_resize(out, image, "box", float("nan"), 0.0, 9.0, 8.0, 0, 4, False, True, 2),
         ),
         "floats in rows that lie apart": (
             ValueError,
@@ -143,6 +144,8 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
                 np.zeros((2, 8, 18, 3), np.float32)[:, :, :9],
                 "box",
                 *region,
+                0,
+                4,
                 False,
                 True,
                 2,
@@ -166,18 +169,21 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         ),
         "a warp of two planes": (
             ValueError,
-            lambda: native.warp(levels.reshape(2, 2, 3), levels.reshape(2, 2, 3), square, 0, 2),
+            lambda: native.warp(levels.reshape(1, 2, 2, 3), levels.reshape(1, 2, 2, 3), square, black, 2),
         ),
         "a warp by doubles": (
             TypeError,
-            lambda: native.warp(
-                levels.reshape(3, 2, 2), levels.reshape(3, 2, 2), square.astype(np.float64), 0, 2
-            ),
+            lambda: native.warp(color, color, square.astype(np.float64), black, 2),
         ),
         "a warp by a square": (
             ValueError,
-            lambda: native.warp(levels.reshape(3, 2, 2), levels.reshape(3, 2, 2), square[:, :2].copy(), 0, 2),
+            lambda: native.warp(color, color, square[..., :2].copy(), black, 2),
         ),
+        "a copy of another size": (
+            ValueError,
+            lambda: native.warp(color, levels.reshape(1, 3, 1, 4), square, black - 1, 2),
+        ),
+        "fills of other frames": (ValueError, lambda: native.warp(color, color, square, black.repeat(2), 2)),
         "bytes through floats": (
             ValueError,
             lambda: native.lut(levels, levels, tables.astype(np.float32), 2),
@@ -203,19 +209,54 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "tables that do not divide": (ValueError, lambda: native.lut(levels[:10], levels[:10], tables, 2)),
         "weights that do not sum to 256": (
             ValueError,
-            lambda: native.blur(image.copy(), image, np.array([250], np.int32), np.array([256], np.int32), 2),
+            lambda: native.blur(
+                image.copy(), image, np.array([[250]], np.int32), np.array([[256]], np.int32), 0, 8, 2
+            ),
         ),
         "too many weights": (
             ValueError,
-            lambda: native.blur(image.copy(), image, np.zeros(130, np.int32), np.array([256], np.int32), 2),
+            lambda: native.blur(
+                image.copy(), image, np.zeros((1, 130), np.int32), np.array([[256]], np.int32), 0, 8, 2
+            ),
         ),
         "a blur in place": (
             ValueError,
-            lambda: native.blur(image, image, np.array([256], np.int32), np.array([256], np.int32), 2),
+            lambda: native.blur(
+                image, image, np.array([[256]], np.int32), np.array([[256]], np.int32), 0, 8, 2
+            ),
         ),
         "a blur of another shape": (
             ValueError,
-            lambda: native.blur(out, image, np.array([256], np.int32), np.array([256], np.int32), 2),
+            lambda: native.blur(
+                out, image, np.array([[256]], np.int32), np.array([[256]], np.int32), 0, 8, 2
+            ),
+        ),
+        "rows outside of a blur": (
+            ValueError,
+            lambda: native.blur(
+                image.copy(), image, np.array([[256]], np.int32), np.array([[256]], np.int32), 2, 9, 2
+            ),
+        ),
+        "weights of other parts": (
+            ValueError,
+            lambda: native.blur(
+                image.copy(), image, np.array([[256]], np.int32), np.full((2, 1), 256, np.int32), 0, 8, 2
+            ),
+        ),
+        "rows outside of a result": (
+            ValueError,
+            lambda: native.pil_resize(out, image, "box", *region, 1, 4, False, True, 2),
+        ),
+        "steps of other frames": (ValueError, sequence(kinds=kinds.repeat(3, 0), amounts=two.repeat(3, 0))),
+        "a choice of other frames": (ValueError, lambda: native.gray(one_image, one_image, b"12345", 2)),
+        "too many bits": (ValueError, lambda: native.steps(one_image, one_image, kinds + 4, two * 9, 2)),
+        "a step beyond the last": (
+            ValueError,
+            lambda: native.steps(one_image, one_image, kinds + 10, two, 2),
+        ),
+        "steps of other images": (
+            ValueError,
+            lambda: native.steps(one_image, one_image, kinds.repeat(3, 0), two.repeat(3, 0), 2),
         ),
         "levels of floats": (TypeError, lambda: native.lut(flat, flat, tables, 2)),
         "statistics of nothing": (
@@ -253,7 +294,7 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
             ),
         ),
         "no such step": (ValueError, sequence(kinds=kinds + 4)),
-        "a negative step": (ValueError, sequence(kinds=kinds - 1)),
+        "a negative step": (ValueError, sequence(kinds=kinds - 2)),
         "no step": (ValueError, sequence(kinds=kinds[:0], amounts=one[:0])),
         "a step without an amount": (ValueError, sequence(amounts=one)),
         "steps of two channels": (ValueError, sequence(pixels[:, :2], pixels[:, :2])),
@@ -332,13 +373,21 @@ def random_color(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     image = random_pixels(rng, 3, kind)
     frames, _, count = image.shape
     steps = int(rng.integers(1, 6))
-    kinds = rng.integers(0, 4, steps).astype(np.int32)
-    amounts = rng.uniform(-1, 3, steps).astype(np.float32)
+    rows = int(rng.choice([1, frames]))
+    kinds = rng.integers(-1, 4, (rows, steps)).astype(np.int32)
+    amounts = rng.uniform(-1, 3, (rows, steps)).astype(np.float32)
     matrices = rng.normal(size=(int(rng.choice([1, frames])), 3, 4)).astype(np.float32)
 
     def sequence(simd: int) -> np.ndarray:
         out = np.empty_like(image)
         native.sequence(out, image, kinds, amounts, simd)
+        for i in range(frames):  # a frame by itself, up to the end of its steps
+            own, numbers = kinds[i % rows], amounts[i % rows]
+            count = int(np.argmax([*(own < 0), True]))
+            alone = image[i : i + 1].copy()
+            if count:
+                native.sequence(alone, alone, own[None, :count].copy(), numbers[None, :count].copy(), simd)
+            assert np.array_equal(alone[0], out[i], equal_nan=True), "sequence of frames"
         return out
 
     def gray(simd: int) -> np.ndarray:
@@ -404,13 +453,23 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
     sides = []
     for reach in rng.integers(0, 6, 2):
         side = rng.integers(0, 20, reach)
-        sides.append(np.array([256 - 2 * side.sum(), *side], np.int32))
+        sides.append(np.array([[256 - 2 * side.sum(), *side]], np.int32))
     shape = tuple(int(n) for n in rng.integers(1, 40, 3))
     frame = rng.integers(0, 256, (1, *shape[:2], 1 + shape[2] % 4), dtype=np.uint8)
+    rng_row = rng.integers(0, shape[0] + 1)
 
     def blur(simd: int) -> np.ndarray:
         out = np.empty_like(frame)
-        assert native.blur(out, frame, *sides, simd)
+        assert native.blur(out, frame, *sides, 0, shape[0], simd)
+        bands, at = np.empty_like(frame), int(rng_row)
+        for rows in ((0, at), (at, shape[0])):
+            assert native.blur(bands, frame, *sides, *rows, simd)
+        assert np.array_equal(out, bands), "bands of a blur"
+        pair = np.concatenate([frame, frame[:, ::-1]])
+        both = np.empty_like(pair)
+        turned = [np.concatenate([side, np.eye(1, side.shape[1], dtype=np.int32) * 256]) for side in sides]
+        assert native.blur(both, pair, *turned, 0, shape[0], simd)
+        assert np.array_equal(both, np.concatenate([out, pair[1:]])), "parts of a blur"
         return out
 
     return [point("constant"), point("images"), extremes, lut, histogram, blur]
@@ -427,6 +486,7 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     planes = np.ascontiguousarray(frame[0].transpose(2, 0, 1))
     matrix = (np.eye(2, 3) + rng.normal(0, [0.5, 0.5, 9], (2, 3))).astype(np.float32)
     name = str(rng.choice(["box", "bilinear", "hamming", "bicubic", "lanczos"]))
+    cut = int(rng.integers(0, size[0] + 1))
     first, table = (
         bool(rng.integers(2)),
         rng.normal(size=(1, int(rng.choice([1, 3])), 256)).astype(np.float32),
@@ -435,12 +495,21 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     def crop(simd: int) -> np.ndarray:
         out, again = (np.empty((frames, *size, 3), np.uint8) for _ in range(2))
         region = (0.0, 0.0, float(part.shape[2]), float(part.shape[1]))
-        done = native.pil_resize(out, part, name, *region, first, True, simd)
-        assert done == native.pil_resize(again, part.copy(), name, *region, first, True, simd)
+        done = native.pil_resize(out, part, name, *region, 0, size[0], first, True, simd)
+        assert done == native.pil_resize(again, part.copy(), name, *region, 0, size[0], first, True, simd)
         if not done:
             assert size == part.shape[1:3]
             return part
         assert np.array_equal(out, again)
+        if size[0] != part.shape[1]:
+            for i in range(frames):
+                for rows in (slice(0, cut), slice(cut, size[0])):
+                    if rows.start < rows.stop:
+                        one = again[i : i + 1, rows]
+                        assert native.pil_resize(
+                            one, part[i : i + 1], name, *region, rows.start, size[0], first, True, simd
+                        )
+            assert np.array_equal(out, again), "bands of a resize"
         return out
 
     def mirror(simd: int) -> np.ndarray:
@@ -456,8 +525,12 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
         return out
 
     def warp(simd: int) -> np.ndarray:
-        out = np.empty((3, *size), np.uint8)
-        assert native.warp(out, planes, matrix, 0x070503, simd)
+        frames = np.stack([planes, planes])
+        both = np.zeros((2, 3, *size), np.uint8)
+        fills = np.array([0x070503, -1 if size == planes.shape[1:] else 0])
+        assert native.warp(both, frames, np.stack([matrix, matrix]), fills, simd)
+        out = both[0]
+        assert fills[1] == 0 or np.array_equal(both[1], planes)
         y, x = np.mgrid[0 : size[0], 0 : size[1]].astype(np.float32)
         starts = [(m[1] * y + m[2]).astype(np.float64) for m in matrix]
         u, v = (np.rint((m[0].astype(np.float64) * x + s).astype(np.float32)) for m, s in zip(matrix, starts))
@@ -560,12 +633,51 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
     def resized(simd: int) -> np.ndarray:
         return call("resized_crops", like(image, high, wide), boxes, str(rng_filter), True, simd)
 
+    kinds = rng.integers(-1, 10, (int(rng.choice([1, len(image)])), int(rng.integers(0, 5)))).astype(np.int32)
+    amounts = rng.uniform(0, 8, kinds.shape).astype(np.float32)
+
+    def steps(simd: int) -> np.ndarray:
+        if min(height, width) < 3:
+            return image
+        found = call("steps", like(image, height, width), kinds, amounts, simd)
+        for i in range(len(image)):  # step by step
+            wanted = image[i : i + 1].copy()
+            for kind, amount in zip(kinds[i % len(kinds)], amounts[i % len(kinds)], strict=True):
+                if kind < 0:
+                    break
+                if kind < 4:
+                    flat = wanted.reshape(1, 3, -1)
+                    native.sequence(flat, flat.copy(), np.full((1, 1), kind), np.full((1, 1), amount), simd)
+                elif kind < 7:
+                    levels = wanted.astype(int)
+                    new = (
+                        levels & (256 - (256 >> int(amount))),
+                        np.where(amount <= levels, 255 - levels, levels),
+                        255 - levels,
+                    )
+                    wanted = new[kind - 4].astype(np.uint8)
+                elif kind < 9:
+                    target = wanted.copy()
+                    native.stretch_levels(Tensor(target), Tensor(wanted), kind == 8, simd)
+                    wanted = target
+                else:
+                    source, target = (
+                        wanted.reshape(3, height, width, 1),
+                        np.empty((3, height, width, 1), np.uint8),
+                    )
+                    native.sharpen(target, source.copy(), np.full(3, amount), simd)
+                    wanted = target.reshape(wanted.shape)
+            assert np.array_equal(found[i], wanted[0]), "steps"
+        return found
+
     rng_filter = rng.choice(FILTERS)
     found = [crop, levels, mirror, each, resized]
     for equalize in (False, True):
         found.append(lambda simd, e=equalize: call("stretch_levels", like(image, height, width), e, simd))
     if channels == 3:
-        found.append(lambda simd: call("gray", like(image, height, width), simd))
+        found.append(steps)
+        gray = lambda simd: call("gray", like(image, height, width), chosen.tobytes(), simd)
+        found.append(gray)
     return found
 
 

@@ -47,7 +47,7 @@ def test_steps_have_the_numbers_of_the_module() -> None:
     image = picture(1, 3, 5, 6, dtype=torch.float32)
     for name in native.STEPS:
         out = torch.empty_like(image)
-        native.sequence(out, image, [(name, 0.3)])
+        native.sequence(out, image, np.array([[native.STEPS.index(name)]], np.int32), np.array([[0.3]]))
         assert bits_equal(out, getattr(imgops, f"adjust_{name}")(image, 0.3)), name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable, Iterator
 
 import cv2
 import numpy as np
@@ -13,6 +14,9 @@ from checks import bits_equal
 
 import imgops
 from imgops.kernels.cpu import _threads
+from tests.specs import OPERATORS
+from tests.specs._draw import Draw
+from tests.test_random_calls import arguments_of
 
 BIG = (torch.arange(3 * 900 * 1100) * 2654435761 >> 13).to(torch.uint8).reshape(3, 900, 1100)
 
@@ -113,6 +117,89 @@ def test_split_covers_everything_and_reports_errors() -> None:
 
     with pytest.raises(RuntimeError, match="in a thread"):
         _threads.split(7, 1 << 30, fail)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Return ``torch.set_num_threads``, and let the smallest call be shared among threads."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(_threads, "SHARED", 1)
+    monkeypatch.setattr(_threads, "_MOVED", 1)
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+#: MKL adds in an order that depends on the number of threads.
+BY_MKL = ("pyr_down_adjoint", "pyr_up_adjoint")
+SHARED = [
+    name
+    for name, spec in OPERATORS.items()
+    if not spec.operator.random and not spec.operator.contract.mutates and name not in BY_MKL
+]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_bits_do_not_depend_on_the_number_of_threads(name: str, threads: Callable[[int], None]) -> None:
+    """A batch is shared by images, a single image by planes or rows; neither changes a bit."""
+    spec = OPERATORS[name]
+    call = getattr(torch.ops.imgops, name)
+    for seed in range(25):
+        found = []
+        for number in (1, 2, 5):
+            threads(number)
+            try:
+                args = arguments_of(spec, Draw(seed))
+                found.append(call(*args))
+            except ValueError:  # a sample that does not fit another size
+                break
+        for other in found[1:]:
+            assert bits_equal(found[0], other), (seed, tuple(other.shape), args)
+
+
+def test_a_batch_is_shared_by_images(threads: Callable[[int], None]) -> None:
+    seen: list[tuple[str, int, list[int]]] = []
+
+    def kernel(out: torch.Tensor, image: torch.Tensor, amount: torch.Tensor) -> None:
+        seen.append((threading.current_thread().name, len(image), amount.shape[:1].numel()))
+        assert _threads.number() == (1 if out.ndim == 4 else 3)
+        assert not image.requires_grad
+        out.copy_(image * amount[..., None, None, None])
+
+    def fake(image: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(image)
+
+    @imgops.extend.operator(
+        "test_threads::scale", kernel=kernel, fake=fake, vmap=imgops.extend.vmap.leading(3, 0)
+    )
+    def scale(image: torch.Tensor, amount: torch.Tensor) -> torch.Tensor: ...
+
+    threads(3)
+    image = torch.rand(2, 4, 3, 5, 6)
+    for amount in (torch.tensor(2.0), torch.arange(4.0), torch.arange(8.0).reshape(2, 4), torch.ones(2, 1)):
+        seen.clear()
+        assert bits_equal(scale(image, amount), image * amount[..., None, None, None])
+        assert sorted(part[1] for part in seen) == [2, 3, 3]
+    with torch.inference_mode():
+        assert bits_equal(scale(image, torch.tensor(2.0)), image * 2)
+    seen.clear()
+    scale(image[0, 0], torch.tensor(2.0))  # not a batch
+    scale(image[:0], torch.tensor(2.0))
+    assert [part[0] for part in seen] == [threading.current_thread().name] * 2
+    assert _threads.number() == 3
+
+
+def test_the_pool_leaves_the_number_of_threads_alone(threads: Callable[[int], None]) -> None:
+    """ATen uses one thread in the pool, and as many as before in all other threads, also in new ones."""
+    threads(3)
+    _threads._pool = None
+    inside: list[int] = []
+    _threads.split(3, 3, lambda a, b: inside.append(torch.get_num_threads()))
+    assert sorted(inside) == [1, 1, 3]
+    found: list[int] = []
+    other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    other.start()
+    other.join()
+    assert found == [3] == [torch.get_num_threads()]
 
 
 def test_the_gil_is_free_while_a_kernel_runs() -> None:

@@ -39,7 +39,7 @@
 typedef struct {
     const int32_t *start, *length;
     const double *weight;
-    Py_ssize_t out, taps;
+    Py_ssize_t out, taps, whole; /* a table may be some rows of a whole one */
 } Table;
 
 #include "_native_arrays.h"
@@ -90,7 +90,7 @@ static int table_of(Arrays *arrays, PyObject *object, const char *name, Table *t
     table->start = s->buf;
     table->length = l->buf;
     table->weight = w->buf;
-    table->out = out;
+    table->out = table->whole = out;
     table->taps = w->shape[1];
     if (!require(s->shape[0] == out && l->shape[0] == out && w->shape[0] == out && out > 0,
                  "a table must have a row for each output"))
@@ -166,7 +166,7 @@ static int pil_axis(Table *t, size_t filter, Py_ssize_t size, double low, double
     char *memory;
     memset(t, 0, sizeof *t);
     if (size == out && low == 0.0 && high == (double)size) return 1;
-    t->out = out;
+    t->out = t->whole = out;
     t->taps = (Py_ssize_t)ceil(support * (stretch < 1.0 ? 1.0 : stretch)) * 2 + 1;
     memory = malloc((size_t)out * ((size_t)t->taps * sizeof(double) + 2 * sizeof(int32_t)));
     if (!memory) return 0;
@@ -186,25 +186,36 @@ static PyObject *pil_resize(PyObject *self, PyObject *args) {
     Table ty = {0}, tx = {0};
     double left, top, right, bottom;
     size_t filter;
+    Py_ssize_t first, height;
     int done = 0, rows_first, single, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOsddddppi", &out_object, &image_object, &name, &left, &top, &right, &bottom,
-                          &rows_first, &single, &simd))
+    if (!PyArg_ParseTuple(args, "OOsddddnnppi", &out_object, &image_object, &name, &left, &top, &right, &bottom, &first,
+                          &height, &rows_first, &single, &simd))
         return NULL;
     for (filter = 0; filter < sizeof filters / sizeof *filters && strcmp(filters[filter].name, name); filter++) {
     }
     if (!require(filter < sizeof filters / sizeof *filters, "filter must be one of PIL's") ||
         !frames_of(&arrays, out_object, image_object, &out, &image) ||
         !require(out->shape[1] > 0 && out->shape[2] > 0, "out must have pixels") ||
+        !require(0 <= first && first <= height - out->shape[1] && height <= INT32_MAX, "out must be rows of the result") ||
         !require(image->shape[1] <= INT32_MAX && image->shape[2] <= INT32_MAX && 0 <= left && left <= right &&
                      right <= (double)image->shape[2] && 0 <= top && top <= bottom && bottom <= (double)image->shape[1],
                  "the region must lie in the image"))
         goto end;
     simd = usable_simd(simd);
     Py_BEGIN_ALLOW_THREADS
-    if (pil_axis(&ty, filter, image->shape[1], top, bottom, out->shape[1], single) &&
-        pil_axis(&tx, filter, image->shape[2], left, right, out->shape[2], single) && (ty.weight || tx.weight))
-        done = resampled(out, image, &ty, &tx, rows_first, simd);
+    if (pil_axis(&ty, filter, image->shape[1], top, bottom, height, single) &&
+        pil_axis(&tx, filter, image->shape[2], left, right, out->shape[2], single) &&
+        (ty.weight || (tx.weight && height == out->shape[1]))) {
+        Table band = ty;
+        if (ty.weight) {
+            band.start += first;
+            band.length += first;
+            band.weight += first * ty.taps;
+            band.out = out->shape[1];
+        }
+        done = resampled(out, image, &band, &tx, rows_first, simd);
+    }
     free((void *)ty.weight);
     free((void *)tx.weight);
     Py_END_ALLOW_THREADS
@@ -417,32 +428,51 @@ end:
 }
 
 static PyObject *warp(PyObject *self, PyObject *args) {
-    PyObject *out_object, *image_object, *matrix_object, *result = NULL;
-    const Py_buffer *out, *image, *matrix;
+    PyObject *out_object, *image_object, *matrix_object, *fill_object, *result = NULL;
+    const Py_buffer *out, *image, *matrix, *fill;
     Arrays arrays = {0};
-    unsigned int fill;
+    Py_ssize_t frames, i, pixels, size, out_size;
     int simd, done = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOIi", &out_object, &image_object, &matrix_object, &fill, &simd)) return NULL;
-    if (!(out = array_of(&arrays, out_object, "out", "B", 3, CONTIGUOUS | WRITABLE)) ||
-        !(image = array_of(&arrays, image_object, "image", "B", 3, CONTIGUOUS)) ||
-        !(matrix = array_of(&arrays, matrix_object, "matrix", "f", 2, CONTIGUOUS)) ||
-        !require(matrix->shape[0] == 2 && matrix->shape[1] == 3, "matrix must be (2, 3)") ||
-        !require(out->shape[0] == 3 && image->shape[0] == 3, "out and image must have three planes") ||
-        !require(image->len / 3 < 1 << 24 && out->len / 3 < 1 << 24, "images must have less than 2^24 pixels"))
+    if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &matrix_object, &fill_object, &simd)) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", 4, CONTIGUOUS | WRITABLE)) ||
+        !(image = array_of(&arrays, image_object, "image", "B", 4, CONTIGUOUS)) ||
+        !(matrix = array_of(&arrays, matrix_object, "matrix", "f", 3, CONTIGUOUS)) ||
+        !(fill = array_of(&arrays, fill_object, "fill", "q", 1, CONTIGUOUS)) ||
+        !require(out->shape[1] == 3 && image->shape[1] == 3, "out and image must have three planes"))
         goto end;
+    frames = out->shape[0];
+    if (!require(image->shape[0] == frames && matrix->shape[0] == frames && fill->shape[0] == frames && matrix->shape[1] == 2 &&
+                     matrix->shape[2] == 3,
+                 "each frame must have a matrix (2, 3) and a fill"))
+        goto end;
+    pixels = image->shape[2] * image->shape[3];
+    size = 3 * pixels;
+    out_size = 3 * out->shape[2] * out->shape[3];
+    if (!require(pixels < 1 << 24 && out_size / 3 < 1 << 24, "images must have less than 2^24 pixels")) goto end;
+    for (i = 0; i < frames; i++)
+        if (!require(((const int64_t *)fill->buf)[i] >= 0 ||
+                         (out->shape[2] == image->shape[2] && out->shape[3] == image->shape[3]),
+                     "out must have the size of image where a frame is copied"))
+            goto end;
     simd = usable_simd(simd);
     Py_BEGIN_ALLOW_THREADS
     {
-        Py_ssize_t pixels = image->len / 3;
         uint32_t *words = malloc(((size_t)pixels + 1) * sizeof(uint32_t));
-        if (words) {
-            words[pixels] = fill;
-            warps[simd](out->buf, image->buf, words, image->shape[1], image->shape[2], out->shape[1], out->shape[2],
-                        matrix->buf);
-            free(words);
-            done = 1;
+        for (i = 0; words && i < frames; i++) {
+            uint8_t *to = (uint8_t *)out->buf + i * out_size;
+            const uint8_t *from = (const uint8_t *)image->buf + i * size;
+            int64_t color = ((const int64_t *)fill->buf)[i];
+            if (color < 0) {
+                memcpy(to, from, (size_t)size);
+                continue;
+            }
+            words[pixels] = (uint32_t)color;
+            warps[simd](to, from, words, image->shape[2], image->shape[3], out->shape[2], out->shape[3],
+                        (const float *)matrix->buf + i * 6);
         }
+        done = words != NULL;
+        free(words);
     }
     Py_END_ALLOW_THREADS
     result = PyBool_FromLong(done);
@@ -592,38 +622,61 @@ end:
     return result;
 }
 
+/* A frame as it is; both have the same strides. */
+static void copy_frame(char *out, const char *in, Pixels p, Py_ssize_t size) {
+    Py_ssize_t c, i, pixel = p.pixel_step * size;
+    if (out == in) return;
+    for (c = 0; c < 3; c++, out += p.channel_step * size, in += p.channel_step * size)
+        if (p.pixel_step == 1)
+            memcpy(out, in, (size_t)(p.pixels * size));
+        else
+            for (i = 0; i < p.pixels; i++) memcpy(out + i * pixel, in + i * pixel, (size_t)size);
+}
+
 static PyObject *sequence(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *kinds_object, *amounts_object, *result = NULL;
     const Py_buffer *out, *image, *kinds, *amounts;
     Arrays arrays = {0};
     Pixels p;
-    Py_ssize_t i, count;
+    Py_ssize_t i, rows, most;
     int simd;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &kinds_object, &amounts_object, &simd)) return NULL;
     if (!(out = array_of(&arrays, out_object, "out", "Bf", 3, WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "Bf", 3, 0)) ||
-        !(kinds = array_of(&arrays, kinds_object, "kinds", "i", 1, CONTIGUOUS)) ||
-        !(amounts = array_of(&arrays, amounts_object, "amounts", "f", 1, CONTIGUOUS)) || !alike(out, image))
+        !(kinds = array_of(&arrays, kinds_object, "kinds", "i", 2, CONTIGUOUS)) ||
+        !(amounts = array_of(&arrays, amounts_object, "amounts", "f", 2, CONTIGUOUS)) || !alike(out, image))
         goto end;
-    count = kinds->shape[0];
-    if (!require(count > 0 && count < 1 << 20 && amounts->shape[0] == count, "amounts must be those of the kinds")) goto end;
-    for (i = 0; i < count; i++) {
-        int32_t kind = ((const int32_t *)kinds->buf)[i];
-        if (!require(kind >= BRIGHTNESS && kind <= HUE_TURN, "kinds must be from 0 to 3")) goto end;
-    }
     p = pixels_of(image);
+    rows = kinds->shape[0];
+    most = kinds->shape[1];
+    if (!require(most > 0 && most < 1 << 20 && amounts->shape[0] == rows && amounts->shape[1] == most,
+                 "amounts must be those of the kinds") ||
+        !require(rows == 1 || rows == p.frames, "kinds must be those of all frames or of each"))
+        goto end;
+    for (i = 0; i < rows * most; i++) {
+        int32_t kind = ((const int32_t *)kinds->buf)[i];
+        if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end")) goto end;
+    }
     if (!require(p.pixels > 0, "image must have pixels")) goto end;
     simd = usable_simd(simd);
-#define RUN(call, type)                                                                                              \
-    call((type *)((char *)out->buf + i * out->strides[0]), (const type *)(p.at + i * p.frame_step), p.pixels,         \
-         p.pixel_step, p.channel_step, kinds->buf, amounts->buf, (int)count)
     Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < p.frames; i++)
-        if (kind_of(out) == 'B')
-            RUN(sequences_u8[simd], uint8_t);
+    for (i = 0; i < p.frames; i++) {
+        const int32_t *own = (const int32_t *)kinds->buf + i % rows * most;
+        const float *numbers = (const float *)amounts->buf + i % rows * most;
+        char *to = (char *)out->buf + i * out->strides[0];
+        const char *from = p.at + i * p.frame_step;
+        int count = 0;
+        while (count < most && own[count] >= 0) count++;
+        if (!count)
+            copy_frame(to, from, p, out->itemsize);
+        else if (kind_of(out) == 'B')
+            sequences_u8[simd]((uint8_t *)to, (const uint8_t *)from, p.pixels, p.pixel_step, p.channel_step, own, numbers,
+                               count);
         else
-            RUN(sequences_f32[simd], float);
+            sequences_f32[simd]((float *)to, (const float *)from, p.pixels, p.pixel_step, p.channel_step, own, numbers,
+                                count);
+    }
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
@@ -635,29 +688,40 @@ static PyObject *blur(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *across_object, *down_object, *result = NULL;
     const Py_buffer *out, *image, *across_view, *down_view;
     Arrays arrays = {0};
-    uint16_t wx[MOST_WEIGHTS], wy[MOST_WEIGHTS];
-    int simd, i, same = 1, done = 1;
+    Py_ssize_t first, last, parts, i;
+    int simd, same = 1, done = 1;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &across_object, &down_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOnni", &out_object, &image_object, &across_object, &down_object, &first, &last, &simd))
+        return NULL;
     if (!(out = array_of(&arrays, out_object, "out", "B", 4, CONTIGUOUS | WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "B", 4, CONTIGUOUS)) ||
-        !(across_view = array_of(&arrays, across_object, "across", "i", 1, CONTIGUOUS)) ||
-        !(down_view = array_of(&arrays, down_object, "down", "i", 1, CONTIGUOUS)) ||
-        !gaussian_weights(across_view, wx) || !gaussian_weights(down_view, wy))
+        !(across_view = array_of(&arrays, across_object, "across", "i", 2, CONTIGUOUS)) ||
+        !(down_view = array_of(&arrays, down_object, "down", "i", 2, CONTIGUOUS)))
         goto end;
     for (i = 0; i < 4; i++) same = same && out->shape[i] == image->shape[i];
+    parts = across_view->shape[0];
     if (!require(same, "image must have the shape of out") ||
-        !require(out->buf != image->buf || !out->len, "out must be other memory than image"))
+        !require(out->buf != image->buf || !out->len, "out must be other memory than image") ||
+        !require(parts > 0 && down_view->shape[0] == parts && out->shape[0] % parts == 0,
+                 "weights must be those of equal parts of the planes") ||
+        !require(0 <= first && first <= last && last <= out->shape[1], "the rows must be rows of the image"))
         goto end;
+    for (i = 0; i < parts; i++)
+        if (!are_weights(across_view, i) || !are_weights(down_view, i)) goto end;
     if (out->len) {
         const Py_ssize_t *s = out->shape;
-        Py_ssize_t rx = across_view->shape[0] - 1, ry = down_view->shape[0] - 1;
+        Py_ssize_t planes = s[0] / parts, size = planes * s[1] * s[2] * s[3];
         int (*pass) BLUR_ARGS = portable_blur;
 #if X86
         if (usable_simd(simd)) pass = avx2_blur;
 #endif
         Py_BEGIN_ALLOW_THREADS
-        done = pass(out->buf, image->buf, s[0], s[1], s[2], s[3], wx, rx, wy, ry);
+        for (i = 0; done && i < parts; i++) {
+            uint16_t wx[MOST_WEIGHTS], wy[MOST_WEIGHTS];
+            Py_ssize_t rx = gaussian_weights(across_view, i, wx), ry = gaussian_weights(down_view, i, wy);
+            done = pass((uint8_t *)out->buf + i * size, (const uint8_t *)image->buf + i * size, planes, s[1], s[2], s[3],
+                        first, last, wx, rx, wy, ry);
+        }
         Py_END_ALLOW_THREADS
     }
     result = PyBool_FromLong(done);
@@ -677,14 +741,15 @@ static PyMethodDef methods[] = {
      "Apply a banded table (start, length, weight), or None, to each axis of (planes, height, width, channels). False when\n"
      "it was not done, for want of memory or because of weights that 16 bits cannot hold."},
     {"pil_resize", pil_resize, METH_VARARGS,
-     "pil_resize(out, image, filter, left, top, right, bottom, rows_first, single, simd) -> bool\n\n"
-     "The same by PIL's tables of a filter over a region, which PIL keeps in single precision. False too where the sizes\n"
-     "and the region say that nothing is to be done."},
+     "pil_resize(out, image, filter, left, top, right, bottom, first, height, rows_first, single, simd) -> bool\n\n"
+     "The same by PIL's tables of a filter over a region, which PIL keeps in single precision. out has the rows from first\n"
+     "on of a result of this height. False too where the sizes and the region say that nothing is to be done."},
     {"table", table, METH_VARARGS,
      "table(filter, size, low, extent, start, length, weight)\n\nFill the three arrays with PIL's weights."},
     {"blur", blur, METH_VARARGS,
-     "blur(out, image, across, down, simd) -> bool\n\n"
-     "Weights in 256ths, the middle one first, along each axis of (planes, height, width, channels). False without memory."},
+     "blur(out, image, across, down, first, last, simd) -> bool\n\n"
+     "The rows from first to last of (planes, height, width, channels), by weights (parts, n) along each axis in 256ths,\n"
+     "the middle one first, of equal parts of the planes. False without memory."},
     {"point", point, METH_VARARGS,
      "point(name, out, image, other, amounts, constants, simd)\n\n"
      "One pass over single values; equal parts of memory have an amount and a constant each. out may be image."},
@@ -696,8 +761,8 @@ static PyMethodDef methods[] = {
      "PIL's sharpness of (planes, height, width, channels), a factor for each plane."},
     {"warp", warp, METH_VARARGS,
      "warp(out, image, matrix, fill, simd) -> bool\n\n"
-     "The nearest pixels of three planes by the float32 inverse (2, 3) of an affine matrix; fill: the bytes outside, the\n"
-     "first lowest. False without memory."},
+     "The nearest pixels of frames (frames, 3, height, width) by the float32 inverses (frames, 2, 3) of affine matrices;\n"
+     "fill: the bytes outside as int64, the first lowest, or -1 to copy a frame. False without memory."},
     {"move", move, METH_VARARGS,
      "move(name, out, image, simd)\n\n"
      "mirror: each row of (rows, bytes) from its end; split: frames (frames, pixels, 3) to planes (frames, 3, pixels)."},
@@ -709,7 +774,8 @@ static PyMethodDef methods[] = {
      "matrix(out, image, matrices, simd)\n\nMultiply (frames, 3, pixels) by matrices (frames or 1, 3, 4)."},
     {"sequence", sequence, METH_VARARGS,
      "sequence(out, image, kinds, amounts, simd)\n\n"
-     "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order. out may be image."},
+     "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order, for all frames (1, steps) or for each; -1\n"
+     "ends it. out may be image."},
     {"crop", crop, METH_VARARGS,
      "crop(out, image, left, top) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},
@@ -726,8 +792,14 @@ static PyMethodDef methods[] = {
     {"stretch_levels", stretch_levels, METH_VARARGS,
      "stretch_levels(out, image, equalize, simd) -> bool\n\n"
      "PIL's autocontrast or equalize of each plane of a tensor of bytes."},
+    {"steps", steps, METH_VARARGS,
+     "steps(out, image, kinds, amounts, simd) -> bool\n\n"
+     "Steps of a tensor of bytes of three channels, as sequence, and posterize (4), solarize (5), invert (6), autocontrast\n"
+     "(7), equalize (8) and sharpness (9)."},
     {"gray", gray, METH_VARARGS,
-     "gray(out, image, simd) -> bool\n\nPIL's gray of a tensor of bytes of three channels, in three channels."},
+     "gray(out, image, chosen, simd) -> bool\n\n"
+     "PIL's gray of a tensor of bytes of three channels, in three channels, of the frames for which a byte of chosen is not\n"
+     "0; copies of the others."},
     {NULL, NULL, 0, NULL},
 };
 

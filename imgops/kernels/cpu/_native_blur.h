@@ -105,24 +105,27 @@ static __attribute__((target("avx2"))) Py_ssize_t down_avx2(uint8_t *out, const 
 #endif
 
 INLINE int blur_planes(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width,
-                       Py_ssize_t channels, const uint16_t *wx, Py_ssize_t rx, const uint16_t *wy, Py_ssize_t ry,
-                       int avx2) {
+                       Py_ssize_t channels, Py_ssize_t first, Py_ssize_t last, const uint16_t *wx, Py_ssize_t rx,
+                       const uint16_t *wy, Py_ssize_t ry, int avx2) {
     Py_ssize_t length = width * channels, p, y, k;
+    /* Only the rows that the second pass reads; a window wider than the image is mirrored to any of them. */
+    Py_ssize_t from = ry < height && first > ry ? first - ry : 0, to = ry < height && last + ry < height ? last + ry : height;
     uint8_t *wide = malloc((size_t)(length + 2 * rx * channels));
-    uint16_t *middle = malloc((size_t)(height * length) * sizeof(uint16_t));
+    uint16_t *middle = malloc((size_t)((to - from) * length + 1) * sizeof(uint16_t));
     const uint16_t **rows = malloc((size_t)(2 * ry + 1) * sizeof(*rows));
     int done = wide && middle && rows;
     for (p = 0; done && p < planes; p++, in += height * length, out += height * length) {
-        for (y = 0; y < height; y++) {
+        for (y = from; y < to; y++) {
+            uint16_t *row = middle + (y - from) * length;
             widen(wide, in + y * length, width, channels, rx);
             k = 0;
 #if X86
-            if (avx2) k = across_avx2(middle + y * length, wide, length, channels, wx, rx);
+            if (avx2) k = across_avx2(row, wide, length, channels, wx, rx);
 #endif
-            across(middle + y * length, wide, k, length, channels, wx, rx);
+            across(row, wide, k, length, channels, wx, rx);
         }
-        for (y = 0; y < height; y++) {
-            for (k = -ry; k <= ry; k++) rows[ry + k] = middle + mirrored(y + k, height) * length;
+        for (y = first; y < last; y++) {
+            for (k = -ry; k <= ry; k++) rows[ry + k] = middle + (mirrored(y + k, height) - from) * length;
             k = 0;
 #if X86
             if (avx2) k = down_avx2(out + y * length, rows, length, wy, ry);
@@ -139,26 +142,38 @@ INLINE int blur_planes(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ss
 
 #define MOST_WEIGHTS 129
 
-/* The middle one first; of 8 fraction bits, so that more than 128 on a side cannot be above 0. */
-static int gaussian_weights(const Py_buffer *view, uint16_t *to) {
-    const int32_t *weight = view->buf;
-    Py_ssize_t i, count = view->shape[0];
+/* Row `part` of (parts, n): the middle one first; of 8 fraction bits, so that more than 128 on a side cannot be above 0. */
+static int are_weights(const Py_buffer *view, Py_ssize_t part) {
+    Py_ssize_t i, count = view->shape[1];
+    const int32_t *weight = (const int32_t *)view->buf + part * count;
     int32_t total = 0;
     if (!require(count >= 1 && count <= MOST_WEIGHTS, "weights must be 1 to 129 numbers")) return 0;
     for (i = 0; i < count; i++) {
         if (!require(weight[i] >= 0 && weight[i] <= 256, "weights must be from 0 to 256")) return 0;
         total += i ? 2 * weight[i] : weight[i];
-        to[i] = (uint16_t)weight[i];
     }
     return require(total == 256, "weights must sum to 256, both sides counted");
 }
 
+/* Returns how far they reach, without the zeros at the end. */
+static Py_ssize_t gaussian_weights(const Py_buffer *view, Py_ssize_t part, uint16_t *to) {
+    Py_ssize_t i, reach = 0, count = view->shape[1];
+    const int32_t *weight = (const int32_t *)view->buf + part * count;
+    for (i = 0; i < count; i++) {
+        to[i] = (uint16_t)weight[i];
+        if (weight[i]) reach = i;
+    }
+    return reach;
+}
+
 #define BLUR_ARGS                                                                                                    \
     (uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t width, Py_ssize_t channels,    \
-     const uint16_t *wx, Py_ssize_t rx, const uint16_t *wy, Py_ssize_t ry)
-static int portable_blur BLUR_ARGS { return blur_planes(out, in, planes, height, width, channels, wx, rx, wy, ry, 0); }
+     Py_ssize_t first, Py_ssize_t last, const uint16_t *wx, Py_ssize_t rx, const uint16_t *wy, Py_ssize_t ry)
+static int portable_blur BLUR_ARGS {
+    return blur_planes(out, in, planes, height, width, channels, first, last, wx, rx, wy, ry, 0);
+}
 #if X86
 static __attribute__((target("avx2"))) int avx2_blur BLUR_ARGS {
-    return blur_planes(out, in, planes, height, width, channels, wx, rx, wy, ry, 1);
+    return blur_planes(out, in, planes, height, width, channels, first, last, wx, rx, wy, ry, 1);
 }
 #endif

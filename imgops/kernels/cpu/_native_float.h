@@ -4,11 +4,11 @@
 #define MANY_TAPS 256
 
 #define FLOATS(real)                                                                                                                  \
-    INLINE void vertical_##real(real *out, const real *in, Py_ssize_t length, const Table *t) {                                       \
+    INLINE void vertical_##real(real *out, const real *in, Py_ssize_t length, const Table *t, Py_ssize_t first) {                     \
         Py_ssize_t o, x;                                                                                                              \
         int32_t k;                                                                                                                    \
         for (o = 0; o < t->out; o++, out += length) {                                                                                 \
-            const real *row = in + (Py_ssize_t)t->start[o] * length;                                                                  \
+            const real *row = in + ((Py_ssize_t)t->start[o] - first) * length;                                                        \
             const double *w = t->weight + o * t->taps;                                                                                \
             for (x = 0; x < length; x += 1024) { /* a strip stays in the first cache while taps go by */                              \
                 Py_ssize_t end = x + 1024 < length ? x + 1024 : length, i;                                                            \
@@ -84,29 +84,37 @@
         Py_ssize_t out_height = ty->weight ? ty->out : height, out_width = tx->weight ? tx->out : width, i;                           \
         Py_ssize_t length = width * channels, out_length = out_width * channels;                                                      \
         /* Whichever axis shrinks more goes first: the other then has less to do. */                                                  \
-        int rows_first = out_height * width <= height * out_width;                                                                    \
+        int rows_first = (ty->weight ? ty->whole : height) * width <= height * out_width;                                             \
         real *middle = NULL, *weight = NULL;                                                                                          \
+        Py_ssize_t from = 0, to = height;                                                                                             \
         int done = 1;                                                                                                                 \
         if (tx->weight) {                                                                                                             \
             weight = malloc((size_t)tx->out * tx->taps * sizeof(real));                                                               \
             done = weight != NULL;                                                                                                    \
             for (i = 0; done && i < tx->out * tx->taps; i++) weight[i] = (real)tx->weight[i];                                         \
         }                                                                                                                             \
+        if (tx->weight && ty->weight && !rows_first) { /* only the rows that the vertical pass reads */                               \
+            for (from = height, to = i = 0; i < out_height; i++) {                                                                    \
+                if (ty->start[i] < from) from = ty->start[i];                                                                         \
+                if (ty->start[i] + ty->length[i] > to) to = ty->start[i] + ty->length[i];                                             \
+            }                                                                                                                         \
+            if (to < from) from = to;                                                                                                 \
+        }                                                                                                                             \
         if (tx->weight && ty->weight) {                                                                                               \
-            middle = malloc((size_t)(rows_first ? out_height * length : height * out_length) * sizeof(real));                         \
+            middle = malloc((size_t)((rows_first ? out_height * length : (to - from) * out_length) + 1) * sizeof(real));              \
             done = done && middle != NULL;                                                                                            \
         }                                                                                                                             \
         for (i = 0; done && i < planes; i++, in += height * length, out += out_height * out_length) {                                 \
             if (!tx->weight)                                                                                                          \
-                vertical_##real(out, in, length, ty);                                                                                 \
+                vertical_##real(out, in, length, ty, 0);                                                                              \
             else if (!ty->weight)                                                                                                     \
                 horizontal_##real(out, in, height, width, channels, tx, weight);                                                      \
             else if (rows_first) {                                                                                                    \
-                vertical_##real(middle, in, length, ty);                                                                              \
+                vertical_##real(middle, in, length, ty, 0);                                                                           \
                 horizontal_##real(out, middle, out_height, width, channels, tx, weight);                                              \
             } else {                                                                                                                  \
-                horizontal_##real(middle, in, height, width, channels, tx, weight);                                                   \
-                vertical_##real(out, middle, out_length, ty);                                                                         \
+                horizontal_##real(middle, in + from * length, to - from, width, channels, tx, weight);                                \
+                vertical_##real(out, middle, out_length, ty, from);                                                                   \
             }                                                                                                                         \
         }                                                                                                                             \
         free(middle);                                                                                                                 \

@@ -308,13 +308,18 @@ static PyObject *stretch_levels(PyObject *self, PyObject *args) {
     Py_RETURN_TRUE;
 }
 
-/* PIL's gray of three bytes a pixel, in three equal channels. */
-static void gray_frames(const Image *out, const Image *image, Py_ssize_t frames, int simd) {
+/* PIL's gray of three bytes a pixel, in three equal channels, in the frames that are chosen; the others are copied. */
+static void gray_frames(const Image *out, const Image *image, const uint8_t *chosen, Py_ssize_t each, Py_ssize_t frames,
+                        int simd) {
     Py_ssize_t pixels = image->height * image->width, i, at, n, k;
     uint8_t gray[STRIP];
     for (i = 0; i < frames; i++) {
         const uint8_t *in = (const uint8_t *)image->at + i * 3 * pixels;
         uint8_t *to = (uint8_t *)out->at + i * 3 * pixels;
+        if (!chosen[i / each]) {
+            memcpy(to, in, (size_t)(3 * pixels));
+            continue;
+        }
         for (at = 0; at < pixels; at += STRIP) {
             Py_ssize_t step = image->interleaved ? 3 : 1;
             n = pixels - at < STRIP ? pixels - at : STRIP;
@@ -332,19 +337,23 @@ static void gray_frames(const Image *out, const Image *image, Py_ssize_t frames,
 
 static PyObject *gray(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object;
+    const char *chosen;
+    Py_ssize_t parts, frames;
     Image out, image;
     int found, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOi", &out_object, &image_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOy#i", &out_object, &image_object, &chosen, &parts, &simd)) return NULL;
     if ((found = bytes_of(out_object, image_object, &out, &image)) < 0) return NULL;
     if (!found || image.shape[image.dimensions - 3] != 3) Py_RETURN_FALSE;
     simd = usable_simd(simd);
-    if (!out.values) {
-    } else if (out.values < LONG_WORK) {
-        gray_frames(&out, &image, out.values / (3 * image.height * image.width), simd);
+    if (!out.values) Py_RETURN_TRUE;
+    frames = out.values / (3 * image.height * image.width);
+    if (!require(parts > 0 && frames % parts == 0, "the chosen must be equal parts of the frames")) return NULL;
+    if (out.values < LONG_WORK) {
+        gray_frames(&out, &image, (const uint8_t *)chosen, frames / parts, frames, simd);
     } else {
         Py_BEGIN_ALLOW_THREADS
-        gray_frames(&out, &image, out.values / (3 * image.height * image.width), simd);
+        gray_frames(&out, &image, (const uint8_t *)chosen, frames / parts, frames, simd);
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_TRUE;
@@ -470,4 +479,101 @@ static PyObject *mirror_chosen(PyObject *self, PyObject *args) {
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_TRUE;
+}
+
+/* ---- steps of color, some of which need more than a pixel ------------------------------------------ */
+
+enum { POSTERIZE = HUE_TURN + 1, SOLARIZE, INVERT, AUTOCONTRAST, EQUALIZE, SHARPNESS };
+
+static void levels_of_step(uint8_t *table, int32_t kind, float amount) {
+    int i;
+    for (i = 0; i < 256; i++)
+        table[i] = (uint8_t)(kind == POSTERIZE                          ? i & (256 - (256 >> (int)amount))
+                             : kind == INVERT || amount <= (float)i ? 255 - i
+                                                                        : i);
+}
+
+/* The steps of one frame; `spare` is as large. */
+static void run_steps(uint8_t *out, const uint8_t *in, const Image *image, const int32_t *kinds, const float *amounts,
+                      Py_ssize_t most, uint8_t *spare, int simd) {
+    Py_ssize_t pixels = image->height * image->width, i = 0, j, planes = image->interleaved ? 1 : 3;
+    const uint8_t *source = in;
+    while (i < most && kinds[i] >= 0) {
+        if (kinds[i] <= HUE_TURN) {
+            for (j = i; j < most && kinds[j] >= 0 && kinds[j] <= HUE_TURN;) j++;
+            sequences_u8[simd](out, source, pixels, image->interleaved ? 3 : 1, image->interleaved ? 1 : pixels, kinds + i,
+                               amounts + i, (int)(j - i));
+            i = j;
+        } else if (kinds[i] <= INVERT) {
+            uint8_t table[256];
+            levels_of_step(table, kinds[i], amounts[i]);
+            look_up((char *)out, (const char *)source, table, 3 * pixels, 1, simd);
+            i++;
+        } else if (kinds[i] <= EQUALIZE) {
+            Image to = *image, from = *image;
+            to.planes = from.planes = planes;
+            to.at = (char *)out;
+            from.at = (char *)source;
+            stretch(&to, &from, kinds[i] == EQUALIZE, simd);
+            i++;
+        } else {
+            if (source == out) { /* it reads neighbors of the pixel it writes */
+                memcpy(spare, out, (size_t)(3 * pixels));
+                source = spare;
+            }
+            for (j = 0; j < planes; j++)
+                sharpens[simd](out + j * pixels, source + j * pixels, image->height, image->width, image->interleaved ? 3 : 1,
+                               amounts[i]);
+            i++;
+        }
+        source = out;
+    }
+    if (source == in && out != in) memcpy(out, in, (size_t)(3 * pixels));
+}
+
+static PyObject *steps(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *kinds_object, *amounts_object, *result = NULL;
+    const Py_buffer *kinds, *amounts;
+    Arrays arrays = {0};
+    Image out, image;
+    Py_ssize_t i, rows, most, frames;
+    int found, simd, done = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &kinds_object, &amounts_object, &simd)) return NULL;
+    if ((found = bytes_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!found || image.shape[image.dimensions - 3] != 3 || image.height < 3 || image.width < 3) Py_RETURN_FALSE;
+    if (!(kinds = array_of(&arrays, kinds_object, "kinds", "i", 2, CONTIGUOUS)) ||
+        !(amounts = array_of(&arrays, amounts_object, "amounts", "f", 2, CONTIGUOUS)))
+        goto end;
+    frames = out.values / (3 * image.height * image.width);
+    rows = kinds->shape[0];
+    most = kinds->shape[1];
+    if (!require(most < 1 << 20 && amounts->shape[0] == rows && amounts->shape[1] == most,
+                 "amounts must be those of the kinds") ||
+        !require(rows == 1 || rows == frames, "kinds must be those of all frames or of each"))
+        goto end;
+    for (i = 0; i < rows * most; i++) {
+        int32_t kind = ((const int32_t *)kinds->buf)[i];
+        float amount = ((const float *)amounts->buf)[i];
+        if (!require(kind >= -1 && kind <= SHARPNESS, "kinds must be from 0 to 9, or -1 at the end") ||
+            !require(kind != POSTERIZE || (amount >= 0 && amount <= 8), "bits must be from 0 to 8"))
+            goto end;
+    }
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    {
+        Py_ssize_t size = 3 * image.height * image.width;
+        uint8_t *spare = malloc((size_t)size);
+        for (i = 0; spare && i < frames; i++)
+            run_steps((uint8_t *)out.at + i * size, (const uint8_t *)image.at + i * size, &image,
+                      (const int32_t *)kinds->buf + i % rows * most, (const float *)amounts->buf + i % rows * most, most,
+                      spare, simd);
+        done = spare != NULL;
+        free(spare);
+    }
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
 }

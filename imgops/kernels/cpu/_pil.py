@@ -6,7 +6,7 @@ each kernel is compared with the installed PIL; where they differ, PIL does the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
@@ -64,6 +64,11 @@ def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callab
         return run
 
     return decorate
+
+
+def names() -> Collection[str]:
+    """Return the names of the kernels that are compared with PIL."""
+    return _comparisons.keys()
 
 
 def agrees(name: str) -> bool:

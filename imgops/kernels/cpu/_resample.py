@@ -64,10 +64,10 @@ def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bo
 def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: str) -> bool:
     """Resize crops of uint8 images as PIL does, in one native call; return False if that is not possible.
 
-    The native module does this only if one thread does the work.
+    A single large image is left to the resize that threads share.
     """
     order = pil_order()
-    if order is None or (image.numel() >= _threads.SHARED and torch.get_num_threads() > 1):
+    if order is None or (image.ndim == 3 and not _threads.is_small(image)):
         return False
     batch = image.shape[:-3]
     rows = boxes.expand(*batch, 4) if boxes.ndim > 1 else boxes

@@ -5,38 +5,137 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import cv2
 import torch
+from torch import Tensor
 
 #: Below this many values a second thread costs more than it saves.
 SHARED = 1 << 18
+#: The same for kernels that only move values or look them up: they wait for memory.
+_MOVED = 1 << 23
+
+_movers: set[Callable[..., None]] = set()
+
+Kernel = TypeVar("Kernel", bound=Callable[..., None])
 
 _pool: ThreadPoolExecutor | None = None
+_this = threading.local()
+
+
+def number() -> int:
+    """Return how many threads may work on a call: as many as PyTorch uses, but one in a part of a call."""
+    return 1 if hasattr(_this, "has_a_part") else torch.get_num_threads()
+
+
+def waits_for_memory(kernel: Kernel) -> Kernel:
+    """Mark a kernel that takes as long as a copy, so that only large batches are worth a second thread."""
+    _movers.add(kernel)
+    return kernel
+
+
+def is_small(image: Tensor) -> bool:
+    """Return whether one thread does all the work on an image."""
+    return image.numel() < 2 * SHARED or number() == 1
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
     """Run ``work(start, stop)`` over ``range(count)``, in parallel when there are many ``values``."""
-    threads = min(torch.get_num_threads(), count, max(values // SHARED, 1))
+    threads = min(number(), count, max(values // SHARED, 1))
     if threads <= 1:
         work(0, count)
         return
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="imgops")
-    edges = [count * i // threads for i in range(threads + 1)]
-    first, *rest = pairwise(edges)
-    futures = [_pool.submit(work, *part) for part in rest]
+    first, *rest = _ranges(count, threads)
+    futures = [_started_pool().submit(work, *part) for part in rest]
     try:
         work(*first)
     finally:
-        for future in futures:
-            future.exception()  # wait for all threads: they write into memory that the caller owns
+        _wait(futures)
+
+
+def by_images(kernel: Callable[..., None], cores: Sequence[int], out: Tensor, args: Sequence[Any]) -> bool:
+    """Run ``kernel(out, *args)`` on a batch, each thread on some of its images; return False if one should.
+
+    ``cores`` are the numbers of trailing dimensions of the tensors in ``args``, which come first; a tensor
+    may lack the leading dimensions, or have some of size 1.
+    """
+    image = args[0]
+    least = _MOVED if kernel in _movers else SHARED
+    threads = min(number(), max(out.numel(), image.numel()) // least)
+    batch = image.shape[: image.ndim - cores[0]]
+    count = batch.numel()
+    if threads <= 1 or count <= 1 or out.numel() == 0:
+        return False
+    tensors = [_flat(x, batch, core) for x, core in zip(args[: len(cores)], cores, strict=True)]
+    target, rest = out.detach().flatten(0, len(batch) - 1), args[len(cores) :]
+    is_inference = torch.is_inference_mode_enabled()
+
+    def work(start: int, stop: int) -> None:
+        own = [x if x is None or len(x) == 1 else x[start:stop] for x in tensors]
+        kernel(target[start:stop], *own, *rest)
+
+    def run(start: int, stop: int) -> None:
+        if is_inference:  # the mode belongs to a thread
+            with torch.inference_mode():
+                work(start, stop)
+        else:
+            work(start, stop)
+
+    first, *others = _ranges(count, min(threads, count))
+    futures = [_started_pool().submit(run, *part) for part in others]
+    _this.has_a_part = True
+    try:
+        work(*first)
+    finally:
+        del _this.has_a_part
+        _wait(futures)
+    return True
+
+
+def _flat(x: Tensor | None, batch: torch.Size, core: int) -> Tensor | None:
+    """Return a tensor with one leading dimension: that of the images, or of size 1 if they share it."""
+    if x is None:
+        return None
+    x, own = x.detach(), x.shape[x.ndim - core :]
+    lead = x.shape[: x.ndim - core]
+    return x.reshape(1, *own) if lead.numel() == 1 else x.expand(*batch, *own).reshape(-1, *own)
+
+
+def _ranges(count: int, parts: int) -> Iterator[tuple[int, int]]:
+    return pairwise(count * i // parts for i in range(parts + 1))
+
+
+def _wait(futures: Sequence[Future[None]]) -> None:
+    """Wait for all threads, because they write into memory that the caller owns; raise the first error."""
+    for future in futures:
+        future.exception()
     for future in futures:
         future.result()
+
+
+def _started_pool() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(os.cpu_count() or 1, "imgops", initializer=_start)
+    return _pool
+
+
+def _start() -> None:
+    """Start a thread of the pool, in which ATen uses one thread.
+
+    PyTorch sets the number for the calling thread and for those to come, so another thread sets the latter
+    back.
+    """
+    _this.has_a_part = True
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    others = threading.Thread(target=torch.set_num_threads, args=(before,))
+    others.start()
+    others.join()
 
 
 def each(count: int, work: Callable[[int], None]) -> None:
@@ -50,7 +149,7 @@ def each(count: int, work: Callable[[int], None]) -> None:
         for i in numbers:
             work(i)
 
-    split(min(count, torch.get_num_threads()), count * SHARED, take)
+    split(min(count, number()), count * SHARED, take)
 
 
 _NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
@@ -68,7 +167,7 @@ class _OpenCV:
         self.running = 0
 
     def __enter__(self) -> None:
-        threads = torch.get_num_threads()
+        threads = number()
         with self.idle:
             if not self.running and cv2.getNumThreads() != threads:
                 cv2.setNumThreads(threads)

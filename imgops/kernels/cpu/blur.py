@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _slow_path
+from imgops import _layout, _slow_path
 from imgops.decomposition import blur as formula
 from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv, native
-from imgops.kernels.cpu._arguments import HALF, number_per_image
+from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, number_per_image
 from imgops.kernels.decompositions import run_decomposition
 
 
@@ -86,19 +86,40 @@ def bilateral_filter(
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> None:
-    levels = image.dtype == torch.uint8
+    levels, size = image.dtype == torch.uint8, (kernel_width, kernel_height)
+    if levels and out.numel() and _by_native(out, image, array_per_image(sigma, image, 1).tolist(), size):
+        return
 
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
         across, down = (float(v) for v in number)
-        size = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
-        if size == (1, 1):
+        own = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
+        if own == (1, 1):
             np.copyto(target, source)
-        elif levels and _native_agrees() and _native_blur(target, source, size, (across, down)):
-            pass
         else:  # with a kernel of one pixel, sigma has no effect
-            cv2.GaussianBlur(source, size, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
+            cv2.GaussianBlur(source, own, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
 
     _opencv.on_planes_with(out, image, _opencv.TYPES, blur, (sigma, 1))
+
+
+def _by_native(out: Tensor, image: Tensor, sigmas: list[list[float]], size: tuple[int, int]) -> bool:
+    """Blur all images in one native call by ``(across, down)``; return False if nothing was done."""
+    if not _native_agrees():
+        return False
+    view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes
+    tables = [_same_length([_weights(n, own[axis]) for own in sigmas]) for axis, n in enumerate(size)]
+    return native.blur(view(out), view(in_format_of(image, out)), *tables)
+
+
+def _weights(size: int, sigma: float) -> tuple[int, ...]:
+    return _weights_of_levels(size, sigma) if size > 1 and sigma > formula.NO_BLUR else (256,)
+
+
+def _same_length(rows: list[tuple[int, ...]]) -> np.ndarray:
+    """Return weights as an array, with zeros at the end of those that reach less far."""
+    made = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for row, weights in zip(made, rows, strict=True):
+        row[: len(weights)] = weights
+    return made
 
 
 def _window(size: int, sigma: float, levels: bool) -> int:
@@ -142,13 +163,6 @@ def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
     return tuple(outwards)
 
 
-def _native_blur(
-    target: np.ndarray, source: np.ndarray, size: tuple[int, int], sigma: tuple[float, float]
-) -> bool:
-    weights = [_weights_of_levels(n, s) if n > 1 else (256,) for n, s in zip(size, sigma, strict=True)]
-    return native.blur(target, source, *weights)
-
-
 #: The noise on which our weights are compared with OpenCV, in the windows and with the sigmas below.
 _NOISE = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
 
@@ -161,7 +175,8 @@ def _native_agrees() -> bool:
     """Compare the native blur with the installed OpenCV, once; return whether all bits are the same."""
     for size, sigma in _PROBES:
         found = np.empty_like(_NOISE)
-        if not _native_blur(found, _NOISE, (size, size), (sigma, sigma)):
+        side = _same_length([_weights(size, sigma)])
+        if not native.blur(found[None], _NOISE[None], side, side):
             return False
         if not np.array_equal(found, cv2.GaussianBlur(_NOISE, (size, size), sigma, None, sigma, 4)):
             return False

@@ -68,12 +68,9 @@ def _one_step(name: str, function: Callable[..., Tensor], out: Tensor, image: Te
         run_decomposition(out, function, image, factor)
         return
     image = in_format_of(image, out)
-    if factor.numel() == 1:
-        native.sequence(out, image, [(name, factor.item())])
-        return
-    values = factor.detach().expand(image.shape[:-3])
-    for i in np.ndindex(*values.shape):
-        native.sequence(out[i], image[i], [(name, values[i].item())])
+    factors = factor.detach().expand(image.shape[:-3]) if factor.numel() > 1 else factor.detach()
+    amounts = factors.reshape(-1, 1).double().numpy()
+    native.sequence(out, image, np.full(amounts.shape, native.STEPS.index(name), np.int32), amounts)
 
 
 def _has_rgb_passes(image: Tensor) -> bool:
@@ -87,7 +84,7 @@ def _by_pil(image: Image.Image, channels: int) -> Image.Image:
 
 @_pil.like(_by_pil, (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
-    is_small = image.dtype == torch.uint8 and image.numel() < _threads.SHARED
+    is_small = image.dtype == torch.uint8 and _threads.is_small(image)
     if num_output_channels == _RGB and is_small and native.gray_rgb(out, image):
         return
     if not _has_rgb_passes(image):
@@ -105,6 +102,11 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
             cv2.merge([plane] * num_output_channels, dst=frame)
     else:
         out.copy_(gray.expand_as(out))
+
+
+def grays_like_pil() -> bool:
+    """Return whether the native gray has the bits of the installed PIL."""
+    return _pil.agrees("grayscale")
 
 
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
@@ -163,21 +165,63 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
         return
     orders = order.expand(*batch, order.shape[-1])
     numbers = parameters.detach().expand(*batch, len(each))
+    rows = orders.reshape(-1, order.shape[-1]), numbers.reshape(-1, len(each)), each
+    if _in_one_call(out, image, *rows):
+        return
     for i in np.ndindex(*batch):
         _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
 
 
+def _fuses(image: Tensor) -> bool:
+    """Return whether one native pass computes several steps with the right bits."""
+    return _has_rgb_passes(image) and (image.dtype != torch.uint8 or all(map(_pil.agrees, _FUSED_LIKE_PIL)))
+
+
+def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, names: list[str]) -> bool:
+    """Run the sequence ``(images, steps)`` of each image in one native call.
+
+    Return False if nothing was done.
+    """
+    is_simple = set(names) <= set(native.STEPS)
+    if not is_simple and (image.dtype != torch.uint8 or not all(map(_agrees, names))):
+        return False
+    if not _fuses(image):
+        return False
+    given = orders.numpy()
+    is_step = (given >= 0) & (given < len(names))
+    # The chosen steps come first, in their order.
+    places = np.argsort(~is_step, axis=1, kind="stable")
+    chosen, is_step = np.take_along_axis(given, places, 1), np.take_along_axis(is_step, places, 1)
+    chosen = np.where(is_step, chosen, 0)
+    kinds = np.array([native.ALL_STEPS.index(name) for name in names], np.int32)[chosen]
+    kinds[~is_step] = -1
+    amounts = np.take_along_axis(numbers.double().numpy(), chosen, 1)
+    if is_simple:
+        native.sequence(out, image, kinds, amounts)
+        return True
+    for name, limit in (("posterize", np.trunc), ("solarize", np.ceil)):  # levels are whole numbers
+        there = kinds == native.ALL_STEPS.index(name)
+        amounts[there] = limit(np.nan_to_num(amounts[there], nan=0 if name == "posterize" else 256))
+        amounts[there] = amounts[there].clip(0, 8 if name == "posterize" else 256)
+    return native.steps(out, image, kinds, amounts)
+
+
+def _agrees(step: str) -> bool:
+    """Return whether the native step has the bits of the installed PIL, if PIL has the step."""
+    return step in ("hue", "invert") or _pil.agrees(step if step in _pil.names() else f"adjust_{step}")
+
+
 def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:
-    fuses = _has_rgb_passes(image) and (image.dtype != torch.uint8 or all(map(_pil.agrees, _FUSED_LIKE_PIL)))
+    fuses = _fuses(image)
     source, pending = image, []
     for which in order:
         if not 0 <= which < len(names):
             continue
         if fuses and names[which] in native.STEPS:
-            pending.append((names[which], amounts[which]))
+            pending.append((native.STEPS.index(names[which]), amounts[which]))
             continue
         if pending:
-            native.sequence(out, source, pending)
+            _run_pending(out, source, pending)
             source, pending = out, []
         if source is out and names[which] == "sharpness":  # it reads neighbors of the pixel it writes
             source = out.clone()
@@ -186,9 +230,14 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         kernel(out, source, *amount)
         source = out
     if pending:
-        native.sequence(out, source, pending)
+        _run_pending(out, source, pending)
     elif source is image:
         out.copy_(image)
+
+
+def _run_pending(out: Tensor, source: Tensor, steps: list[tuple[int, float]]) -> None:
+    kinds, amounts = zip(*steps, strict=True)
+    native.sequence(out, source, np.array([kinds], np.int32), np.array([amounts]))
 
 
 #: The steps that PIL has too, among those that one native pass computes together.

@@ -130,8 +130,8 @@ def _directly(
     if planar and interpolation == "nearest" and channels > 1:
         if op != "warp_affine" or channels != 3 or not _native_agrees():
             return False
-        inverse = _far_positions.inverse_of(numbers)
-        return native.warp(out.numpy(), image.detach().numpy(), inverse, [color] * 3)
+        inverse = _far_positions.inverse_of(numbers)[None]
+        return native.warp(out.numpy()[None], image.detach().numpy()[None], inverse, [(color,) * 3])
     if planar != image.is_contiguous() or (
         not planar and (channels > 4 or not _layout.is_interleaved(image))
     ):
@@ -233,16 +233,23 @@ def _by_opencv(
         )
         several = op != "remap" and len(samples) > 1  # a single matrix was compared with the identity before
         still = _are_identities(samples, out, image) if several else [False]
-        for i in range(len(sources) // repeat):
+        count = len(sources) // repeat
+        if by_native:
+            inverses = [_far_positions.inverse_of(sample) for sample in samples]
+            fills = [
+                None if still[i % len(still)] else [colors[(3 * i + c) % len(colors)][0] for c in range(3)]
+                for i in range(count)
+            ]
+            of_each = np.stack([inverses[i % len(inverses)] for i in range(count)])
+            to, of = (x.reshape(count, 3, *x.shape[1:]) for x in (targets, sources))
+            if native.warp(to, of, of_each, fills):
+                return
+        for i in range(count):
             planes, sample = slice(i * repeat, (i + 1) * repeat), samples[i % len(samples)]
             first = i * repeat
             if still[i % len(still)]:  # a sample that a transform did not choose
                 np.copyto(targets[planes], sources[planes])
                 continue
-            if by_native:
-                color = [colors[j % len(colors)][0] for j in range(first, first + repeat)]
-                if native.warp(targets[planes], sources[planes], _far_positions.inverse_of(sample), color):
-                    continue
             if together:
                 # Positions cost more than pixels, and a frame needs its positions only once. (Large buffers
                 # cost more.)
@@ -270,10 +277,10 @@ def _native_agrees() -> bool:
     probes += (around + rng.normal(0, [0.5, 0.5, 20], (40, 2, 3))).tolist()
     for matrix in probes:  # enough matrices to reveal a sum that is rounded in another way
         exact = np.array(matrix, np.float64)
-        ours = np.empty((3, 224, 250), np.uint8)
-        if not native.warp(ours, planes, _far_positions.inverse_of(exact), (3.0, 5.0, 7.0)):
+        ours = np.empty((1, 3, 224, 250), np.uint8)
+        if not native.warp(ours, planes[None], _far_positions.inverse_of(exact)[None], [(3.0, 5.0, 7.0)]):
             return False
-        for plane, found, fill in zip(planes, ours, (3.0, 5.0, 7.0), strict=True):
+        for plane, found, fill in zip(planes, ours[0], (3.0, 5.0, 7.0), strict=True):
             wanted = cv2.warpAffine(plane, exact, (250, 224), flags=cv2.INTER_NEAREST, borderValue=fill)
             if not np.array_equal(found, wanted):
                 return False

@@ -13,7 +13,7 @@ from imgops.decomposition import histograms as formula
 from imgops.kernels.cpu import _opencv, _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
 from imgops.kernels.cpu.color_space import cvt_color
-from imgops.kernels.cpu.levels import GRAY_LEVELS, is_small, lut
+from imgops.kernels.cpu.levels import GRAY_LEVELS, lut
 from imgops.kernels.decompositions import run_decomposition
 
 
@@ -88,7 +88,7 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 @_pil.like(ImageOps.autocontrast, ())
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.autocontrast`` to each plane."""
-    if image.dtype == torch.uint8 and is_small(image) and native.stretch_levels(out, image, False):
+    if image.dtype == torch.uint8 and _threads.is_small(image) and native.stretch_levels(out, image, False):
         return
     if not native.has_passes(image) or image.numel() == 0:
         run_decomposition(out, formula.autocontrast, image)
@@ -117,7 +117,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
 @_pil.like(ImageOps.equalize, ())
 def equalize(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.equalize`` to each plane; a float image is quantized to 256 levels."""
-    if image.dtype == torch.uint8 and is_small(image) and native.stretch_levels(out, image, True):
+    if image.dtype == torch.uint8 and _threads.is_small(image) and native.stretch_levels(out, image, True):
         return
     if image.dtype not in (torch.uint8, torch.float32) or image.numel() == 0:
         run_decomposition(out, formula.equalize, image)

@@ -49,13 +49,18 @@ def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
     return ImageOps.posterize(image, kept) if kept else image.point(lambda _: 0)
 
 
+@_threads.waits_for_memory
 @_pil.like(_posterize_by_pil, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
         return
     levels = 1 << min(max(int(bits.item()), 0), 8)
-    if image.dtype == torch.uint8 and is_small(image) and native.levels(out, image, _posterize_table(levels)):
+    if (
+        image.dtype == torch.uint8
+        and _threads.is_small(image)
+        and native.levels(out, image, _posterize_table(levels))
+    ):
         return
     if image.dtype == torch.uint8:
         np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
@@ -65,10 +70,11 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
         torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
 
 
+@_threads.waits_for_memory
 @_pil.like(ImageOps.solarize, (77.0,))
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
-        if is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):
+        if _threads.is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):
             return
         table = np.where(threshold.item() <= GRAY_LEVELS, 255 - GRAY_LEVELS, GRAY_LEVELS).astype(np.uint8)
         lut(out, image, torch.from_numpy(table)[None])
@@ -89,11 +95,6 @@ def _solarize_table(threshold: float) -> bytes:
     return bytes(255 - level if threshold <= level else level for level in range(256))
 
 
-def is_small(image: Tensor) -> bool:
-    """Return whether one thread does the work on an image."""
-    return image.numel() < _threads.SHARED or torch.get_num_threads() == 1
-
-
 def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
     """Apply an elementwise function; on uint8 it is evaluated for each of the 256 levels only."""
     if image.dtype != torch.uint8:
@@ -105,6 +106,7 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
         lut(out, image, function(levels, *parameters).squeeze(-2))
 
 
+@_threads.waits_for_memory
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     """Look up the levels of an image in tables.
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition._borders import fold_positions
 from imgops.decomposition._saturate import saturate
-from imgops.kernels.cpu import _pil, native
+from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._opencv import BORDERS
 
 #: From this many values on, ATen's copy, which uses threads, is faster than NumPy's, whose calls cost less.
@@ -29,8 +29,9 @@ _CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
 _WHOLE = (...,)
 
 
+@_threads.waits_for_memory
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
-    if (out.numel() < _LARGE or torch.get_num_threads() == 1) and native.crop(out, image, left, top):
+    if (out.numel() < _LARGE or _threads.number() == 1) and native.crop(out, image, left, top):
         return
     height, width = image.shape[-2:]
     if left >= 0 and top >= 0 and right <= width and bottom <= height:

@@ -7,7 +7,7 @@ decompositions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -29,6 +29,8 @@ SIMD_LEVEL = 2
 RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
 #: The steps that ``sequence`` knows, in its order.
 STEPS = ("brightness", "contrast", "saturation", "hue")
+#: The steps that ``steps`` knows.
+ALL_STEPS = (*STEPS, "posterize", "solarize", "invert", "autocontrast", "equalize", "sharpness")
 
 
 def is_built() -> bool:
@@ -75,15 +77,29 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
         target, source = _layout.frames(out), _layout.frames(image)
     else:
         target, source = _layout.planes(out)[..., None], _layout.planes(image)[..., None]
-    how = (name, *region, rows_first, image.dtype != torch.float64, SIMD_LEVEL)
-    if torch.get_num_threads() == 1:
-        return module.pil_resize(target, source, *how)
+    left, top, right, bottom = region
+    height, how = target.shape[1], (rows_first, image.dtype != torch.float64, SIMD_LEVEL)
     done = []
+    if len(source) >= _threads.number() or image.numel() < 2 * _threads.SHARED:
 
-    def work(start: int, stop: int) -> None:
-        done.append(module.pil_resize(target[start:stop], source[start:stop], *how))
+        def planes(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            done.append(module.pil_resize(target[part], source[part], name, *region, 0, height, *how))
 
-    _threads.split(len(source), image.numel(), work)
+        _threads.split(len(source), image.numel(), planes)
+        return all(done)
+    same_rows = top == 0 and bottom == height == source.shape[1]
+
+    def rows(start: int, stop: int) -> None:
+        band = slice(start, stop)
+        for out_plane, plane in zip(target[:, None], source[:, None], strict=True):
+            if same_rows:
+                across = left, 0.0, right, float(stop - start), 0, stop - start
+                done.append(module.pil_resize(out_plane[:, band], plane[:, band], name, *across, *how))
+            else:
+                done.append(module.pil_resize(out_plane[:, band], plane, name, *region, start, height, *how))
+
+    _threads.split(height, image.numel(), rows)
     return all(done)
 
 
@@ -107,30 +123,43 @@ def point(
 
     All tensors have one memory format.
     """
+    if not image.numel():
+        return
     parts = len(amounts)
     target, source = _memory(out).reshape(parts, -1), _memory(image).reshape(parts, -1)
     second = None if other is None else _memory(other).reshape(parts, -1)
     numbers = np.array(amounts, np.float32)
     additions = np.zeros(parts, np.float32) if constants is None else np.array(constants, np.float32)
 
-    def work(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        beside = None if second is None else second[part]
-        module.point(name, target[part], source[part], beside, numbers[part], additions[part], SIMD_LEVEL)
+    def work(part: slice, values: slice) -> None:
+        beside = None if second is None else second[part, values]
+        how = beside, numbers[part], additions[part], SIMD_LEVEL
+        module.point(name, target[part, values], source[part, values], *how)
 
-    if image.numel():
-        _threads.split(parts, image.numel(), work)
+    _split_twice(parts, target.shape[1], image.numel(), work)
 
 
 def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
     """Look up levels in ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
     tables = np.ascontiguousarray(tables)
-    target, source = _memory(out).reshape(len(tables), -1), _memory(image).reshape(len(tables), -1)
+    period = tables.shape[1]
+    target = _memory(out).reshape(len(tables), -1, period)
+    source = _memory(image).reshape(len(tables), -1, period)
 
-    def work(start: int, stop: int) -> None:
-        module.lut(target[start:stop], source[start:stop], tables[start:stop], SIMD_LEVEL)
+    def work(part: slice, values: slice) -> None:
+        module.lut(target[part, values], source[part, values], tables[part], SIMD_LEVEL)
 
-    _threads.split(len(tables), image.numel(), work)
+    _split_twice(len(tables), target.shape[1], image.numel(), work)
+
+
+def _split_twice(parts: int, size: int, values: int, work: Callable[[slice, slice], None]) -> None:
+    """Run ``work(parts, positions)`` on threads: on some of the parts each, or on a piece of each part."""
+    if parts >= _threads.number():
+        _threads.split(parts, values, lambda start, stop: work(slice(start, stop), slice(None)))
+        return
+    for i in range(parts):
+        part = slice(i, i + 1)
+        _threads.split(size, values // parts, lambda a, b, part=part: work(part, slice(a, b)))  # type: ignore[misc]
 
 
 def mirror(out: Tensor, image: Tensor) -> bool:
@@ -197,9 +226,12 @@ def stretch_levels(out: Tensor, image: Tensor, equalize: bool) -> bool:
     return is_built() and module.stretch_levels(out, image, equalize, SIMD_LEVEL)
 
 
-def gray_rgb(out: Tensor, image: Tensor) -> bool:
-    """Write PIL's gray of a uint8 RGB image to three equal channels; return False if nothing was done."""
-    return is_built() and module.gray(out, image, SIMD_LEVEL)
+def gray_rgb(out: Tensor, image: Tensor, chosen: bytes = b"1") -> bool:
+    """Write PIL's gray of the chosen parts of a uint8 RGB image to three equal channels, copy the rest.
+
+    Return False if nothing was done.
+    """
+    return is_built() and module.gray(out, image, chosen, SIMD_LEVEL)
 
 
 def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
@@ -217,29 +249,50 @@ def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
     _threads.split(len(target), image.numel(), work)
 
 
-def warp(out: np.ndarray, image: np.ndarray, inverse: np.ndarray, fill: Sequence[float]) -> bool:
-    """Warp three uint8 planes by the inverse of an affine matrix, with the nearest pixels.
+def warp(
+    out: np.ndarray, image: np.ndarray, inverses: np.ndarray, fills: Sequence[Sequence[float] | None]
+) -> bool:
+    """Warp frames of three uint8 planes by the inverses of affine matrices, with the nearest pixels.
 
-    Return False if nothing was done.
+    A frame whose fill is None is copied. Return False if nothing was done.
     """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or image.size == 0 or not is_built():
         return False
-    if max(out.size, image.size) >= 3 << 24:
+    if max(out[0].size, image[0].size) >= 3 << 24:
         return False
-    word = sum(int(value) << 8 * i for i, value in enumerate(fill))
-    return module.warp(out, image, inverse.astype(np.float32), word, SIMD_LEVEL)
+    words = [-1 if f is None else int(f[0]) | int(f[1]) << 8 | int(f[2]) << 16 for f in fills]
+    return module.warp(out, image, inverses.astype(np.float32), np.array(words, np.int64), SIMD_LEVEL)
 
 
-def blur(out: np.ndarray, image: np.ndarray, across: Sequence[int], down: Sequence[int]) -> bool:
-    """Blur a uint8 plane or HWC frame by weights in 256ths, the middle one first.
+def blur(out: np.ndarray, image: np.ndarray, across: np.ndarray, down: np.ndarray) -> bool:
+    """Blur uint8 planes or HWC frames by weights ``(parts, n)`` in 256ths, the middle one first.
 
-    Return False if nothing was done.
+    Equal parts of the planes have weights of their own. Return False if nothing was done.
     """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or not is_built():
         return False
-    shape = (1, *image.shape, *(1,) * (3 - image.ndim))
-    weights = (np.asarray(side, np.int32) for side in (across, down))
-    return module.blur(out.reshape(shape), image.reshape(shape), *weights, SIMD_LEVEL)
+    shape = *image.shape, *(1,) * (4 - image.ndim)
+    target, source, done = out.reshape(shape), image.reshape(shape), []
+    if len(across) > 1 or len(source) >= _threads.number():
+        each = len(source) // len(across)  # planes to a part
+        units, together = (len(source), 1) if len(across) == 1 else (len(across), each)
+
+        def planes(start: int, stop: int) -> None:
+            some, own = (
+                slice(start * together, stop * together),
+                slice(start, stop) if together > 1 else slice(None),
+            )
+            sides = (side if len(side) == 1 else side[own] for side in (across, down))
+            done.append(module.blur(target[some], source[some], *sides, 0, shape[1], SIMD_LEVEL))
+
+        _threads.split(units, image.size, planes)
+    else:
+
+        def rows(start: int, stop: int) -> None:
+            done.append(module.blur(target, source, across, down, start, stop, SIMD_LEVEL))
+
+        _threads.split(shape[1], image.size, rows)
+    return all(done)
 
 
 def statistics(name: str, image: Tensor) -> np.ndarray:
@@ -251,10 +304,13 @@ def statistics(name: str, image: Tensor) -> np.ndarray:
     size, dtype = (256, np.int64) if name == "histogram" else (2, pixels.dtype)
     found = np.empty((*pixels.shape[:2], size), dtype)
 
-    def work(start: int, stop: int) -> None:
-        module.statistics(name, found[start:stop], pixels[start:stop], SIMD_LEVEL)
+    def work(part: slice, channels: slice) -> None:
+        for i in range(*part.indices(len(pixels))):
+            for c in range(*channels.indices(pixels.shape[1])):
+                one = slice(i, i + 1), slice(c, c + 1)
+                module.statistics(name, found[one], pixels[one], SIMD_LEVEL)
 
-    _threads.split(len(pixels), image.numel(), work)
+    _split_twice(len(pixels), pixels.shape[1], image.numel(), work)
     return found.reshape(-1, size)
 
 
@@ -263,10 +319,12 @@ def gray(out: Tensor, image: Tensor) -> None:
     source = _pixels(image)
     target = _layout.array(out).reshape(len(source), source.shape[-1])
 
-    def work(start: int, stop: int) -> None:
-        module.luma("gray", target[start:stop], source[start:stop], SIMD_LEVEL)
+    def work(part: slice, pixels: slice) -> None:
+        for i in range(*part.indices(len(source))):
+            own = slice(i, i + 1)
+            module.luma("gray", target[own, pixels], source[own, :, pixels], SIMD_LEVEL)
 
-    _threads.split(len(source), image.numel(), work)
+    _split_twice(len(source), source.shape[-1], image.numel(), work)
 
 
 def luma_means(image: Tensor) -> list[float]:
@@ -287,23 +345,38 @@ def matrix(out: Tensor, image: Tensor, matrices: np.ndarray) -> None:
     each = np.zeros((len(matrices), 3, 4), np.float32)
     each[..., : matrices.shape[-1]] = matrices
 
-    def work(start: int, stop: int) -> None:
-        own = each if len(each) == 1 else each[start:stop]
-        module.matrix(target[start:stop], source[start:stop], own, SIMD_LEVEL)
+    def work(part: slice, pixels: slice) -> None:
+        own = each if len(each) == 1 else each[part]
+        module.matrix(target[part, :, pixels], source[part, :, pixels], own, SIMD_LEVEL)
 
-    _threads.split(len(source), image.numel(), work)
+    _split_twice(len(source), source.shape[-1], image.numel(), work)
 
 
-def sequence(out: Tensor, image: Tensor, steps: Sequence[tuple[str, float]]) -> None:
-    """Run steps in as few passes as they need; ``image`` has the format of ``out``, or is ``out`` itself."""
+def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) -> None:
+    """Run steps in as few passes as they need; ``image`` has the format of ``out``, or is ``out`` itself.
+
+    ``kinds`` and ``amounts``, ``(1 or images, steps)``, are indices into ``STEPS``, -1 at the end, and their
+    numbers.
+    """
     target, source = _pixels(out), _pixels(image)
-    kinds = np.array([STEPS.index(name) for name, _ in steps], np.int32)
-    amounts = np.array([amount for _, amount in steps], np.float32)
+    amounts = amounts.astype(np.float32)
 
-    def work(start: int, stop: int) -> None:
-        module.sequence(target[start:stop], source[start:stop], kinds, amounts, SIMD_LEVEL)
+    def work(part: slice, pixels: slice) -> None:
+        own = (kinds, amounts) if len(kinds) == 1 else (kinds[part], amounts[part])
+        module.sequence(target[part, :, pixels], source[part, :, pixels], *own, SIMD_LEVEL)
 
-    _threads.split(len(source), image.numel(), work)
+    if (kinds == STEPS.index("contrast")).any():  # it depends on all pixels
+        _threads.split(len(source), image.numel(), lambda a, b: work(slice(a, b), slice(None)))
+    else:
+        _split_twice(len(source), source.shape[-1], image.numel(), work)
+
+
+def steps(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) -> bool:
+    """Run steps of uint8 RGB images, as ``sequence``; the kinds are indices into ``ALL_STEPS``.
+
+    Return False if nothing was done.
+    """
+    return is_built() and module.steps(out, image, kinds, amounts.astype(np.float32), SIMD_LEVEL)
 
 
 def _memory(image: Tensor) -> np.ndarray:

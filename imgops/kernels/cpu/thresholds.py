@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops.kernels.cpu import _opencv
+from imgops.kernels.cpu import _opencv, _threads
 
 _OPERATIONS = {
     "binary": cv2.THRESH_BINARY,
@@ -21,6 +21,7 @@ _OPERATIONS = {
 _METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_GAUSSIAN_C}
 
 
+@_threads.waits_for_memory
 def threshold(out: Tensor, image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> None:
     flag, by_histogram = _OPERATIONS[operation], operation in ("otsu", "triangle")
 

@@ -189,6 +189,11 @@ def _gray_formula(image: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _gray_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
+    agrees = image.dtype == torch.uint8 and image.numel() > 0 and color.grays_like_pil()
+    which = bytes(chosen.expand(image.shape[:-3]).flatten().tolist())
+    if agrees and native.gray_rgb(out, image.detach(), which):
+        return
+
     def gray(out: Tensor, image: Tensor) -> None:
         color.grayscale(out, image, image.shape[-3])
 
