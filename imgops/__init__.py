@@ -54,6 +54,7 @@ from imgops.ops.thresholds import *
 __version__ = "0.1.0"
 
 __all__ = [
+    "PackedImages",  # noqa: F405, found by __getattr__
     "SlowPathWarning",
     "adjoint",
     "decompositions",
@@ -69,6 +70,8 @@ _LAZY = ("extend", "transforms")
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "PackedImages":  # its operators are registered on first use, which takes a while
+        return _import_module("imgops.ops.packed").PackedImages
     if name in _LAZY:
         return _import_module(f"imgops.{name}")
     raise AttributeError(f"module 'imgops' has no attribute {name!r}")

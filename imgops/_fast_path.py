@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from imgops import _run, _subclass, _torch_private
+from imgops import _packed, _run, _subclass, _torch_private
 from imgops._operators import Contract, Function, Operator
 
 _autocasts = torch.is_autocast_enabled
@@ -111,6 +111,8 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
         return overload(*args[:-1], out=args[-1]) if out_is_keyword else overload(*args)
 
     def dispatch(args: tuple[Any, ...]) -> Any:
+        if type(args[0]) is _packed.PackedImages:
+            return _packed.call(operator.qualified, args)
         tensors = [a for a in args if isinstance(a, Tensor)]
         if _subclass.is_ordinary(tensors):
             return call(args)

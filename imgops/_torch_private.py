@@ -31,7 +31,8 @@ from torch._library.utils import fill_defaults
 from torch.autograd import profiler
 from torch.autograd.function import _SingleLevelFunction
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
-from torch.utils._pytree import tree_flatten as tree_flatten
+from torch.utils._pytree import MappingKey, register_pytree_node
+from torch.utils._pytree import tree_flatten as _tree_flatten
 from torch.utils._pytree import tree_leaves as tree_leaves
 from torch.utils._pytree import tree_map_only as tree_map_only
 from torch.utils._pytree import tree_unflatten as tree_unflatten
@@ -387,3 +388,38 @@ class CountingBackend:
     def __call__(self, graph: Any, example_inputs: Any) -> Any:
         self.count += 1
         return self.compile(graph, example_inputs)
+
+
+def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
+    """Flatten a structure of inputs; packed images are one of them, although they are a pytree of tensors."""
+    return _tree_flatten(tree, is_leaf=_is_packed)
+
+
+def _is_packed(value: Any) -> bool:
+    return type(value).__name__ == "PackedImages"
+
+
+# -- pytrees ----------------------------------------------------------------------------------------
+
+
+def register_pytree(
+    cls: type, flatten: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any], names: Sequence[str]
+) -> None:
+    """Register a class as a pytree, so that export and functions of trees see its tensors.
+
+    The public ``torch.export.register_dataclass`` is for dataclasses, whose every field must be a leaf.
+    """
+
+    def with_keys(value: Any) -> Any:
+        leaves, context = flatten(value)
+        return list(zip(map(MappingKey, names), leaves, strict=True)), context
+
+    register_pytree_node(
+        cls,
+        flatten,
+        lambda leaves, context: unflatten(leaves, tuple(context)),
+        serialized_type_name=f"{cls.__module__}.{cls.__qualname__}",
+        to_dumpable_context=list,
+        from_dumpable_context=tuple,
+        flatten_with_keys_fn=with_keys,
+    )

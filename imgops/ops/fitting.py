@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
+from imgops._packed import PackedImages
 from imgops._registry import operator
+from imgops._torch_private import raise_error
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
 from imgops.fake.resize import check_resize
@@ -113,6 +115,8 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear")
     >>> imgops.contain(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 10, 5])
     """
+    if isinstance(image, PackedImages):
+        return _of_each("contain", image, lambda one: contain(one, size, interpolation))
     return _resize("contain", image, _within("contain", image, size, larger=False), interpolation)
 
 
@@ -147,6 +151,8 @@ def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -
     >>> imgops.cover(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 20, 10])
     """
+    if isinstance(image, PackedImages):
+        return _of_each("cover", image, lambda one: cover(one, size, interpolation))
     return _resize("cover", image, _within("cover", image, size, larger=True), interpolation)
 
 
@@ -193,6 +199,7 @@ def fit(
     tensor([[[2., 4.]]])
     """
     height, width, rows, columns = _sizes("fit", image, size)
+    is_packed = isinstance(image, PackedImages)  # then the height and width are tensors
     bleed = _check.plain(bleed)
     if not isinstance(bleed, _NUMBER):
         _check.fail(TypeError, "fit", "bleed must be a number", type(bleed).__name__)
@@ -208,19 +215,36 @@ def fit(
     live_x, live_y = width - 2 * cut_x, height - 2 * cut_y
     have, want = live_x / live_y, columns / rows
     wide, high = live_x, live_y
-    if have > want:
+    if is_packed:
+        wide, high = (
+            torch.where(have > want, want * live_y, wide),
+            torch.where(have < want, live_x / want, high),
+        )
+    elif have > want:
         wide = want * live_y
     elif have < want:
         high = live_x / want
     left, top = cut_x + (live_x - wide) * centering[0], cut_y + (live_y - high) * centering[1]
-    return _resize("fit", image, (rows, columns), interpolation, (left, top, left + wide, top + high))
+    box: Any = (left, top, left + wide, top + high)
+    if is_packed:
+        box = torch.stack(box, -1)
+    return _resize("fit", image, (rows, columns), interpolation, box)
+
+
+def _of_each(op: str, images: PackedImages, call: Callable[[Tensor], Tensor]) -> Any:
+    """Call a function for each of packed images, which give each result a size of its own."""
+    if torch.compiler.is_compiling():
+        must = f"{op}: image must be a Tensor in a graph, where sizes of results must be known"
+        raise_error(NotImplementedError, f"{must}, got PackedImages")
+    return PackedImages.of([call(image) for image in images.unpack()], images.interleaved)
 
 
 def _resize(
     op: str, image: Tensor, size: tuple[int, int], interpolation: str, box: Sequence[float] | None = None
 ) -> Tensor:
     """Resize an image after the checks of ``resize``, so that an error has the name of the caller."""
-    check_resize(op, image, None, *size, interpolation, True)
+    if not isinstance(image, PackedImages):
+        check_resize(op, image, None, *size, interpolation, True)
     return resize(image, size, interpolation, box=box)
 
 
@@ -244,9 +268,13 @@ def _round_half_even(value: Any) -> Any:
 
 def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
     _check.tensor(op, "image", image)
-    _check.image(op, "image", image)
+    if not isinstance(image, PackedImages):
+        _check.image(op, "image", image)
     rows, columns = _check.positive_size(op, size)
-    _check.not_empty(op, "image", image)
+    if not isinstance(image, PackedImages):
+        _check.not_empty(op, "image", image)
     if not (_check.is_int32(rows) and _check.is_int32(columns)):
         _check.fail(ValueError, op, "size must be 32-bit", _check.numbers(rows, columns))
+    if isinstance(image, PackedImages):
+        return *image.sizes.double().unbind(-1), rows, columns
     return *image.shape[-2:], rows, columns

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from imgops import _check, autocast, sharding, vmap
 from imgops._operators import Gradient
+from imgops._packed import PackedImages
 from imgops._registry import operator
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
@@ -347,7 +348,8 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
     tensor([[[3, 2, 1]]])
     """
     _check.tensor("flip", "image", image)
-    _check.image("flip", "image", image)
+    if not isinstance(image, PackedImages):
+        _check.image("flip", "image", image)
     _check.choice("flip", "direction", direction, _DIRECTIONS)
     return image.flip(_DIRECTIONS[direction])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops import _check, sharding, vmap
+from imgops._packed import PackedImages
 from imgops._registry import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
@@ -217,8 +218,10 @@ def invert(image: Tensor) -> Tensor:
     tensor([[[255, 155,   0]]], dtype=torch.uint8)
     """
     _check.tensor("invert", "image", image)
-    _check.image("invert", "image", image)
     _check.levels_or_floats("invert", image)
+    if isinstance(image, PackedImages):
+        return image.like(decomposition.invert(image.data))
+    _check.image("invert", "image", image)
     return decomposition.invert(image)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from imgops import _check, autocast, sharding, vmap
 from imgops._operators import Gradient
+from imgops._packed import PackedImages
 from imgops._registry import operator
 from imgops.autograd import resize as autograd
 from imgops.config import Resize
@@ -249,7 +250,7 @@ def resized_crop(
 def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
     region = _box_tensor("resized_crop", image, box)
     whole = all(isinstance(_check.plain(v), (int, torch.SymInt)) for v in box)
-    if whole:
+    if whole and not isinstance(image, PackedImages):
         _check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
     return region.long() if whole else region
 
@@ -334,6 +335,7 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     if torch.compiler.is_compiling():  # the kernel checks that the box lies in the image
         return _check.graph_tensor(list(box))
     # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
-    _check.image(op, "image", image)
-    _check.region(op, box, *image.shape[-2:])
+    if not isinstance(image, PackedImages):  # for them, too, the kernel checks
+        _check.image(op, "image", image)
+        _check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

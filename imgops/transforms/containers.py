@@ -21,6 +21,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _check, _subclass
+from imgops._packed import PackedImages
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import encoded, pil_images, programs
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
@@ -49,7 +50,7 @@ class _Container(RandomTransform):
         return any(getattr(t, "joins_samples", False) for t in self.transforms)
 
     def forward(self, *inputs: Any) -> Any:
-        if inputs and type(inputs[0]) is not Tensor and not self.decodes_regions:
+        if inputs and type(inputs[0]) not in (Tensor, PackedImages) and not self.decodes_regions:
             inputs = encoded.decoded(inputs)
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
@@ -166,6 +167,7 @@ def _sample_ahead(
     flat = [x for x in flat if _dispatch.is_image(x)]
     if not flat:
         return
+    sampler.look_at(flat)
     inside = sampler.count is not None
     program = SamplingProgram(sampler.count if inside else batch_of(flat), inside)
     shape: Shape = steps[0][1].shape_of(flat)

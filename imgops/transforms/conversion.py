@@ -11,6 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import _subclass
+from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
@@ -46,7 +47,11 @@ class ToDtype(OperatorTransform, v2.ToDtype):
         [0, 1].
     """
 
+    takes_packed = True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            return image.like(self._image(image.data, params, kind))
         if isinstance(self.dtype, torch.dtype):
             return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=self.scale)
         return super().transform(image, {})

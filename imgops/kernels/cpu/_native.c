@@ -784,6 +784,10 @@ static PyMethodDef methods[] = {
     {"resized_crops", resized_crops, METH_VARARGS,
      "resized_crops(out, image, boxes, filter, shrinks_rows_first, simd) -> bool\n\n"
      "PIL's antialiased resize of what boxes (parts, 4) cut out of equal parts of a tensor of bytes."},
+    {"resized_packed", resized_packed, METH_VARARGS,
+     "resized_packed(out, data, sizes, offsets, boxes, filter, shrinks_rows_first, first, last, interleaved, simd) -> bool\n\n"
+     "The same of images of different sizes, one after the other in data: those from first to last, whole where boxes is\n"
+     "None. out is planar or, if interleaved, (images, height, width, channels)."},
     {"mirror_chosen", mirror_chosen, METH_VARARGS,
      "mirror_chosen(out, image, chosen, simd) -> bool\n\n"
      "Each row of bytes from its end, in the equal parts of a tensor for which a byte is not 0; copies of the others."},

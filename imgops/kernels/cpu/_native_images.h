@@ -445,6 +445,79 @@ end:
     return result;
 }
 
+/* The same of images of different sizes in one buffer: sizes (n, 2), offsets (n + 1), boxes (n, 4) or None; those from
+ * first to last. */
+static PyObject *resized_packed(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *out_object, *data_object, *sizes_object, *offsets_object, *boxes_object, *result = NULL;
+    const Py_buffer *out, *data, *sizes_view, *offsets_view, *boxes_view = NULL;
+    const int64_t *sizes, *offsets, *boxes = NULL;
+    Arrays arrays = {0};
+    Py_ssize_t i, count, first, last, channels;
+    size_t filter;
+    int interleaved, simd, shrinks_rows_first, done = 1;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOspnnpi", &out_object, &data_object, &sizes_object, &offsets_object, &boxes_object, &name,
+                          &shrinks_rows_first, &first, &last, &interleaved, &simd))
+        return NULL;
+    for (filter = 0; filter < sizeof filters / sizeof *filters && strcmp(filters[filter].name, name); filter++) {
+    }
+    if (!require(filter < sizeof filters / sizeof *filters, "filter must be one of PIL's")) return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", 4, CONTIGUOUS | WRITABLE)) ||
+        !(data = array_of(&arrays, data_object, "data", "B", 1, CONTIGUOUS)) ||
+        !(sizes_view = array_of(&arrays, sizes_object, "sizes", "q", 2, CONTIGUOUS)) ||
+        !(offsets_view = array_of(&arrays, offsets_object, "offsets", "q", 1, CONTIGUOUS)))
+        goto end;
+    if (boxes_object != Py_None && !(boxes_view = array_of(&arrays, boxes_object, "boxes", "q", 2, CONTIGUOUS))) goto end;
+    count = out->shape[0];
+    channels = interleaved ? out->shape[3] : out->shape[1];
+    if (!require(sizes_view->shape[0] == count && sizes_view->shape[1] == 2 && offsets_view->shape[0] == count + 1 &&
+                     (!boxes_view || (boxes_view->shape[0] == count && boxes_view->shape[1] == 4)),
+                 "there must be a size, an offset and a box for each image") ||
+        !require(0 <= first && first <= last && last <= count, "the images must be images of the batch") ||
+        !require(out->len > 0 && channels < 1 << 20, "images must have pixels"))
+        goto end;
+    sizes = sizes_view->buf;
+    offsets = offsets_view->buf;
+    if (boxes_view) boxes = boxes_view->buf;
+    for (i = first; i < last; i++) {
+        int64_t height = sizes[2 * i], width = sizes[2 * i + 1];
+        if (!require(0 < height && height <= INT32_MAX && 0 < width && width <= INT32_MAX, "images must have pixels") ||
+            !require(0 <= offsets[i] && offsets[i] <= offsets[i + 1] && offsets[i + 1] <= data->len &&
+                         height <= (offsets[i + 1] - offsets[i]) / width / channels &&
+                         height * width * channels == offsets[i + 1] - offsets[i],
+                     "sizes and offsets must be those of images in data") ||
+            (boxes && !require(0 <= boxes[4 * i] && boxes[4 * i] < boxes[4 * i + 2] && boxes[4 * i + 2] <= width &&
+                                   0 <= boxes[4 * i + 1] && boxes[4 * i + 1] < boxes[4 * i + 3] && boxes[4 * i + 3] <= height,
+                               "a box must have pixels and lie in its image")))
+            goto end;
+    }
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = first; done && i < last; i++) {
+        Image to = {0}, from = {0};
+        int64_t whole[4] = {0, 0, sizes[2 * i + 1], sizes[2 * i]};
+        to.interleaved = from.interleaved = interleaved;
+        to.itemsize = from.itemsize = 1;
+        to.planes = from.planes = interleaved ? 1 : channels;
+        to.channels = from.channels = interleaved ? channels : 1;
+        to.height = interleaved ? out->shape[1] : out->shape[2];
+        to.width = interleaved ? out->shape[2] : out->shape[3];
+        to.values = channels * to.height * to.width;
+        from.height = (Py_ssize_t)whole[3];
+        from.width = (Py_ssize_t)whole[2];
+        from.values = channels * from.height * from.width;
+        to.at = (char *)out->buf + i * to.values;
+        from.at = (char *)data->buf + offsets[i];
+        done = resize_boxes(&to, &from, boxes ? boxes + 4 * i : whole, 1, filter, shrinks_rows_first, simd);
+    }
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
+}
+
 /* Rows of bytes from their end, in the frames that are chosen; the others are copied. */
 static void mirror_frames(const Image *out, const Image *image, const uint8_t *chosen, Py_ssize_t frames, int simd) {
     Py_ssize_t i, y, x, size = out->values / frames, pixel = out->channels, row = out->width * pixel;

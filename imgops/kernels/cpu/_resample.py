@@ -78,6 +78,19 @@ def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: st
     )
 
 
+def packed_by_native(
+    out: Tensor, data: Tensor, sizes: Tensor, offsets: Tensor, boxes: Tensor | None, interpolation: str
+) -> bool:
+    """Resize uint8 images of different sizes, or crops of them, in one native call.
+
+    Return False if that is not possible.
+    """
+    order = pil_order()
+    if order is None:
+        return False
+    return native.resized_packed(out, data, sizes, offsets, boxes, interpolation, order is _most_shrunk_first)
+
+
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
     """Return whether the values of each row are adjacent in memory and rows do not overlap, as in a crop."""
     channels, width, row = image.shape[-3], image.shape[-1], image.stride(-2)

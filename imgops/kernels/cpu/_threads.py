@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import cv2
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +25,7 @@ _movers: set[Callable[..., None]] = set()
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
 
 _pool: ThreadPoolExecutor | None = None
+_starting = threading.Lock()
 _this = threading.local()
 
 
@@ -49,12 +51,33 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
     if threads <= 1:
         work(0, count)
         return
-    first, *rest = _ranges(count, threads)
-    futures = [_started_pool().submit(work, *part) for part in rest]
+    _run_parts(list(_ranges(count, threads)), work)
+
+
+def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None]) -> None:
+    """Run the first part in this thread and the others in the pool; within a part nothing is shared again."""
+    elsewhere = work
+    if torch.is_inference_mode_enabled():  # the mode belongs to a thread
+        elsewhere = torch.inference_mode()(work)
+    futures = [_started_pool().submit(elsewhere, *part) for part in parts[1:]]
+    _this.has_a_part = True
     try:
-        work(*first)
+        work(*parts[0])
     finally:
+        del _this.has_a_part
         _wait(futures)
+
+
+def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
+    """Run ``work(start, stop)`` over parts that end at ``offsets[1:]`` values, each thread about as many."""
+    count, values = len(offsets) - 1, int(offsets[-1])
+    threads = min(number(), count, max(values // SHARED, 1))
+    if threads <= 1:
+        work(0, count)
+        return
+    shares = [values * i // threads for i in range(1, threads)]
+    edges = [0, *np.searchsorted(offsets, shares).tolist(), count]
+    _run_parts(list(pairwise(edges)), work)
 
 
 def by_images(kernel: Callable[..., None], cores: Sequence[int], out: Tensor, args: Sequence[Any]) -> bool:
@@ -72,27 +95,12 @@ def by_images(kernel: Callable[..., None], cores: Sequence[int], out: Tensor, ar
         return False
     tensors = [_flat(x, batch, core) for x, core in zip(args[: len(cores)], cores, strict=True)]
     target, rest = out.detach().flatten(0, len(batch) - 1), args[len(cores) :]
-    is_inference = torch.is_inference_mode_enabled()
 
     def work(start: int, stop: int) -> None:
         own = [x if x is None or len(x) == 1 else x[start:stop] for x in tensors]
         kernel(target[start:stop], *own, *rest)
 
-    def run(start: int, stop: int) -> None:
-        if is_inference:  # the mode belongs to a thread
-            with torch.inference_mode():
-                work(start, stop)
-        else:
-            work(start, stop)
-
-    first, *others = _ranges(count, min(threads, count))
-    futures = [_started_pool().submit(run, *part) for part in others]
-    _this.has_a_part = True
-    try:
-        work(*first)
-    finally:
-        del _this.has_a_part
-        _wait(futures)
+    _run_parts(list(_ranges(count, min(threads, count))), work)
     return True
 
 
@@ -131,11 +139,12 @@ def _start() -> None:
     back.
     """
     _this.has_a_part = True
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    others = threading.Thread(target=torch.set_num_threads, args=(before,))
-    others.start()
-    others.join()
+    with _starting:  # another thread that starts meanwhile would take this 1 for the number of all threads
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        others = threading.Thread(target=torch.set_num_threads, args=(before,))
+        others.start()
+        others.join()
 
 
 def each(count: int, work: Callable[[int], None]) -> None:
@@ -203,8 +212,9 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _pool
+    global _pool, _starting
     _pool = None
+    _starting = threading.Lock()
     opencv.__init__()  # type: ignore[misc]
 
 

@@ -209,6 +209,32 @@ def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shri
     return is_built() and module.resized_crops(out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL)
 
 
+def resized_packed(
+    out: Tensor,
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    boxes: Tensor | None,
+    name: str,
+    shrinks_rows_first: bool,
+) -> bool:
+    """Resize, as PIL, uint8 images of different sizes, or a box of each; return False if nothing was done."""
+    if not is_built():
+        return False
+    interleaved = _layout.writes_interleaved(out)
+    target = _layout.array(out.movedim(-3, -1) if interleaved else out)
+    source, ends = data.detach().numpy(), offsets.contiguous().numpy()
+    where = sizes.contiguous().numpy(), ends, None if boxes is None else boxes.contiguous().numpy()
+    done = []
+
+    def work(first: int, last: int) -> None:
+        how = name, shrinks_rows_first, first, last, interleaved, SIMD_LEVEL
+        done.append(module.resized_packed(target, source, *where, *how))
+
+    _threads.split_evenly(ends, work)
+    return all(done)
+
+
 #: The bound of crop positions: their offsets in bytes, too, fit into a machine word.
 _FAR = 1 << 40
 

@@ -32,6 +32,7 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
 from imgops import EncodedImage, _check, _subclass
+from imgops._packed import PackedImages
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import (
     annotation_kinds,
@@ -68,6 +69,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _needs_pixels = False
     #: Whether the transform refuses an image without annotations.
     _needs_annotations = False
+    #: Whether the transform takes packed images in the place of an image.
+    takes_packed = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
     decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
@@ -102,7 +105,22 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._image(inputs[0], NOTHING, Tensor)
         if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self.decodes_regions:
             return self._of_encoded(inputs[0], NOTHING)
+        if any(type(x) is PackedImages for x in inputs):
+            return self._of_packed(inputs)
         return super().forward(*encoded.decoded(inputs))  # type: ignore[misc]
+
+    def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
+        """Transform packed images, which come alone or before inputs that stay as they are."""
+        self._require_packed()
+        return self._image(inputs[0], NOTHING, Tensor) if len(inputs) == 1 else self._of_several(inputs)
+
+    def _of_several(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(self._image(x, NOTHING, Tensor) if type(x) is PackedImages else x for x in inputs)
+
+    def _require_packed(self) -> None:
+        if not self.takes_packed:
+            must = f"{type(self).__name__}: image must be a Tensor"
+            raise_error(TypeError, f"{must}, got PackedImages, which this transform does not take")
 
     def _computes(self, image: Tensor) -> bool:
         """Return whether imgops' operators support the shape, dtype and channels of an image."""
@@ -137,7 +155,7 @@ class OperatorTransform(torchvision_private.Hooks):
         """Transform the pixels of a PIL image, which are given as a tensor."""
         return self._image(image, NOTHING, PIL.Image.Image)
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Any:
+    def _image(self, image: Any, params: Params, kind: type) -> Any:
         """Transform an image ``(..., C, H, W)``; ``kind`` is its class, which decides the fill."""
         raise NotImplementedError
 
@@ -216,6 +234,9 @@ class RandomTransform(OperatorTransform):
             return self._image(image, Params(image.shape[-2:], numbers, self), Tensor)
         return self._run(inputs, ParameterSampler.of(inputs))
 
+    def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
+        return self._run(inputs, ParameterSampler.of(inputs))
+
     def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
         """Return whether a call is one draw in eager mode, for a plain tensor that the operators support."""
         return (
@@ -283,7 +304,7 @@ class RandomTransform(OperatorTransform):
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         flat = [encoded.stand_in(x) if isinstance(x, EncodedImage) else x for x in flat]
         self.check_inputs(flat)  # type: ignore[attr-defined]
-        needs = torchvision_private.needs_transform(self, flat)
+        needs = self._needs(flat)
         self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -367,6 +388,10 @@ class RandomTransform(OperatorTransform):
         """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
         if self.per_sample and sampler.count is None:
             sampler.count = batch_of(inputs)
+        sampler.look_at(inputs)
+        if sampler.count is None and any(type(x) is PackedImages for x in inputs):
+            must = f"{type(self).__name__}: per_sample must be True for PackedImages"
+            raise_error(ValueError, f"{must}, got False")
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -383,6 +408,8 @@ class RandomTransform(OperatorTransform):
                 raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {tuple(size)}")
             return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
+            if type(inpt) is PackedImages:
+                return len(inpt), inpt.channels, *programs.OWN_SIZES
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
                 channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
@@ -417,7 +444,7 @@ class RandomTransform(OperatorTransform):
                     return self._run(encoded.decoded(inputs), sampler)
                 return tree_unflatten(self._run_encoded(flat, sampler), structure)
             self.check_inputs(flat)  # type: ignore[attr-defined]
-            needs = torchvision_private.needs_transform(self, flat)
+            needs = self._needs(flat)
             params = self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
@@ -425,6 +452,14 @@ class RandomTransform(OperatorTransform):
                 out = tree_unflatten(self._change_all(flat, needs, params, sampler), structure)
         sampler.count = before
         return out
+
+    def _needs(self, flat: list[Any]) -> list[bool]:
+        """Return which inputs the transform changes; beside packed images, tensors are no images."""
+        packed = [type(x) is PackedImages for x in flat]
+        if not any(packed):
+            return torchvision_private.needs_transform(self, flat)
+        self._require_packed()
+        return packed
 
     def _run_encoded(self, flat: list[Any], sampler: ParameterSampler) -> list[Any]:
         """Sample for images that are not decoded yet, and decode what the transform keeps of them."""
@@ -491,6 +526,8 @@ class RandomTransform(OperatorTransform):
 
     def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         """Transform one input, by the operators if they support it, else by torchvision's code."""
+        if type(inpt) is PackedImages:
+            return self._image(inpt, params, Tensor)
         if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
             if _dispatch.is_image(inpt):
                 image = _subclass.plain(inpt)
@@ -536,6 +573,8 @@ def like(samples: int, channels: int, height: int, width: int) -> Tensor:
 def batch_of(inputs: list[Any]) -> int | None:
     """Return the number of samples of the first image; None if it has no batch dimension."""
     for inpt in inputs:
+        if type(inpt) is PackedImages:
+            return len(inpt)
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)
             return image.shape[0] if image.ndim > 3 else None

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import EncodedImage
+from imgops._packed import PackedImages
 from imgops._torch_private import tree_flatten, tree_unflatten
 
 
@@ -20,7 +21,7 @@ def is_among(flat: list[Any]) -> bool:
 
 def decoded(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments of a transform with their encoded images decoded."""
-    if len(inputs) == 1 and isinstance(inputs[0], (Tensor, PIL.Image.Image)):
+    if len(inputs) == 1 and isinstance(inputs[0], (Tensor, PIL.Image.Image, PackedImages)):
         return inputs
     flat, structure = tree_flatten(inputs)
     if not is_among(flat):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout, _torch_private, sharding, vmap
+from imgops import _layout, _packed, _torch_private, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color as decomposition
 from imgops.kernels import cuda
@@ -215,6 +215,10 @@ def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
 )
 def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
     """Convert the samples that were chosen to PIL's gray, with as many channels as before."""
+
+
+_packed.let_take("imgops_transforms::flip_chosen")
+_packed.let_take("imgops_transforms::gray_chosen")
 
 
 # -- memory ---------------------------------------------------------------------------------------

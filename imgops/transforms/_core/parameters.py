@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from imgops._packed import PackedImages
 from imgops.kernels import transfer
 
 Key = tuple[int, ...]
@@ -141,6 +142,8 @@ class Params:
         Tensors are on the CPU, except for a batch on an accelerator whose images have parameters of their
         own.
         """
+        if isinstance(image, PackedImages):  # no transform that takes them needs their sizes here
+            return self.transform.operator_numbers(self.numbers, *self.canvas)
         height, width = image.shape[-2:]
         if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:
             numbers = self.table.on(image.device, self.key)

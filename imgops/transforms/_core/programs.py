@@ -13,6 +13,7 @@ import json
 import threading
 import weakref
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import accumulate
 from multiprocessing.reduction import ForkingPickler
@@ -26,6 +27,9 @@ from torch.utils.data import get_worker_info
 from imgops._registry import operator
 from imgops.transforms._core import annotation_kinds, seeding
 from imgops.transforms._core.parameters import Key, Shape
+
+#: The height and width in the shape of packed images, each of which has its own.
+OWN_SIZES = (-1, -1)
 
 #: name -> class, for every transform that a description may name.
 CLASSES: dict[str, type] = {}
@@ -197,9 +201,13 @@ class _Step:
         conditions: Sequence[tuple[int, int]],
     ) -> None:
         transform = from_description(description)
-        self.draw_row, self.shape, self.start, self.conditions = transform.draw_row, shape, start, conditions
-        self.neutral = transform.neutral_numbers(shape)
-        self.generator = generator
+        self.transform, self.start, self.conditions, self.generator = transform, start, conditions, generator
+        self.draw_row = transform.draw_row
+        self.set_shape(shape)
+        self.has_own_sizes = tuple(shape[2:]) == OWN_SIZES
+
+    def set_shape(self, shape: Shape) -> None:
+        self.shape, self.neutral = shape, self.transform.neutral_numbers(shape)
 
     def is_open(self, row: list[float]) -> bool:
         """Return whether the numbers of earlier steps of a sample meet the conditions of this one."""
@@ -230,18 +238,29 @@ def _steps(
 def run_program(
     out: Tensor,
     gate: Tensor,
+    image_sizes: Tensor | None,
     sizes: Sequence[int],
     shapes: Sequence[int],
     generators: Sequence[int],
     conditions: Sequence[int],
     program: str,
 ) -> None:
-    """Sample all parameters: for each sample in turn, as a loop over a batch would, step by step."""
+    """Sample all parameters: for each sample in turn, as a loop over a batch would, step by step.
+
+    ``image_sizes`` are the heights and widths of packed images.
+    """
     steps = _steps(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
+    varying = [step for step in steps if step.has_own_sizes]
+    if varying:  # steps are shared by calls, and their shapes are set below
+        steps = [copy(step) for step in steps]
+        varying = [step for step in steps if step.has_own_sizes]
+    each_size = image_sizes.tolist() if varying and image_sizes is not None else []
     key_generators = seeding.sample_generators(len(out))
     rows: list[Any] = []
     are_lists = True
     for n, is_open in enumerate(gate.expand(len(out)).tolist()):
+        for step in varying:
+            step.set_shape((*step.shape[:2], *each_size[n]))
         if key_generators is None:
             row = _sample_row(steps, is_open)
         else:
@@ -284,6 +303,7 @@ def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
 def _sample_fake(
     gate: Tensor,
     previous: Tensor,
+    image_sizes: Tensor | None,
     count: int,
     sizes: Sequence[int],
     shapes: Sequence[int],
@@ -299,6 +319,7 @@ def _sample_kernel(
     out: Tensor,
     gate: Tensor,
     previous: Tensor,
+    image_sizes: Tensor | None,
     count: int,
     sizes: Sequence[int],
     shapes: Sequence[int],
@@ -307,18 +328,19 @@ def _sample_kernel(
     site: int,
     program: str,
 ) -> None:
-    run_program(out, gate, sizes, shapes, generators, conditions, program)
+    run_program(out, gate, image_sizes, sizes, shapes, generators, conditions, program)
 
 
 def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tensor, *rest: Any) -> Any:
     """Sample parameters for each sample of vmap, as with ``per_sample``."""
-    count, *options = rest
+    image_sizes, count, *options = rest
     if count != 1:
         must = "per_sample must be False under vmap, whose samples have parameters of their own"
         raise NotImplementedError(f"sample: {must}, got True")
     gate = gate.movedim(in_dims[0], 0) if in_dims[0] is not None else gate
     before = previous if in_dims[1] is None else previous.select(in_dims[1], 0)
-    return op(gate.expand(info.batch_size), before, info.batch_size, *options).unsqueeze(1), 0
+    each = op(gate.expand(info.batch_size), before, image_sizes, info.batch_size, *options)
+    return each.unsqueeze(1), 0
 
 
 @operator(
@@ -327,6 +349,7 @@ def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tenso
 def sample(
     gate: Tensor,
     previous: Tensor,
+    image_sizes: Tensor | None,
     count: int,
     sizes: Sequence[int],
     shapes: Sequence[int],

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._packed import PackedImages
 from imgops._torch_private import in_vmap, is_vmapped, raise_error, tree_leaves
 from imgops.transforms._core import programs
 from imgops.transforms._core.parameters import Key, Params, Shape, Table
@@ -32,6 +33,7 @@ class ParameterSampler:
         "count",
         "covered",
         "gate",
+        "image_sizes",
         "last",
         "open",
         "path",
@@ -58,6 +60,8 @@ class ParameterSampler:
         self.selects_later = False
         self.record = record
         self.replays = replay
+        #: The heights and widths of packed images.
+        self.image_sizes: Tensor | None = None
 
     @classmethod
     def of(cls, inputs: tuple[Any, ...]) -> ParameterSampler:
@@ -67,6 +71,12 @@ class ParameterSampler:
             images = [x for x in tree_leaves(inputs) if isinstance(x, Tensor) and is_vmapped(x)]
             sampler.open = images[0].new_ones((), dtype=torch.bool, device="cpu") if images else None
         return sampler
+
+    def look_at(self, flat: list[Any]) -> None:
+        """Note the sizes of packed images among flat inputs."""
+        for x in flat:
+            if type(x) is PackedImages:
+                self.image_sizes = x.sizes
 
     def draws_in_python(self) -> bool:
         """Return whether PyTorch's generator can be used here; only this separates eager mode from graphs."""
@@ -178,9 +188,10 @@ class ParameterSampler:
         options = (program.sizes, program.shapes, program.generators, program.conditions)
         if self.draws_in_python():
             numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
-            programs.run_program(numbers, gate, *options, text)
+            programs.run_program(numbers, gate, self.image_sizes, *options, text)
         else:
-            numbers = self.last = programs.sample(gate, self._previous(), rows, *options, program.site, text)
+            given = gate, self._previous(), self.image_sizes
+            numbers = self.last = programs.sample(*given, rows, *options, program.site, text)
         return numbers[0] if count is None else numbers
 
     def _previous(self) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._packed import PackedImages
 from imgops.transforms._core import operators
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -109,10 +110,12 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     def is_pils(self) -> bool:
         return True
 
+    takes_packed = True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision does
-        channels = image.shape[-3]
+        channels = image.channels if isinstance(image, PackedImages) else image.shape[-3]
         if channels == 1:
             return image
         if channels != 3:

@@ -24,6 +24,7 @@ class ColorSteps(RandomTransform):
 
     _names = ""
     _dtypes = _dispatch.COMPUTED
+    takes_packed = True
     random_parameters: tuple[Parameter, ...] = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
 
     def is_pils(self) -> bool:

@@ -46,6 +46,8 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {"sigma": list(numbers)} if numbers[0] > 0 else None
 
+    takes_packed = True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
 

@@ -14,6 +14,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
 from imgops import _subclass
+from imgops._packed import PackedImages
 from imgops.transforms._core import torchvision_private
 from imgops.transforms.functional import _color, _geometry
 
@@ -65,8 +66,8 @@ _BUILTIN = frozenset(
 
 
 def is_image(value: Any) -> bool:
-    """Return whether ``value`` is a tensor that shows an image: a plain one, an Image or a Video."""
-    if type(value) is Tensor:
+    """Return whether ``value`` shows images: a plain tensor, an Image, a Video or packed images."""
+    if type(value) is Tensor or type(value) is PackedImages:
         return True
     return isinstance(value, Tensor) and (
         isinstance(value, _IMAGES) or not isinstance(value, tv_tensors.TVTensor)

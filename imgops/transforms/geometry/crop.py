@@ -11,6 +11,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import EncodedImage, _subclass
+from imgops._packed import PackedImages
 from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
@@ -36,8 +37,20 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
     _config = ("size",)
 
+    takes_packed = True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            return self._middles(image)
         return _geometry.center_crop(image, self.size)
+
+    def _middles(self, images: Any) -> Tensor:
+        """Crop packed images, each of which must be as large as the crop."""
+        size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
+        # torchvision rounds half of the margin to even.
+        corner = ((images.sizes - size) / 2).round().long()
+        boxes = torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
+        return _geometry.crop_boxes(images, boxes, self.size, InterpolationMode.BILINEAR, True)
 
     decodes_regions = True
 
@@ -129,6 +142,8 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     def is_pils(self) -> bool:
         return True
+
+    takes_packed = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes = as_integers(params.beside(image))
@@ -227,7 +242,14 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
             )
         return [left, top, right, bottom]
 
+    @property
+    def takes_packed(self) -> bool:  # type: ignore[override]
+        return self.padding is None and not self.pad_if_needed
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):  # boxes of the size of the output are copied
+            boxes = as_integers(params.beside(image))
+            return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.BILINEAR, True)
         if params.is_known and self.padding is None and not self.pad_if_needed:
             return _geometry.crop(image, *params.numbers, *self.size)
         height, width = image.shape[-2:]

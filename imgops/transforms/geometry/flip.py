@@ -26,6 +26,7 @@ class _Flip(RandomTransform):
     _moves = True
     _dim = -1
     random_parameters = (IS_APPLIED,)
+    takes_packed = True
 
     def is_pils(self) -> bool:
         return True

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 from torchvision.transforms import v2
 
+from imgops._packed import PackedImages
 from imgops.transforms._core import pil_images, torchvision_private
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
 from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
@@ -42,7 +43,13 @@ class Resize(FixedTransform, v2.Resize):
     def outweighs_pil(self) -> bool:
         return True
 
+    @property
+    def takes_packed(self) -> bool:  # type: ignore[override]
+        return isinstance(self.size, (tuple, list)) and len(self.size) == 2
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            return _geometry.resize_to(image, self.size, self.interpolation, self.antialias)
         interpolation, antialias = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
         return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
 

@@ -1,0 +1,348 @@
+"""Images of different sizes in one buffer: the class, and how operators take it in the place of an image."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import default_collate
+
+from imgops import _check, _layout, _torch_private
+
+
+class PackedImages:
+    """A batch of images of different sizes, one after the other in one buffer.
+
+    Functions that give all images one size take it in the place of an image, in one call, and return a batch
+    ``(N, C, height, width)``: :func:`resize`, :func:`resized_crop`, :func:`crop`, :func:`fit`, the warps, and
+    :meth:`padded`. Functions that keep the size of an image (colors, lookups, blurs, flips) return packed
+    images. Parameters for each image have ``N`` as their leading dimension. Each image gets the bits that it
+    would get by itself, and gradients go back to the buffer.
+
+    The object is three tensors and two numbers, and compilers take it as such: a graph does not depend on the
+    sizes. It can be pickled and saved, and moved to a device in one copy.
+
+    Parameters
+    ----------
+    data : Tensor
+        The values of all images, ``(M,)``: each planar ``(C, H, W)``, or ``(H, W, C)`` if ``interleaved``.
+    sizes : Tensor
+        The height and width of each image, ``(N, 2)``, int64 on the CPU.
+    channels : int
+        The number of channels, which all images share.
+    interleaved : bool
+        Whether the channels of a pixel lie next to each other.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the sizes are not those of images that fill ``data``.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> images = [torch.rand(3, 4, 6), torch.rand(3, 5, 2)]
+    >>> batch = imgops.PackedImages.of(images)
+    >>> batch
+    PackedImages(2 images of 3 channels, torch.float32)
+    >>> imgops.resize(batch, (8, 8)).shape
+    torch.Size([2, 3, 8, 8])
+    >>> torch.equal(imgops.invert(batch)[1], imgops.invert(images[1]))
+    True
+    """
+
+    __module__ = "imgops"  # under this name it is pickled
+
+    data: Tensor
+    sizes: Tensor
+    offsets: Tensor
+    channels: int
+    interleaved: bool
+
+    def __init__(self, data: Tensor, sizes: Tensor, channels: int = 3, interleaved: bool = False) -> None:
+        for name, value in (("data", data), ("sizes", sizes)):
+            _check.tensor("PackedImages", name, value)
+        channels = _check.integers("PackedImages", "channels", (channels,), ("channels",))[0]
+        self.data, self.sizes, self.channels = data, sizes, channels
+        self.interleaved = _check.switch("PackedImages", "interleaved", interleaved)
+        require_sizes("PackedImages", sizes)
+        self.offsets = _offsets(sizes, channels)
+        if not torch.compiler.is_compiling():
+            require_fit("PackedImages", data, sizes, self.offsets, channels)
+
+    @staticmethod
+    def of(images: Sequence[Tensor], interleaved: bool | None = None) -> PackedImages:
+        """Pack images ``(C, H, W)`` of one dtype, device and number of channels.
+
+        ``interleaved`` is the memory format; by default that of the first image. Gradients go back to each
+        image.
+        """
+        if not _check.is_sequence(images) or len(images) == 0:
+            must = "images must be a sequence of one or more Tensors"
+            got = "none" if _check.is_sequence(images) else type(images).__name__
+            _check.fail(ValueError, "PackedImages.of", must, got)
+        for image in images:
+            _check.tensor("PackedImages.of", "images", image)
+            if image.ndim != 3:
+                must = "each image must have 3 dimensions (C, H, W)"
+                _check.fail(ValueError, "PackedImages.of", must, f"shape {_check.written(image.shape)}")
+        first = images[0]
+        for i, image in enumerate(images):
+            _check.like("PackedImages.of", f"image {i}", image, "image 0", first)
+            if image.shape[0] != first.shape[0]:
+                must = f"image {i} must have the channels of image 0 ({first.shape[0]})"
+                _check.fail(ValueError, "PackedImages.of", must, image.shape[0])
+        if interleaved is None:
+            interleaved = _layout.is_interleaved(first)
+        interleaved = _check.switch("PackedImages.of", "interleaved", interleaved)
+        sizes = torch.tensor([list(image.shape[1:]) for image in images], dtype=torch.int64, device="cpu")
+        parts = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in images]
+        return PackedImages(torch.cat(parts), sizes, first.shape[0], interleaved)
+
+    @staticmethod
+    def collate(samples: Sequence[Any]) -> Any:
+        """Collate samples, for a DataLoader's ``collate_fn``: images of each place become packed images.
+
+        Tensors of 3 dimensions are images; other values are collated as PyTorch does, and stay a list where
+        tensors differ in shape. Samples are images, or tuples, lists or dicts with images among their values.
+        """
+        first = samples[0]
+        if isinstance(first, Tensor) and first.ndim == 3:
+            return PackedImages.of(samples)
+        if isinstance(first, Mapping):
+            return {key: PackedImages.collate([s[key] for s in samples]) for key in first}
+        if isinstance(first, (tuple, list)):
+            return tuple(PackedImages.collate(each) for each in zip(*samples, strict=True))
+        if isinstance(first, Tensor) and any(s.shape != first.shape for s in samples):
+            return list(samples)
+        return default_collate(list(samples))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the images."""
+        return self.data.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the buffer; the sizes are on the CPU."""
+        return self.data.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the buffer is on a CUDA device."""
+        return self.data.is_cuda
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients go back to the buffer."""
+        return self.data.requires_grad
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions that a batch of these images would have: 4."""
+        return 4
+
+    @property
+    def shape(self) -> Any:
+        """Raise, because the images have sizes of their own, in ``sizes``."""
+        must = "image must be a Tensor whose images have one size"
+        _torch_private.raise_error(TypeError, f"imgops: {must}, got PackedImages")
+
+    def is_floating_point(self) -> bool:
+        """Return whether the dtype is one of floats."""
+        return self.data.is_floating_point()
+
+    def __len__(self) -> int:
+        return self.sizes.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.unpack())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                _check.fail(ValueError, "PackedImages", "the step of a slice must be 1", step)
+            stop = max(start, stop)
+            ends = self.offsets[start : stop + 1]
+            part = self.data[int(ends[0]) : int(ends[-1])]
+            return self.like(part, self.sizes[start:stop], ends - ends[0])
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"PackedImages: index must be from {-count} to {count - 1}, got {index}")
+        index %= count
+        return self[index : index + 1].unpack()[0]
+
+    def __repr__(self) -> str:
+        return f"PackedImages({len(self)} images of {self.channels} channels, {self.dtype})"
+
+    def unpack(self) -> list[Tensor]:
+        """Return the images ``(C, H, W)``, as views of the buffer."""
+        return images_of(self.data, self.sizes, self.offsets, self.channels, self.interleaved)
+
+    def like(self, data: Tensor, sizes: Tensor | None = None, offsets: Tensor | None = None) -> PackedImages:
+        """Return packed images of other values and, if they are given, sizes; nothing is checked."""
+        new = PackedImages.__new__(PackedImages)
+        new.data, new.channels, new.interleaved = data, self.channels, self.interleaved
+        new.sizes = self.sizes if sizes is None else sizes
+        new.offsets = self.offsets if offsets is None else offsets
+        return new
+
+    def to(self, *args: Any, **options: Any) -> PackedImages:
+        """Return the images on another device or of another dtype, as :meth:`torch.Tensor.to` does."""
+        return self.like(self.data.to(*args, **options))
+
+    def cuda(self, *args: Any, **options: Any) -> PackedImages:
+        """Return the images on a CUDA device, in one copy."""
+        return self.like(self.data.cuda(*args, **options))
+
+    def cpu(self) -> PackedImages:
+        """Return the images on the CPU."""
+        return self.like(self.data.cpu())
+
+    def float(self) -> PackedImages:
+        """Return the images in float32; the values are not scaled."""
+        return self.like(self.data.float())
+
+    def pin_memory(self) -> PackedImages:
+        """Return the images in pinned memory, from which a copy to a CUDA device does not wait."""
+        return self.like(self.data.pin_memory())
+
+    @property
+    def layout(self) -> torch.layout:
+        """The layout of the buffer, which is strided."""
+        return self.data.layout
+
+    def flip(self, dims: Sequence[int]) -> PackedImages:
+        """Return the images mirrored along dimensions that are counted from the end."""
+        return call("imgops::flip", (self, list(dims)))
+
+    def padded(self, size: Sequence[int] | None = None, fill: int | builtins.float = 0) -> Tensor:
+        """Return a batch ``(N, C, height, width)``: each image in the upper left corner of a canvas.
+
+        ``size`` is the height and width, at least those of each image; by default the smallest such size.
+        In a graph it must be given, and there an image that is larger is cut off.
+        """
+        if size is None:
+            if torch.compiler.is_compiling():
+                must = "size must be given in a graph, which does not know the sizes of the images"
+                _check.fail(ValueError, "PackedImages.padded", must, None)
+            size = self.sizes.amax(0).tolist()
+        height, width = _check.integers("PackedImages.padded", "size", size, ("height", "width"))
+        if not torch.compiler.is_compiling() and (self.sizes > torch.tensor([height, width])).any():
+            most = self.sizes.amax(0).tolist()
+            must = f"size must be at least that of each image, {_check.written(most)}"
+            _check.fail(ValueError, "PackedImages.padded", must, (height, width))
+        out = call("imgops::crop", (self, 0, 0, width, height))
+        if isinstance(fill, (int, builtins.float)) and fill == 0:
+            return out
+        return torch.where(self.mask((height, width)), out, fill).to(out.dtype)
+
+    def mask(self, size: Sequence[int]) -> Tensor:
+        """Return where the pixels of :meth:`padded` are those of the image, ``(N, 1, height, width)``."""
+        height, width = size
+        rows = torch.arange(height, device="cpu") < self.sizes[:, :1]
+        columns = torch.arange(width, device="cpu") < self.sizes[:, 1:]
+        return (rows[:, None, :, None] & columns[:, None, None, :]).to(self.data.device)
+
+    def detach(self) -> PackedImages:
+        """Return the images without their gradient's graph."""
+        return self.like(self.data.detach())
+
+    def requires_grad_(self, requires_grad: bool = True) -> PackedImages:
+        """Let gradients go back to the buffer, ``data.grad``."""
+        self.data.requires_grad_(requires_grad)
+        return self
+
+
+def _offsets(sizes: Tensor, channels: int) -> Tensor:
+    """Return where each image starts in the buffer, and where the last one ends."""
+    ends = (sizes.prod(1) * channels).cumsum(0)
+    return torch.cat([torch.zeros(1, dtype=torch.int64, device="cpu"), ends])
+
+
+def require_sizes(op: str, sizes: Tensor) -> None:
+    """Check the form of the sizes, without reading them."""
+    if sizes.dtype != torch.int64:
+        _check.fail(TypeError, op, "sizes must be int64", sizes.dtype)
+    if sizes.ndim != 2 or sizes.shape[1] != 2:
+        must = "sizes must have shape (N, 2), a height and width for each image"
+        _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(sizes))}")
+
+
+def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels: int) -> None:
+    """Check the numbers of packed images: each image must have pixels, and together they fill the buffer."""
+    if sizes.device.type != "cpu" or offsets.device.type != "cpu":
+        _check.fail(ValueError, op, "sizes and offsets must be on the CPU", sizes.device)
+    numbers, ends = sizes.numpy(), offsets.numpy()
+    if data.ndim != 1 or not data.is_contiguous():
+        must = "data must be contiguous, of one dimension"
+        _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(data))}")
+    most = max(data.numel(), 1)
+    bad = (numbers < 1) | (numbers > most)
+    if bad.any():
+        height, width = numbers[bad.any(1)][0].tolist()
+        must = "each image must have pixels and lie in data"
+        _check.fail(ValueError, op, must, f"a size of {height} x {width} for {data.numel()} values")
+    # Python's integers do not overflow, as those of two sides within a large buffer might.
+    areas = numbers[:, 0].astype(object) * numbers[:, 1] * channels
+    fits = len(ends) == len(numbers) + 1 and ends[0] == 0 and ends[-1] == data.numel()
+    if not fits or (ends[1:] - ends[:-1] != areas).any():
+        must = "sizes and offsets must be those of images that fill data"
+        _check.fail(ValueError, op, must, f"sizes of {sum(areas.tolist())} values for {data.numel()}")
+
+
+def images_of(data: Tensor, sizes: Tensor, offsets: Tensor, channels: int, interleaved: bool) -> list[Tensor]:
+    """Return the images of a buffer, ``(C, H, W)``, as views that gradients flow through."""
+    parts = data.split((offsets[1:] - offsets[:-1]).tolist())
+    each = zip(parts, sizes.tolist(), strict=True)
+    if interleaved:
+        return [part.view(high, wide, channels).permute(2, 0, 1) for part, (high, wide) in each]
+    return [part.view(channels, high, wide) for part, (high, wide) in each]
+
+
+_NAMES = ("data", "sizes", "offsets")
+
+
+def _flatten(packed: PackedImages) -> tuple[list[Any], tuple[int, bool]]:
+    return [packed.data, packed.sizes, packed.offsets], (packed.channels, packed.interleaved)
+
+
+def _unflatten(values: Any, context: tuple[int, bool]) -> PackedImages:
+    new = PackedImages.__new__(PackedImages)
+    new.data, new.sizes, new.offsets = values
+    new.channels, new.interleaved = context
+    return new
+
+
+_torch_private.register_pytree(PackedImages, _flatten, _unflatten, _NAMES)
+
+#: An operator's name -> the function of packed images: ``call(packed, *rest)``.
+functions: dict[str, Callable[..., Any]] = {}
+
+
+#: Operators of other packages that keep the size of an image.
+also: list[str] = []
+
+
+def let_take(name: str) -> None:
+    """Let an operator that keeps the size of an image take packed images, now or when the others do."""
+    also.append(name)
+    if functions:
+        import_module("imgops.ops.packed").take_named(name)
+
+
+def call(name: str, args: Sequence[Any]) -> Any:
+    """Call an operator whose first argument is packed images."""
+    packed_call = functions.get(name)
+    if packed_call is None and not functions:  # the images came from another process
+        import_module("imgops.ops.packed")
+        packed_call = functions.get(name)
+    if packed_call is None:
+        op = name.rpartition("::")[2]
+        _check.fail(TypeError, op, "image must be a Tensor", "PackedImages, which it does not take")
+    return packed_call(*args)

@@ -1,0 +1,54 @@
+"""Fakes of the operators of packed images, by the operators' own fakes on a batch of one size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _check, _packed
+from imgops._operators import Operator
+
+#: The side of the images on which an operator's fake runs; no output has it by chance.
+_SIDE = 4093
+
+
+def allocate(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
+    """Check the arguments as far as shapes and dtypes go, and return an uninitialized output."""
+    count = operator.tensors - 1
+    data, sizes, offsets, *parameters = args[: 3 + count]
+    channels, *rest, interleaved = args[3 + count :]
+    op = operator.name
+    _packed.require_sizes(op, sizes)
+    if data.ndim != 1:
+        must = "data must have one dimension"
+        _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(data))}")
+    if offsets.dtype != torch.int64 or offsets.ndim != 1:
+        must = "offsets must be int64 of one dimension"
+        _check.fail(ValueError, op, must, f"{offsets.dtype} of {offsets.ndim}")
+    images = sizes.shape[0]
+    shape = (images, channels, _SIDE, _SIDE)
+    stand_in = torch.empty(shape, dtype=data.dtype, device="meta")
+    if interleaved:
+        stand_in = stand_in.movedim(1, -1).contiguous().movedim(-1, 1)
+    others = [_on_meta(op, p, name, data) for p, name in zip(parameters, _names(operator), strict=True)]
+    out = operator.fake(stand_in, *others, *rest)
+    if keeps_size:
+        return data.new_empty((data.shape[0] // channels * out.shape[1],), dtype=out.dtype)
+    height, width = out.shape[-2:]
+    size = (images, out.shape[1], height, width)
+    made = data.new_empty((images, height, width, out.shape[1]) if interleaved else size, dtype=out.dtype)
+    return made.permute(0, 3, 1, 2) if interleaved else made
+
+
+def _names(operator: Operator) -> list[str]:
+    return list(operator.signature.parameters)[1 : operator.tensors]
+
+
+def _on_meta(op: str, value: Tensor | None, name: str, data: Tensor) -> Tensor | None:
+    """Return a parameter without its data, beside images without data."""
+    if value is None:
+        return None
+    _check.parameter(op, name, value, data)
+    return torch.empty(value.shape, dtype=value.dtype, device="meta")

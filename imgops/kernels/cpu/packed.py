@@ -1,0 +1,67 @@
+"""CPU kernels of packed images: each thread computes some of the images by the operator's own kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops import _packed
+from imgops._operators import Operator
+from imgops.decomposition.packed import of_image
+from imgops.kernels.cpu import _resample, _threads
+
+
+def run(operator: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None:
+    count = operator.tensors - 1
+    data, sizes, offsets, *given = args[: 3 + count]
+    channels, *rest, interleaved = args[3 + count :]
+    parameters = [None if x is None else x.detach() for x in given]
+    if out.numel() == 0 or _by_native(operator, out, data.detach(), sizes, offsets, parameters, rest):
+        return
+    sources = _packed.images_of(data.detach(), sizes, offsets, channels, interleaved)
+    if keeps_size:
+        of_out = out.shape[0] // (data.shape[0] // channels)
+        ends = offsets // channels * of_out
+        targets = _packed.images_of(out, sizes, ends, of_out, interleaved)
+    else:
+        targets = list(out)
+    each = [of_image(operator, parameters, i) for i in range(len(sources))]
+    for source, own in zip(sources, each, strict=True):  # errors come before anything is written
+        operator.fake(source, *own, *rest)
+        if operator.values is not None:
+            operator.values(source, *own, *rest)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            operator.kernel(targets[i], sources[i], *each[i], *rest)
+
+    _threads.split_evenly(offsets.numpy(), work)
+
+
+def _by_native(
+    operator: Operator,
+    out: Tensor,
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    parameters: list[Tensor | None],
+    rest: list[Any],
+) -> bool:
+    """Resize uint8 images as PIL does, in one native call; return False if nothing was done."""
+    if operator.name not in ("resize", "resized_crop") or data.dtype != torch.uint8:
+        return False
+    (box,), (*_, interpolation, antialias) = parameters, rest
+    if not antialias or interpolation == "nearest":
+        return False
+    if operator.name == "resize" and box is not None:
+        return False
+    if box is not None:
+        if box.dtype != torch.int64:
+            return False
+        box = box.expand(len(sizes), 4)
+        bounds = sizes[:, [1, 0]]
+        if not ((box[:, :2] >= 0) & (box[:, :2] < box[:, 2:]) & (box[:, 2:] <= bounds)).all():
+            return False  # the error is that of the image's own call
+    return _resample.packed_by_native(out, data, sizes, offsets, box, interpolation)

@@ -1,0 +1,605 @@
+"""Packed images: each gets the bits of its own call, gradients go back to the buffer, and a graph takes any sizes."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from checks import bits_equal
+from PIL import Image
+from torch import Tensor
+
+import imgops
+from imgops import PackedImages, _packed
+from imgops import transforms as v2
+from imgops.kernels.cpu import _threads, native
+from imgops.ops.packed import DENSE, KEEPING
+from tests.specs import SPECS
+from tests.specs._draw import Draw
+
+SIZES = ((20, 31), (7, 5), (64, 3), (16, 16), (33, 40))
+
+
+def images(dtype: torch.dtype = torch.uint8, channels: int = 3, interleaved: bool = False) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(7)
+    made = []
+    for height, width in SIZES:
+        values = torch.rand((channels, height, width), generator=generator, dtype=torch.float64)
+        values = (values * 255).to(dtype) if dtype == torch.uint8 else values.to(dtype)
+        made.append(values.permute(1, 2, 0).contiguous().permute(2, 0, 1) if interleaved else values)
+    return made
+
+
+#: Parameters of each image, and the call with those of one.
+N = len(SIZES)
+BOXES = torch.tensor([[1, 2, 30, 18], [0, 0, 5, 7], [1, 9, 3, 50], [0, 0, 16, 16], [5, 5, 21, 20]])
+TURNS = torch.eye(2, 3).expand(N, 2, 3) + torch.linspace(-0.2, 0.2, N * 6).reshape(N, 2, 3)
+PLANES = torch.eye(3).expand(N, 3, 3) + torch.linspace(-0.003, 0.003, N * 9).reshape(N, 3, 3)
+SHARES = torch.linspace(0.4, 1.7, N)
+ORDER = torch.stack([torch.randperm(4, generator=torch.Generator().manual_seed(i)) for i in range(N)])
+TABLES = torch.stack([torch.arange(256).flip(0).roll(i) for i in range(N)]).to(torch.uint8)[:, None]
+Call = Callable[[Any, Callable[[Tensor], Tensor]], Any]
+CALLS: dict[str, Call] = {
+    "resize": lambda x, own: imgops.resize(x, (18, 22)),
+    "resize bicubic": lambda x, own: imgops.resize(x, (9, 40), "bicubic"),
+    "resize opencv": lambda x, own: imgops.resize(x, (18, 22), antialias=False),
+    "resize nearest": lambda x, own: imgops.resize(x, (18, 22), "nearest"),
+    "resized_crop": lambda x, own: imgops.resized_crop(x, own(BOXES), (14, 15)),
+    "resized_crop lanczos": lambda x, own: imgops.resized_crop(x, own(BOXES), (14, 15), "lanczos"),
+    "crop": lambda x, own: imgops.crop(x, (-3, 2, 9, 12)),
+    "warp_affine": lambda x, own: imgops.warp_affine(x, own(TURNS), (13, 17)),
+    "warp_affine nearest": lambda x, own: imgops.warp_affine(x, own(TURNS), (13, 17), "nearest", fill=3),
+    "warp_perspective": lambda x, own: imgops.warp_perspective(x, own(PLANES), (13, 17)),
+    "fit": lambda x, own: imgops.fit(x, (11, 12), centering=(0.2, 0.9)),
+    "flip": lambda x, own: imgops.flip(x, "both"),
+    "invert": lambda x, own: imgops.invert(x),
+    "adjust_brightness": lambda x, own: imgops.adjust_brightness(x, own(SHARES)),
+    "adjust_contrast": lambda x, own: imgops.adjust_contrast(x, own(SHARES)),
+    "adjust_saturation": lambda x, own: imgops.adjust_saturation(x, own(SHARES)),
+    "adjust_hue": lambda x, own: imgops.adjust_hue(x, own(SHARES / 4)),
+    "adjust_sharpness": lambda x, own: imgops.adjust_sharpness(x, own(SHARES)),
+    "adjust_gamma": lambda x, own: imgops.adjust_gamma(x, own(SHARES)),
+    "posterize": lambda x, own: imgops.posterize(x, 3),
+    "solarize": lambda x, own: imgops.solarize(x, own(SHARES * 0.5)),
+    "autocontrast": lambda x, own: imgops.autocontrast(x),
+    "equalize": lambda x, own: imgops.equalize(x),
+    "grayscale": lambda x, own: imgops.grayscale(x),
+    "grayscale of 3": lambda x, own: imgops.grayscale(x, 3),
+    "color_matrix": lambda x, own: imgops.color_matrix(x, torch.eye(3) * 0.9),
+    "color_matrix to 1": lambda x, own: imgops.color_matrix(x, torch.full((1, 3), 0.3)),
+    "color_sequence": lambda x, own: imgops.color_sequence(
+        x, own(ORDER), own(SHARES[:, None].expand(N, 4) / 4), ["brightness", "contrast", "saturation", "hue"]
+    ),
+    "cvt_color": lambda x, own: imgops.cvt_color(x, "rgb2lab"),
+    "cvt_color to gray": lambda x, own: imgops.cvt_color(x, "rgb2gray"),
+    "threshold": lambda x, own: imgops.threshold(x, own(SHARES * 0.5)),
+    "gaussian_blur": lambda x, own: imgops.gaussian_blur(x, 5, own(SHARES[:, None].expand(N, 2))),
+    "box_blur": lambda x, own: imgops.box_blur(x, 3),
+    "median_blur": lambda x, own: imgops.median_blur(x, 3),
+    "filter2d": lambda x, own: imgops.filter2d(x, torch.full((3, 3), 0.11)),
+    "erode": lambda x, own: imgops.erode(x, 3),
+    "sobel": lambda x, own: imgops.sobel(x, 1, 0),
+    "unsharp_mask": lambda x, own: imgops.unsharp_mask(x),
+}
+LEVELS: dict[str, Call] = {
+    "lut": lambda x, own: imgops.lut(x, own(TABLES)),
+    "lut to floats": lambda x, own: imgops.lut(x, torch.linspace(0, 1, 256)),
+    "clahe": lambda x, own: imgops.clahe(x),
+    "jpeg": lambda x, own: imgops.jpeg(x, 60),
+}
+
+
+def alone(call: Call, batch: list[Tensor]) -> list[Tensor]:
+    return [call(x, lambda values, i=i: values[i]) for i, x in enumerate(batch)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize("name", [*CALLS, *LEVELS])
+def test_each_image_gets_its_own_bits(
+    name: str, dtype: torch.dtype, interleaved: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name in LEVELS and dtype != torch.uint8:
+        pytest.skip("an operator of levels")
+    monkeypatch.setattr(_threads, "SHARED", 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    call, batch = (CALLS | LEVELS)[name], images(dtype, interleaved=interleaved)
+    found = call(PackedImages.of(batch), lambda values: values)
+    wanted = alone(call, batch)
+    torch.set_num_threads(before)
+    if isinstance(found, Tensor):
+        assert bits_equal(found, torch.stack(wanted))
+        return
+    assert isinstance(found, PackedImages)
+    assert found.interleaved == interleaved
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert bits_equal(one, other)
+
+
+def test_pixels_are_pils() -> None:
+    batch = images()
+    made = imgops.resize(PackedImages.of(batch), (21, 17), "bicubic")
+    for image, found in zip(batch, made, strict=True):
+        theirs = Image.fromarray(image.permute(1, 2, 0).numpy()).resize((17, 21), Image.Resampling.BICUBIC)
+        assert np.array_equal(found.permute(1, 2, 0).numpy(), np.asarray(theirs))
+
+
+def test_every_operator_that_takes_them_is_tested() -> None:
+    tested = {name.split()[0] for name in (*CALLS, *LEVELS)}
+    untested = {*DENSE, *KEEPING} - tested
+    assert untested == {
+        *(
+            "adaptive_threshold",
+            "bilateral_filter",
+            "canny",
+            "component_labels",
+            "dilate",
+            "distance_transform",
+        ),
+        *("downscale", "hit_or_miss", "laplacian", "scharr", "webp"),
+    }  # they run by the same code as those above
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_random_boxes(threads: int) -> None:
+    """Boxes of every size and place, whole images, boxes that are copied, against PIL."""
+    rng, before = np.random.default_rng(3), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    for _ in range(30):
+        count, size = int(rng.integers(1, 9)), tuple(int(n) for n in rng.integers(1, 40, 2))
+        interleaved = bool(rng.integers(2))
+        batch, boxes = [], []
+        for _ in range(count):
+            height, width = (int(n) for n in rng.integers(1, 60, 2))
+            image = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+            batch.append(torch.from_numpy(image).permute(2, 0, 1))
+            left, top = int(rng.integers(0, width)), int(rng.integers(0, height))
+            boxes.append([left, top, int(rng.integers(left, width)) + 1, int(rng.integers(top, height)) + 1])
+        packed = PackedImages.of(batch, interleaved)
+        found = imgops.resized_crop(packed, torch.tensor(boxes), size)
+        for image, box, made in zip(batch, boxes, found, strict=True):
+            part = Image.fromarray(image.permute(1, 2, 0).numpy()).crop(tuple(box))
+            wanted = np.asarray(part.resize(size[::-1], Image.Resampling.BILINEAR))
+            assert np.array_equal(made.permute(1, 2, 0).numpy(), wanted)
+    torch.set_num_threads(before)
+
+
+# -- gradients ------------------------------------------------------------------------------------
+
+SMOOTH = ("resize", "resized_crop", "crop", "warp_affine", "warp_perspective", "fit", "flip", "invert")
+SMOOTH += ("adjust_saturation", "adjust_brightness", "grayscale", "gaussian_blur", "color_matrix")
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_go_to_the_buffer(name: str) -> None:
+    batch = [x[:, :7, :5].clone() if x.shape[1] > 7 else x for x in images(torch.float64)]
+    boxes = torch.tensor([[0, 1, 4, 6], [0, 0, 5, 7], [1, 2, 3, 6], [0, 0, 5, 7], [1, 1, 3, 4]])
+
+    def call(*each: Tensor) -> Tensor:
+        packed = PackedImages.of(each)
+        if name == "resized_crop":
+            return imgops.resized_crop(packed, boxes, (3, 4))
+        out = CALLS[name](packed, lambda values: values)
+        return out if isinstance(out, Tensor) else out.data
+
+    for x in batch:
+        x.requires_grad_()
+    some = batch[:]
+    assert torch.autograd.gradcheck(call, some, fast_mode=True)
+    assert torch.autograd.gradgradcheck(call, some, fast_mode=True)
+
+
+def test_gradients_of_parameters() -> None:
+    packed = PackedImages.of(images(torch.float64))
+    for name, function in (("warp", imgops.warp_affine), ("sat", imgops.adjust_saturation)):
+        value = (TURNS if name == "warp" else SHARES).double().requires_grad_()
+
+        def call(x: Tensor, function: Any = function) -> Tensor:
+            out = function(packed, x, (6, 7)) if function is imgops.warp_affine else function(packed, x)
+            return out if isinstance(out, Tensor) else out.data
+
+        assert torch.autograd.gradcheck(call, (value,), fast_mode=True)
+        each = [function(x, v, *((6, 7),) * (name == "warp")) for x, v in zip(packed, value, strict=True)]
+        (wanted,) = torch.autograd.grad(sum(x.sum() for x in each), value)
+        (found,) = torch.autograd.grad(call(value).sum(), value)
+        torch.testing.assert_close(found, wanted)
+
+
+# -- graphs ---------------------------------------------------------------------------------------
+
+
+def new_sizes(seed: int, count: int = 6) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.randint(20, 60, (count, 2), generator=generator)
+    return [
+        torch.randint(0, 256, (3, int(h), int(w)), dtype=torch.uint8, generator=generator) for h, w in sizes
+    ]
+
+
+def test_one_graph_for_all_sizes() -> None:
+    graphs = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    def step(batch: PackedImages) -> Tensor:
+        factors = torch.linspace(0.8, 1.2, len(batch))
+        x = imgops.resize(imgops.adjust_contrast(batch, factors), (24, 24))
+        return imgops.adjust_brightness(x, factors)
+
+    compiled = torch.compile(step, fullgraph=True, backend=backend)
+    for seed in range(12):
+        batch = PackedImages.of(new_sizes(seed))
+        assert bits_equal(compiled(batch), step(batch))
+    assert len(graphs) <= 2
+
+
+def test_graph_returns_packed_images() -> None:
+    compiled = torch.compile(lambda x: imgops.flip(imgops.grayscale(x)), fullgraph=True, backend="aot_eager")
+    for seed in range(3):
+        batch = PackedImages.of(new_sizes(seed))
+        found, wanted = compiled(batch), imgops.flip(imgops.grayscale(batch))
+        assert all(map(bits_equal, found.unpack(), wanted.unpack()))
+
+
+def test_gradient_in_a_graph() -> None:
+    def loss(batch: PackedImages) -> Tensor:
+        return imgops.resize(batch, (9, 9)).square().mean()
+
+    batch = [x.float().requires_grad_() for x in new_sizes(0)]
+    torch.compile(loss, fullgraph=True, backend="aot_eager")(PackedImages.of(batch)).backward()
+    found = [x.grad for x in batch]
+    again = [x.detach().clone().requires_grad_() for x in batch]
+    loss(PackedImages.of(again)).backward()
+    for one, other in zip(found, again, strict=True):
+        assert other.grad is not None
+        torch.testing.assert_close(one, other.grad)
+
+
+def test_export() -> None:
+    class Step(torch.nn.Module):
+        def forward(self, batch: PackedImages) -> Tensor:
+            return imgops.resize(batch, (8, 8))
+
+    example = PackedImages.of(new_sizes(0))
+    program = torch.export.export(Step(), (example,))
+    assert bits_equal(program.module()(example), Step()(example))
+
+
+# -- transforms -----------------------------------------------------------------------------------
+
+
+def pipeline(per_sample: bool) -> Any:
+    steps = [
+        *(
+            v2.RandomResizedCrop(24, antialias=True),
+            v2.RandomHorizontalFlip(),
+            v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        ),
+        *(v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.2] * 3)),
+    ]
+    return v2.Compose(steps, per_sample=per_sample)
+
+
+def size_keeping(per_sample: bool) -> Any:
+    steps = [
+        *(v2.RandomVerticalFlip(), v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.RandomGrayscale(0.5)),
+        *(v2.GaussianBlur(5), v2.RandomAdjustSharpness(2.0), v2.Resize((20, 21))),
+    ]
+    return v2.Compose(steps, per_sample=per_sample)
+
+
+@pytest.mark.parametrize("make", [pipeline, size_keeping])
+def test_draws_are_those_of_a_loop(make: Callable[[bool], Any]) -> None:
+    each, whole = make(False), make(True)
+    for seed in range(5):
+        batch = new_sizes(seed)
+        torch.manual_seed(seed)
+        wanted = torch.stack([each(x) for x in batch])
+        torch.manual_seed(seed)
+        assert bits_equal(whole(PackedImages.of(batch)), wanted)
+
+
+def test_a_pipeline_is_one_graph() -> None:
+    graphs = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    each, compiled = pipeline(False), torch.compile(pipeline(True), fullgraph=True, backend=backend)
+    for seed in range(5):
+        batch = new_sizes(seed)
+        torch.manual_seed(seed)
+        wanted = torch.stack([each(x) for x in batch])
+        torch.manual_seed(seed)
+        torch.testing.assert_close(compiled(PackedImages.of(batch)), wanted)
+    assert len(graphs) <= 2
+
+
+@pytest.mark.parametrize("transform", [v2.CenterCrop(15), v2.Resize((9, 12)), v2.CenterCrop((14, 11))])
+def test_transforms_without_draws(transform: Any) -> None:
+    batch = new_sizes(1)
+    assert bits_equal(transform(PackedImages.of(batch)), torch.stack([transform(x) for x in batch]))
+
+
+def test_random_crop_and_labels() -> None:
+    batch, labels = new_sizes(2), torch.arange(6)
+    torch.manual_seed(0)
+    wanted = torch.stack([v2.RandomCrop(16)(x) for x in batch])
+    torch.manual_seed(0)
+    found, same = v2.RandomCrop(16, per_sample=True)(PackedImages.of(batch), labels)
+    assert bits_equal(found, wanted)
+    assert same is labels
+
+
+def test_recorded_parameters_are_applied_again() -> None:
+    packed, transform = PackedImages.of(new_sizes(3)), v2.RandomResizedCrop(12, per_sample=True)
+    torch.manual_seed(0)
+    wanted = transform(packed)
+    torch.manual_seed(0)
+    params = transform.sample(packed)
+    assert bits_equal(transform.apply(packed, params), wanted)
+
+
+@pytest.mark.parametrize(
+    ("transform", "error"),
+    [
+        (v2.RandomResizedCrop(8), ValueError),
+        (v2.RandomRotation(10, per_sample=True), TypeError),
+        (v2.Resize(9), TypeError),
+        (v2.RandomCrop(8, padding=2, per_sample=True), TypeError),
+        (v2.Normalize([0.5] * 3, [0.5] * 3), TypeError),
+        (v2.Compose([v2.RandomHorizontalFlip()]), ValueError),
+    ],
+)
+def test_transforms_that_refuse(transform: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"must be .*, got"):
+        transform(PackedImages.of(new_sizes(0)))
+
+
+# -- the object -----------------------------------------------------------------------------------
+
+
+def test_list_and_back() -> None:
+    for interleaved in (False, True, None):
+        batch = images()
+        packed = PackedImages.of(batch, interleaved)
+        assert len(packed) == N
+        assert all(map(bits_equal, packed.unpack(), batch))
+        assert all(map(bits_equal, packed, batch))
+        assert bits_equal(packed[-1], batch[-1])
+        part = packed[1:4]
+        assert all(map(bits_equal, part, batch[1:4]))
+        assert bits_equal(
+            imgops.resize(part, (4, 5)), torch.stack([imgops.resize(x, (4, 5)) for x in batch[1:4]])
+        )
+        assert part.data.untyped_storage().data_ptr() == packed.data.untyped_storage().data_ptr()
+        assert len(packed[3:3]) == 0
+        assert imgops.resize(packed[2:2], (4, 5)).shape == (0, 3, 4, 5)
+        assert len(imgops.invert(packed[2:2])) == len(imgops.equalize(packed[2:2])) == 0
+
+
+def test_padded() -> None:
+    batch = images()
+    packed = PackedImages.of(batch)
+    for fill in (0, 9):
+        whole, mask = packed.padded(fill=fill), packed.mask((64, 40))
+        assert whole.shape == (N, 3, 64, 40)
+        for found, there, image in zip(whole, mask, batch, strict=True):
+            height, width = image.shape[1:]
+            assert bits_equal(found[:, :height, :width], image)
+            assert there.sum() == height * width
+            assert there[0, :height, :width].all()
+            assert (found[:, ~there[0]] == fill).all()
+    with pytest.raises(
+        ValueError, match=r"size must be at least that of each image, \(64, 40\), got \(64, 39\)"
+    ):
+        packed.padded((64, 39))
+
+
+def test_contain_and_cover() -> None:
+    batch = images()
+    for function in (imgops.contain, imgops.cover):
+        found = function(PackedImages.of(batch), (30, 41))
+        assert all(map(bits_equal, found.unpack(), [function(x, (30, 41)) for x in batch]))
+
+
+def test_pickle_and_other_process() -> None:
+    packed = PackedImages.of(images())
+    again = pickle.loads(pickle.dumps(packed))
+    assert all(map(bits_equal, packed, again))
+    assert pickle.dumps(packed).count(b"_packed") == 0  # the private module's name is not stored
+    code = "import pickle, sys, imgops; x = pickle.load(sys.stdin.buffer); print(imgops.resize(x, (2, 3)).sum().item())"
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(packed), capture_output=True, check=True, timeout=120
+    )
+    assert int(run.stdout) == imgops.resize(packed, (2, 3)).sum().item()
+
+
+class Files(torch.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 7
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int, dict[str, Any]]:
+        return (
+            torch.full((3, i + 1, 9 - i), i, dtype=torch.uint8),
+            i,
+            {"boxes": torch.ones(i, 4), "name": str(i)},
+        )
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loader(workers: int) -> None:
+    loader = torch.utils.data.DataLoader(
+        Files(),
+        3,
+        num_workers=workers,
+        collate_fn=PackedImages.collate,
+        multiprocessing_context="fork" if workers else None,
+    )
+    seen = []
+    for packed, labels, more in loader:
+        assert isinstance(packed, PackedImages)
+        assert len(packed) == len(labels) == len(more["boxes"]) == len(more["name"])
+        assert [int(x[0, 0, 0]) for x in packed] == labels.tolist()
+        seen += labels.tolist()
+    assert seen == list(range(7))
+
+
+def test_moves() -> None:
+    packed = PackedImages.of(images())
+    assert packed.to(torch.float32).dtype == torch.float32
+    assert packed.float()[1].dtype == torch.float32
+    assert packed.to("meta").device.type == "meta"
+    assert packed.cpu().detach().dtype == torch.uint8
+    assert imgops.resize(packed.to("meta"), (3, 4)).shape == (N, 3, 3, 4)
+    assert repr(packed) == "PackedImages(5 images of 3 channels, torch.uint8)"
+    leaf = packed.float().requires_grad_()
+    imgops.resize(leaf, (3, 3)).sum().backward()
+    assert leaf.data.grad is not None
+    assert leaf.requires_grad
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+def bad_objects() -> dict[str, tuple[type[Exception], Callable[[], Any]]]:
+    data, sizes = torch.zeros(60, dtype=torch.uint8), torch.tensor([[2, 4], [3, 4]])
+    big = torch.tensor([[1 << 62, 4], [3, 4]])
+    return {
+        "fits": (type(None), lambda: PackedImages(data, sizes)),  # type: ignore[dict-item]
+        "short data": (ValueError, lambda: PackedImages(data[:-1], sizes)),
+        "other channels": (ValueError, lambda: PackedImages(data, sizes, 4)),
+        "no pixels": (ValueError, lambda: PackedImages(data, torch.tensor([[0, 4], [5, 4]]))),
+        "negative": (ValueError, lambda: PackedImages(data, torch.tensor([[-2, -4], [3, 4]]))),
+        "overflow": (ValueError, lambda: PackedImages(data, big)),
+        "int32": (TypeError, lambda: PackedImages(data, sizes.int())),
+        "one dimension": (ValueError, lambda: PackedImages(data, sizes[0])),
+        "two dimensions": (ValueError, lambda: PackedImages(data.view(2, 30), sizes)),
+        "every other": (ValueError, lambda: PackedImages(torch.zeros(120)[::2], sizes)),
+        "an array": (TypeError, lambda: PackedImages(data.numpy(), sizes)),  # type: ignore[arg-type]
+        "none": (ValueError, lambda: PackedImages.of([])),
+        "a tensor": (ValueError, lambda: PackedImages.of(torch.zeros(2, 2, 3, 3)[:, 0, 0])),  # type: ignore[arg-type]
+        "a batch": (ValueError, lambda: PackedImages.of([torch.zeros(1, 3, 4, 4)])),
+        "empty": (ValueError, lambda: PackedImages.of([torch.zeros(3, 0, 4)])),
+        "mixed dtypes": (
+            TypeError,
+            lambda: PackedImages.of([torch.zeros(3, 4, 4), torch.zeros(3, 4, 4).int()]),
+        ),
+        "mixed channels": (ValueError, lambda: PackedImages.of([torch.zeros(3, 4, 4), torch.zeros(1, 4, 4)])),
+        "a step": (ValueError, lambda: PackedImages(data, sizes)[::2]),
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in bad_objects() if name != "fits"])
+def test_bad_objects(name: str) -> None:
+    bad_objects()["fits"][1]()
+    error, make = bad_objects()[name]
+    with pytest.raises(error, match=r"^PackedImages(\.of)?: .*, got "):
+        make()
+
+
+def test_fields_that_were_changed_are_checked() -> None:
+    """Nothing is read beyond the buffer, whatever is written into the object after it was made."""
+    for change in (
+        lambda p: setattr(p, "data", p.data[:-1]),
+        lambda p: p.sizes.__setitem__((0, 0), 1 << 40),
+        lambda p: p.offsets.__setitem__(1, 1 << 60),
+        lambda p: p.offsets.__setitem__(0, -9),
+        lambda p: setattr(p, "channels", 4),
+        lambda p: setattr(p, "sizes", p.sizes[:-1]),
+    ):
+        packed = PackedImages.of(images())
+        change(packed)
+        for call in (lambda p: imgops.resize(p, (4, 4)), imgops.equalize):
+            with pytest.raises(ValueError, match=r"^(resize|equalize): .*, got "):
+                call(packed)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "call"),
+    [
+        (ValueError, "resized_crop: box must", lambda p: imgops.resized_crop(p, (0, 0, 6, 6), (4, 4))),
+        (ValueError, "adjust_brightness: factor must", lambda p: imgops.adjust_brightness(p, torch.ones(4))),
+        (ValueError, "resize: interpolation must", lambda p: imgops.resize(p, (4, 4), "cubic")),
+        (ValueError, "resize: ", lambda p: imgops.resize(p, (0, 4))),
+        (
+            TypeError,
+            "paste: image must be a Tensor, got PackedImages",
+            lambda p: imgops.paste(p, p[0], (0, 0)),
+        ),
+        (TypeError, "image must be a Tensor", lambda p: imgops.rotate90(p)),
+        (NotImplementedError, "resize: image must be a Tensor under vmap", lambda p: vmapped(p)),
+    ],
+)
+def test_calls_that_refuse(error: type[Exception], text: str, call: Callable[[PackedImages], Any]) -> None:
+    with pytest.raises(error, match=text):
+        call(PackedImages.of(images()))
+
+
+def vmapped(packed: PackedImages) -> Any:
+    def one(data: Tensor) -> Tensor:
+        return imgops.resize(packed.like(data), (3, 3))
+
+    return torch.func.vmap(one)(torch.stack([packed.data, packed.data]).float())
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name in imgops.__all__])
+def test_every_public_function_takes_or_refuses_them(name: str) -> None:
+    """No function fails in another way than by an error that names the argument."""
+    for sample in SPECS[name].samples:
+        function, (image, *args), *keywords = sample.call(Draw(0).maker(sample.dtypes))
+        if not isinstance(image, Tensor) or image.ndim < 3 or image.numel() == 0:
+            continue
+        packed = PackedImages.of([image.reshape(-1, *image.shape[-3:])[0]])
+        try:
+            function(packed, *args, **(keywords[0] if keywords else {}))
+        except (TypeError, ValueError, NotImplementedError) as error:
+            if " must " not in str(error):
+                pytest.fail(f"{name}: {error}")
+
+
+@pytest.mark.skipif(native.module is None, reason="the native module is not built")
+def test_native_checks_what_it_reads() -> None:
+    out, data = np.zeros((2, 3, 4, 4), np.uint8), np.zeros(3 * (4 + 6), np.uint8)
+    sizes, offsets = np.array([[2, 2], [2, 3]]), np.array([0, 12, 30])
+    boxes = np.array([[0, 0, 2, 2], [1, 0, 3, 2]])
+
+    def call(**changes: Any) -> Any:
+        given = {"out": out, "data": data, "sizes": sizes, "offsets": offsets, "boxes": boxes, "name": "box"}
+        given |= {"rows": True, "first": 0, "last": 2, "interleaved": False, "simd": 2} | changes
+        return native.module.resized_packed(*given.values())
+
+    assert call()
+    assert call(boxes=None)
+    for change in (
+        {"data": data[:-1]},
+        {"offsets": offsets + 1},
+        {"offsets": np.array([0, 12, 31])},
+        {"offsets": offsets[:-1]},
+        {"sizes": np.array([[2, 2], [1 << 31, 3]])},
+        {"sizes": np.array([[2, 2], [0, 3]])},
+        {"boxes": boxes + 1},
+        {"boxes": boxes[:1]},
+        {"last": 3},
+        {"first": -1},
+        {"name": "cubic"},
+        {"interleaved": True},
+    ):
+        with pytest.raises(ValueError, match="native: "):
+            call(**change)
+
+
+def test_the_table_of_functions() -> None:
+    assert {f"imgops::{name}" for name in (*DENSE, *KEEPING, "flip")} <= set(_packed.functions)
