@@ -70,6 +70,10 @@ class PackedImages:
         self.data, self.sizes, self.channels = data, sizes, channels
         self.interleaved = _check.switch("PackedImages", "interleaved", interleaved)
         require_sizes("PackedImages", sizes)
+        if not functions and not torch.compiler.is_compiling():
+            import_module(
+                "imgops.ops.packed"
+            )  # it registers the operators, which an import of imgops does not
         self.offsets = _offsets(sizes, channels)
         if not torch.compiler.is_compiling():
             require_fit("PackedImages", data, sizes, self.offsets, channels)
@@ -339,9 +343,6 @@ def let_take(name: str) -> None:
 def call(name: str, args: Sequence[Any]) -> Any:
     """Call an operator whose first argument is packed images."""
     packed_call = functions.get(name)
-    if packed_call is None and not functions:  # the images came from another process
-        import_module("imgops.ops.packed")
-        packed_call = functions.get(name)
     if packed_call is None:
         op = name.rpartition("::")[2]
         _check.fail(TypeError, op, "image must be a Tensor", "PackedImages, which it does not take")

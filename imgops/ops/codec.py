@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from imgops import _check, sharding, vmap
 from imgops._operators import Gradient
+from imgops._packed import PackedImages
 from imgops._registry import operator
 from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
@@ -20,7 +21,7 @@ from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 
-__all__ = ["EncodedImage", "decode_image", "decode_images", "encode_image", "jpeg", "webp"]
+__all__ = ["EncodedImage", "EncodedImages", "decode_image", "decode_images", "encode_image", "jpeg", "webp"]
 
 _PILLOW = "Pillow's codec runs on the CPU"
 
@@ -353,44 +354,26 @@ def decode_images(
     [(3, 2, 4), (3, 3, 4)]
     """
     op = "decode_images"
-    if torch.compiler.is_compiling():
-        must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
-        _check.fail(TypeError, op, must, type(files).__name__)
-    if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
-        _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
+    files = _list_of_files(op, files)
     if not (box is None or isinstance(box, Tensor) or _check.is_sequence(box)):
         _check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
-    files = list(files)
     one = box is None or (box.ndim < 2 if isinstance(box, Tensor) else bool(box) and isinstance(box[0], int))
     boxes: list[Any] = [box] * len(files) if one else list(box)  # type: ignore[arg-type]
     if len(boxes) != len(files):
         must = f"box must be one box, or one for each of the {len(files)} files"
         _check.fail(ValueError, op, must, f"{len(boxes)} of them")
-    found: list[Any] = [None] * len(files)
 
-    def work(i: int) -> None:
-        try:
-            found[i] = decode_image(
-                files[i],
-                mode,
-                box=boxes[i],
-                apply_exif_orientation=apply_exif_orientation,
-                max_pixels=max_pixels,
-                memory_format=memory_format,
-            )
-        except Exception as error:
-            found[i] = error
+    def one_file(i: int) -> Tensor:
+        return decode_image(
+            files[i],
+            mode,
+            box=boxes[i],
+            apply_exif_orientation=apply_exif_orientation,
+            max_pixels=max_pixels,
+            memory_format=memory_format,
+        )
 
-    _threads.each(len(files), work)
-    images = []
-    for i, image in enumerate(found):
-        if isinstance(image, Tensor):
-            images.append(image)
-        elif skipped is not None and isinstance(image, (ValueError, OSError)):
-            skipped.append((i, _of_file(image, i)))
-        else:
-            raise _of_file(image, i)
-    return images
+    return [image for image in _on_threads(len(files), one_file, skipped) if image is not None]
 
 
 class EncodedImage:
@@ -481,6 +464,157 @@ class EncodedImage:
 
     def __repr__(self) -> str:
         return f"EncodedImage({len(self.data)} bytes, shape={self.shape})"
+
+
+class EncodedImages:
+    """A batch of images that are still files, to be decoded on threads by the first transform that they meet.
+
+    It stands in the place of a batch at the head of a pipeline with ``per_sample=True``.
+    ``RandomResizedCrop``, ``RandomCrop`` without padding, and ``CenterCrop`` decode only the part of each
+    image that they keep. The draws and the pixels are those of a loop over the decoded images. As many
+    threads decode as PyTorch uses.
+
+    Parameters
+    ----------
+    files : iterable of Tensor, bytes or path
+        The files, each as :func:`decode_image` takes it; paths are read, and headers, at once.
+    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
+        The mode that every file is converted to: 3, 1, 2 or 4 channels.
+    skipped : list, optional
+        Let files that cannot be decoded be black images, and append ``(index, error)`` to this list for each
+        of them, so that the batch keeps its length. By default the first one raises.
+    apply_exif_orientation, max_pixels
+        As in :func:`decode_image`.
+
+    Attributes
+    ----------
+    sizes : Tensor
+        The height and width of each image, ``(N, 2)``, int64, read from the headers.
+
+    Raises
+    ------
+    ValueError
+        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index.
+    TypeError
+        If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph.
+    OSError
+        If a path cannot be read.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> from imgops import transforms as v2
+    >>> files = [imgops.encode_image(torch.zeros(3, h, 60, dtype=torch.uint8)) for h in (40, 50)]
+    >>> v2.RandomResizedCrop(16, per_sample=True)(imgops.EncodedImages(files)).shape
+    torch.Size([2, 3, 16, 16])
+    """
+
+    def __init__(
+        self,
+        files: Iterable[Tensor | bytes | bytearray | memoryview | str | os.PathLike[str]],
+        mode: str = "RGB",
+        *,
+        skipped: list[tuple[int, Exception]] | None = None,
+        apply_exif_orientation: bool = False,
+        max_pixels: int = DecodeImage.max_pixels,
+    ) -> None:
+        files = _list_of_files("EncodedImages", files)
+        if not files:
+            _check.fail(ValueError, "EncodedImages", "files must be one or more files", "none")
+        self.mode, self.skipped = _mode_of(mode), skipped
+
+        def read(i: int) -> EncodedImage:
+            how = {"apply_exif_orientation": apply_exif_orientation, "max_pixels": max_pixels}
+            return EncodedImage(files[i], mode, **how)  # type: ignore[arg-type]
+
+        self.images: list[EncodedImage | None] = _on_threads(len(files), read, skipped)
+        sizes = [(1, 1) if x is None else (x.height, x.width) for x in self.images]
+        self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
+
+    @property
+    def channels(self) -> int:
+        """The number of channels, which the mode decides."""
+        return len(self.mode)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def decode(self, boxes: Tensor | None = None) -> Any:
+        """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
+        where = self._boxes(boxes)
+        sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
+        data = torch.empty(int(sizes.prod(1).sum()) * self.channels, dtype=torch.uint8, device="cpu")
+        packed, rows = PackedImages(data, sizes, self.channels), where.tolist()
+        known = [i for i, image in enumerate(self.images) if image is not None]
+        done = [False] * len(self)
+        if len(known) == len(self):
+            files = [image.data for image in self.images if image is not None]
+            done = cpu.decode_each(data, files, rows, self.mode)
+
+        def one(i: int) -> Tensor | None:
+            image = self.images[i]
+            if image is None or done[i]:
+                return None
+            return image.decode(rows[i])
+
+        for target, is_done, pixels in zip(
+            packed.unpack(), done, _on_threads(len(self), one, self.skipped), strict=True
+        ):
+            if not is_done:
+                target.zero_() if pixels is None else target.copy_(pixels)
+        return packed
+
+    def _boxes(self, boxes: Tensor | None) -> Tensor:
+        """Return the boxes as they were given, or whole images; they must have pixels of their images."""
+        height, width = self.sizes.unbind(1)
+        zero = torch.zeros_like(height)
+        if boxes is None:
+            return torch.stack([zero, zero, width, height], 1)
+        _check.tensor("EncodedImages.decode", "boxes", boxes)
+        if boxes.dtype != torch.int64 or boxes.shape != (len(self), 4):
+            must = f"boxes must be int64 of shape ({len(self)}, 4)"
+            _check.fail(ValueError, "EncodedImages.decode", must, f"{boxes.dtype} of {tuple(boxes.shape)}")
+        left, top, right, bottom = boxes.unbind(1)
+        bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)
+        for i in bad.nonzero()[:, 0].tolist():
+            must = f"boxes[{i}] must be pixels of its image of {int(height[i])} x {int(width[i])}"
+            _check.fail(ValueError, "EncodedImages.decode", must, tuple(boxes[i].tolist()))
+        return boxes
+
+    def __repr__(self) -> str:
+        return f"EncodedImages({len(self)} files, mode={self.mode!r})"
+
+
+def _list_of_files(op: str, files: Any) -> list[Any]:
+    if torch.compiler.is_compiling():
+        must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
+        _check.fail(TypeError, op, must, type(files).__name__)
+    if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
+        _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
+    return list(files)
+
+
+def _on_threads(
+    count: int, call: Callable[[int], Any], skipped: list[tuple[int, Exception]] | None
+) -> list[Any]:
+    """Return ``call(i)`` for each index; None for a file that cannot be read, if ``skipped`` is a list."""
+    found: list[Any] = [None] * count
+
+    def work(i: int) -> None:
+        try:
+            found[i] = call(i)
+        except Exception as error:
+            found[i] = error
+
+    _threads.each(count, work)
+    for i, result in enumerate(found):
+        if not isinstance(result, Exception):
+            continue
+        if skipped is None or not isinstance(result, (ValueError, OSError)):
+            raise _of_file(result, i)
+        skipped.append((i, _of_file(result, i)))
+        found[i] = None
+    return found
 
 
 def _of_file(error: Exception, index: int) -> Exception:

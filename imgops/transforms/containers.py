@@ -21,11 +21,10 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _check, _subclass
-from imgops._packed import PackedImages
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import encoded, pil_images, programs
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
-from imgops.transforms._core.parameters import Key, Shape
+from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.conversion import Normalize, ToDtype, ToImage
 from imgops.transforms.functional import _dispatch
@@ -50,7 +49,7 @@ class _Container(RandomTransform):
         return any(getattr(t, "joins_samples", False) for t in self.transforms)
 
     def forward(self, *inputs: Any) -> Any:
-        if inputs and type(inputs[0]) not in (Tensor, PackedImages) and not self.decodes_regions:
+        if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self.decodes_regions:
             inputs = encoded.decoded(inputs)
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:

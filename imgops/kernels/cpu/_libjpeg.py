@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from imgops import _slow_path
+from imgops.kernels.cpu import _threads
 
 try:
     module: Any = import_module("imgops.kernels.cpu._native_jpeg")
@@ -34,7 +35,26 @@ def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: Sequence[i
     return is_pillow() and module.decode(pixels, raw, left, top, size[1], size[0])
 
 
-def header(raw: bytes) -> tuple[int, int, int] | None:
+def decode_each(
+    out: np.ndarray, files: list[Any], facts: np.ndarray, channels: int, interleaved: bool
+) -> np.ndarray:
+    """Decode regions of JPEGs on threads; return for each whether it was decoded, or Pillow should decide.
+
+    ``facts`` are rows of where in ``out`` a region begins, its left, top, height and width, and the height
+    and width of the whole image.
+    """
+    done = np.zeros(len(files), np.uint8)
+    if module is None or not is_pillow():
+        return done
+
+    def work(first: int, last: int) -> None:
+        module.decode_each(out, files, facts, done, channels, interleaved, first, last)
+
+    _threads.split(len(files), len(files) * _threads.SHARED, work)  # a file takes long enough for a thread
+    return done
+
+
+def header(raw: bytes | np.ndarray) -> tuple[int, int, int] | None:
     """Return the width, height and channels of a JPEG without EXIF data; None where Pillow should read it."""
     return None if module is None else module.header(raw)
 

@@ -169,6 +169,39 @@ def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) ->
         return image.size if _turn_of(image).transposes else image.size[::-1]
 
 
+def decode_each(out: Tensor, files: list[Tensor], boxes: list[Box], mode: str) -> list[bool]:
+    """Decode boxes of ordinary JPEGs on threads, planar and one after the other in ``out``.
+
+    Return for each whether it was decoded; a file that was not is left to ``decode_image``, which decodes it
+    by other means or says what is wrong with it.
+    """
+    channels = len(mode)
+    if mode not in ("L", "RGB") or ImageFile.LOAD_TRUNCATED_IMAGES:
+        return [False] * len(files)
+    found, arrays, facts, offset = [], [], [], 0
+    for i, (file, (left, top, right, bottom)) in enumerate(zip(files, boxes, strict=True)):
+        array = file.numpy()
+        header = _libjpeg.header(array)
+        if (
+            header is not None
+            and (mode == "RGB" or header[2] == 1)
+            and right <= header[0]
+            and bottom <= header[1]
+        ):
+            found.append(i)
+            arrays.append(array)
+            facts.append((offset, left, top, bottom - top, right - left, header[1], header[0]))
+        offset += channels * (bottom - top) * (right - left)
+    done = [False] * len(files)
+    if found:
+        rows = np.array(facts, np.int64)
+        for i, was_decoded in zip(
+            found, _libjpeg.decode_each(out.numpy(), arrays, rows, channels, False), strict=True
+        ):
+            done[i] = bool(was_decoded)
+    return done
+
+
 class _DataError(Exception):
     """Refusal of a file: what its data must be, and what they were instead."""
 

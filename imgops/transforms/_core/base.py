@@ -31,8 +31,7 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
-from imgops import EncodedImage, _check, _subclass
-from imgops._packed import PackedImages
+from imgops import EncodedImage, EncodedImages, _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import (
     annotation_kinds,
@@ -42,7 +41,7 @@ from imgops.transforms._core import (
     seeding,
     torchvision_private,
 )
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
+from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import is_own, take_init
 from imgops.transforms.functional import _dispatch
@@ -105,22 +104,28 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._image(inputs[0], NOTHING, Tensor)
         if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self.decodes_regions:
             return self._of_encoded(inputs[0], NOTHING)
-        if any(type(x) is PackedImages for x in inputs):
+        if any(type(x) in BATCHES for x in inputs):
             return self._of_packed(inputs)
         return super().forward(*encoded.decoded(inputs))  # type: ignore[misc]
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
         """Transform packed images, which come alone or before inputs that stay as they are."""
         self._require_packed()
-        return self._image(inputs[0], NOTHING, Tensor) if len(inputs) == 1 else self._of_several(inputs)
+        out = tuple(self._image_of_batch(x, NOTHING) if type(x) in BATCHES else x for x in inputs)
+        return out if len(out) > 1 else out[0]
 
-    def _of_several(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(self._image(x, NOTHING, Tensor) if type(x) is PackedImages else x for x in inputs)
+    def _image_of_batch(self, images: Any, params: Params) -> Any:
+        """Transform packed images, or a batch of encoded ones."""
+        if type(images) is EncodedImages and not self.decodes_regions:
+            images = images.decode()
+        return self._image(images, params, Tensor)
 
     def _require_packed(self) -> None:
         if not self.takes_packed:
             must = f"{type(self).__name__}: image must be a Tensor"
-            raise_error(TypeError, f"{must}, got PackedImages, which this transform does not take")
+            raise_error(
+                TypeError, f"{must}, got images of different sizes, which this transform does not take"
+            )
 
     def _computes(self, image: Tensor) -> bool:
         """Return whether imgops' operators support the shape, dtype and channels of an image."""
@@ -389,8 +394,8 @@ class RandomTransform(OperatorTransform):
         if self.per_sample and sampler.count is None:
             sampler.count = batch_of(inputs)
         sampler.look_at(inputs)
-        if sampler.count is None and any(type(x) is PackedImages for x in inputs):
-            must = f"{type(self).__name__}: per_sample must be True for PackedImages"
+        if sampler.count is None and any(type(x) in BATCHES for x in inputs):
+            must = f"{type(self).__name__}: per_sample must be True for images of different sizes"
             raise_error(ValueError, f"{must}, got False")
         return sampler.params(self, inputs)
 
@@ -408,7 +413,7 @@ class RandomTransform(OperatorTransform):
                 raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {tuple(size)}")
             return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
-            if type(inpt) is PackedImages:
+            if type(inpt) in BATCHES:
                 return len(inpt), inpt.channels, *programs.OWN_SIZES
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
@@ -455,7 +460,7 @@ class RandomTransform(OperatorTransform):
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; beside packed images, tensors are no images."""
-        packed = [type(x) is PackedImages for x in flat]
+        packed = [type(x) in BATCHES for x in flat]
         if not any(packed):
             return torchvision_private.needs_transform(self, flat)
         self._require_packed()
@@ -526,8 +531,8 @@ class RandomTransform(OperatorTransform):
 
     def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         """Transform one input, by the operators if they support it, else by torchvision's code."""
-        if type(inpt) is PackedImages:
-            return self._image(inpt, params, Tensor)
+        if type(inpt) in BATCHES:
+            return self._image_of_batch(inpt, params)
         if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
             if _dispatch.is_image(inpt):
                 image = _subclass.plain(inpt)
@@ -573,7 +578,7 @@ def like(samples: int, channels: int, height: int, width: int) -> Tensor:
 def batch_of(inputs: list[Any]) -> int | None:
     """Return the number of samples of the first image; None if it has no batch dimension."""
     for inpt in inputs:
-        if type(inpt) is PackedImages:
+        if type(inpt) in BATCHES:
             return len(inpt)
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)

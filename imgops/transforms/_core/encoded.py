@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops import EncodedImage
+from imgops import EncodedImage, EncodedImages
 from imgops._packed import PackedImages
 from imgops._torch_private import tree_flatten, tree_unflatten
 
@@ -24,10 +24,15 @@ def decoded(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(inputs) == 1 and isinstance(inputs[0], (Tensor, PIL.Image.Image, PackedImages)):
         return inputs
     flat, structure = tree_flatten(inputs)
-    if not is_among(flat):
+    if not any(isinstance(x, (EncodedImage, EncodedImages)) for x in flat):
         return inputs
-    out = [wrap(x.decode(), flat) if isinstance(x, EncodedImage) else x for x in flat]
-    return tree_unflatten(out, structure)
+    return tree_unflatten([_decoded(x, flat) for x in flat], structure)
+
+
+def _decoded(value: Any, flat: list[Any]) -> Any:
+    if isinstance(value, EncodedImages):
+        return value.decode()
+    return wrap(value.decode(), flat) if isinstance(value, EncodedImage) else value
 
 
 def wrap(image: Tensor, flat: list[Any]) -> Tensor:

@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from imgops import EncodedImages
 from imgops._packed import PackedImages
 from imgops.kernels import transfer
+
+#: The classes of batches whose images differ in size.
+BATCHES: tuple[type, ...] = (PackedImages, EncodedImages)
 
 Key = tuple[int, ...]
 Shape = Sequence[int]  # number of samples that share a draw, channels, height, width
@@ -142,7 +146,7 @@ class Params:
         Tensors are on the CPU, except for a batch on an accelerator whose images have parameters of their
         own.
         """
-        if isinstance(image, PackedImages):  # no transform that takes them needs their sizes here
+        if type(image) in BATCHES:  # no transform that takes them needs their sizes here
             return self.transform.operator_numbers(self.numbers, *self.canvas)
         height, width = image.shape[-2:]
         if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:

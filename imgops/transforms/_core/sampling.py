@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._packed import PackedImages
 from imgops._torch_private import in_vmap, is_vmapped, raise_error, tree_leaves
 from imgops.transforms._core import programs
-from imgops.transforms._core.parameters import Key, Params, Shape, Table
+from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape, Table
 from imgops.transforms._core.programs import SamplingProgram
 
 
@@ -73,9 +72,9 @@ class ParameterSampler:
         return sampler
 
     def look_at(self, flat: list[Any]) -> None:
-        """Note the sizes of packed images among flat inputs."""
+        """Note the sizes of images among flat inputs that differ in size."""
         for x in flat:
-            if type(x) is PackedImages:
+            if type(x) in BATCHES:
                 self.image_sizes = x.sizes
 
     def draws_in_python(self) -> bool:

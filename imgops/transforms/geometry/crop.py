@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,17 +11,31 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import EncodedImage, _subclass
-from imgops._packed import PackedImages
+from imgops import EncodedImage, EncodedImages, _subclass
 from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
-from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
+from imgops.transforms._core.parameters import (
+    BATCHES,
+    Numbers,
+    Parameter,
+    Params,
+    Shape,
+    as_integers,
+    each_number,
+)
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
+
+
+def _crop_each(images: Any, boxes: Tensor, size: Sequence[int], *how: Any) -> Tensor:
+    """Crop images of different sizes to their boxes, and resize them; of files only the boxes are decoded."""
+    if type(images) is EncodedImages:
+        images, boxes = images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
+    return _geometry.crop_boxes(images, boxes, size, *how)
 
 
 class CenterCrop(FixedTransform, v2.CenterCrop):
@@ -40,7 +55,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     takes_packed = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if isinstance(image, PackedImages):
+        if type(image) in BATCHES:
             return self._middles(image)
         return _geometry.center_crop(image, self.size)
 
@@ -50,7 +65,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         # torchvision rounds half of the margin to even.
         corner = ((images.sizes - size) / 2).round().long()
         boxes = torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
-        return _geometry.crop_boxes(images, boxes, self.size, InterpolationMode.BILINEAR, True)
+        return _crop_each(images, boxes, self.size, InterpolationMode.BILINEAR, True)
 
     decodes_regions = True
 
@@ -148,6 +163,8 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes = as_integers(params.beside(image))
         how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
+        if type(image) in BATCHES:
+            return _crop_each(image, boxes, self.size, *how)
         # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
         return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
 
@@ -247,9 +264,9 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         return self.padding is None and not self.pad_if_needed
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if isinstance(image, PackedImages):  # boxes of the size of the output are copied
+        if type(image) in BATCHES:  # boxes of the size of the output are copied
             boxes = as_integers(params.beside(image))
-            return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.BILINEAR, True)
+            return _crop_each(image, boxes, self.size, InterpolationMode.BILINEAR, True)
         if params.is_known and self.padding is None and not self.pad_if_needed:
             return _geometry.crop(image, *params.numbers, *self.size)
         height, width = image.shape[-2:]
