@@ -1,4 +1,4 @@
-"""``python -m benchmarks.calls``: the cost of a call without its kernel; transforms and codecs against their peers.
+"""``python -m benchmarks.calls``: the cost of a call without its kernel; transforms and codecs against their peers; threads.
 
 The overhead of a call is the public function's time minus that of its kernel, which fills newly allocated memory; the image is
 32 x 32. Python's speed differs between machines by several times, so the costs of ``torch.empty`` and of an empty custom operator,
@@ -22,6 +22,7 @@ from PIL import Image
 from torch import Tensor
 
 import imgops
+from benchmarks import threads
 from benchmarks.table import machine
 from benchmarks.transform_calls import tables
 from imgops._operators import operators
@@ -151,8 +152,7 @@ def _ratios(title: str, columns: dict[str, Callable[[], Any]]) -> str:
 def main() -> None:
     torch.set_num_threads(1)
     about = machine()
-    shown = (f"- {k}: {v}" for k, v in about.items() if k != "slug")
-    lines = ["# What a call costs", "", *shown, "", *call_table()]
+    lines = ["# What a call costs", "", *shown_of(about), "", *call_table()]
     lines += ["", "# Codecs, one thread, medians of paired rounds", "", *codec_table(), ""]
     path = RESULTS / f"calls-{date.today()}-{about['slug']}.md"
     path.write_text("\n".join(lines))
@@ -160,6 +160,12 @@ def main() -> None:
     page = "\n".join(tables(", ".join(f"{k}: {v}" for k, v in about.items() if k in ("cpu", "python"))))
     (RESULTS / f"transform-calls-{date.today()}-{about['slug']}.md").write_text(page)
     print(page)
+    gains = ["# Two threads beside one", "", *shown_of(about), "", *threads.table(), ""]
+    (RESULTS / f"threads-{date.today()}-{about['slug']}.md").write_text("\n".join(gains))
+
+
+def shown_of(about: dict[str, str]) -> list[str]:
+    return [f"- {k}: {v}" for k, v in about.items() if k != "slug"]
 
 
 if __name__ == "__main__":

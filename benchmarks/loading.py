@@ -1,8 +1,9 @@
 """``python -m benchmarks.loading``: from JPEG files to the batch, against other libraries.
 
 40 photographs in five sizes around 500 x 375, JPEG quality 90. A row's columns take turns, with equal seeds; each number is
-the median of the rounds' ratios. Pipelines run on one thread, and on two: each library decodes and transforms its files in
-the same pool of two threads. "Whole" decodes all of an image, otherwise `EncodedImage` decodes the part that the crop keeps.
+the median of the rounds' ratios. imgops transforms one batch of `EncodedImages`, on one thread and on two of its own; the other
+columns transform file by file, on one thread, and in a pool of two threads. "One by one" is `EncodedImage`, which too decodes
+only the part that the crop keeps; "whole" decodes all of an image.
 torchvision.io and PIL smooth while shrinking, as imgops does; albumentations by default does not, with INTER_AREA it does.
 """
 
@@ -45,6 +46,7 @@ GOALS = {
     "SimCLR": {"torchvision.io": 8.0, "albumentations": 1.0},
 }
 PEERS = (
+    "one by one",
     "whole",
     "torchvision.io",
     "torchvision, PIL",
@@ -147,7 +149,7 @@ def columns(name: str, raws: list[bytes]) -> dict[str, Callable[[Any], Any]]:
     ours, theirs = steps(name, v2, [], last(v2)), steps(name, tv, [], last(tv))
     of_pil = steps(name, tv, [], [tv.ToImage(), *last(tv)])
     calls: dict[str, Callable[[Any], Any]] = {
-        "imgops": lambda raw: ours(imgops.EncodedImage(raw)),
+        "one by one": lambda raw: ours(imgops.EncodedImage(raw)),
         "whole": lambda raw: ours(imgops.decode_image(raw)),
         "torchvision.io": lambda raw: theirs(tv_decode(tensor(raw), ImageReadMode.RGB)),
         "torchvision, PIL": lambda raw: of_pil(Image.open(io.BytesIO(raw)).convert("RGB")),
@@ -174,6 +176,12 @@ def columns(name: str, raws: list[bytes]) -> dict[str, Callable[[Any], Any]]:
                 image=cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR_RGB)
             )["image"]
     return calls
+
+
+def batched(name: str) -> Any:
+    """Return imgops' pipeline for a batch."""
+    last = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
+    return v2.Compose(steps(name, v2, [], last).transforms, per_sample=True)
 
 
 def dali(raws: list[bytes], threads: int) -> Callable[[], Any] | None:
@@ -223,7 +231,15 @@ def pipelines(rounds: int) -> list[str]:
                         return lambda: [work(raw) for raw in raws]
                     return lambda: list(p.map(work, raws))
 
-                calls = {label: over(work) for label, work in columns(name, raws).items()}
+                pipeline = batched(name)
+
+                def in_one_call(whole: Any = pipeline, n: int = threads) -> None:
+                    torch.set_num_threads(n)
+                    whole(imgops.EncodedImages(raws))
+                    torch.set_num_threads(1)
+
+                calls = {"imgops": in_one_call}
+                calls |= {label: over(work) for label, work in columns(name, raws).items()}
                 if name == "ImageNet" and (fused := dali(raws, threads)):
                     calls["DALI"] = fused
                 found = rounds_of(calls, rounds)
@@ -240,6 +256,54 @@ def pipelines(rounds: int) -> list[str]:
             print(lines[-1], flush=True)
         print(f"{name}: two threads are {scaling[1] / scaling[2]:.2f} times as fast as one", flush=True)
     return lines
+
+
+# -- images of different sizes --------------------------------------------------------------------------------
+
+
+def packed(rounds: int) -> list[str]:
+    """Return the time of one call of 64 images of different sizes, over that of a loop on one thread."""
+    generator = torch.Generator().manual_seed(0)
+    sizes = torch.randint(250, 600, (64, 2), generator=generator).tolist()
+    lines = ["| function | memory | loop, ms | one thread | two |", "|---|---|---|---|---|"]
+    factors = torch.linspace(0.5, 1.5, len(sizes))
+    boxes = torch.tensor([[w // 5, h // 6, w // 5 + w // 2, h // 6 + h // 2] for h, w in sizes])
+    rows: dict[str, Callable[[Any, Any], Any]] = {
+        "resize": lambda x, own: imgops.resize(x, (224, 224)),
+        "resized_crop": lambda x, own: imgops.resized_crop(x, own(boxes), (224, 224)),
+        "warp_affine": lambda x, own: imgops.warp_affine(x, TURN, (224, 224)),
+        "adjust_saturation": lambda x, own: imgops.adjust_saturation(x, own(factors)),
+        "gaussian_blur": lambda x, own: imgops.gaussian_blur(x, 9, 2.0),
+    }
+    for name, call in rows.items():
+        for memory in ("planar", "interleaved"):
+            images = [
+                torch.randint(0, 256, (h, w, 3), dtype=torch.uint8, generator=generator) for h, w in sizes
+            ]
+            images = [x.permute(2, 0, 1) for x in images]
+            if memory == "planar":
+                images = [x.contiguous() for x in images]
+            batch = imgops.PackedImages.of(images)
+
+            def one_call(n: int, b: Any = batch, c: Any = call) -> Any:
+                torch.set_num_threads(n)
+                made = c(b, lambda values: values)
+                torch.set_num_threads(1)
+                return made
+
+            def loop(each: Any = images, c: Any = call) -> Any:
+                made = [c(x, lambda values, i=i: values[i]) for i, x in enumerate(each)]  # type: ignore[misc]
+                return torch.stack(made) if all(m.shape == made[0].shape for m in made) else made
+
+            found = rounds_of({"loop": loop, "one": lambda: one_call(1), "two": lambda: one_call(2)}, rounds)
+            times = [1 / ratio(found, "loop", own) for own in ("one", "two")]
+            cells = f"{median(found['loop']) * COUNT / 1000:.1f} | {times[0]:.2f} | {times[1]:.2f}"
+            lines.append(f"| `{name}` | {memory} | {cells} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+TURN = torch.tensor([[0.9, 0.1, 3.0], [-0.1, 0.9, 20.0]])
 
 
 def main() -> None:
@@ -262,6 +326,10 @@ def main() -> None:
         "Above 1 imgops is faster. **Bold**: short of its goal.",
         "",
         *pipelines(options.rounds),
+        "",
+        "64 images of different sizes in one call, over the time of a loop on one thread:",
+        "",
+        *packed(max(options.rounds // 3, 5)),
         "",
         "Decoding alone, one thread, 500 x 375; imgops' planar result:",
         "",

@@ -132,6 +132,7 @@ def check(raw: bytes, mode: str = "RGB", turned: bool = False, part: float = 0.5
             return "refused"
         assert not isinstance(by_pillow, str) and torch.equal(ours, by_pillow), "not Pillow's verdict"
         _check_box(ours, part, lambda box: imgops.decode_image(data, mode, box=box, **keywords))
+        _check_box(ours, part, lambda box: _in_a_batch(data, mode, box, keywords))
         assert ours.numel() <= MAX_PIXELS * ours.shape[0]
         if turned:
             return "turned"
@@ -167,6 +168,13 @@ def _box(height: int, width: int, part: float) -> tuple[int, int, int, int]:
 def _check_box(whole: torch.Tensor, part: float, decode: Callable[[Any], torch.Tensor]) -> None:
     left, top, right, bottom = box = _box(*whole.shape[1:], part)
     assert torch.equal(decode(box), whole[:, top:bottom, left:right]), f"other pixels in {box}"
+
+
+def _in_a_batch(data: torch.Tensor, mode: str, box: Any, keywords: dict[str, Any]) -> torch.Tensor:
+    """Decode a box of the last file of a batch, whose other file is fine."""
+    fine = torch.frombuffer(bytearray(seeds()[0]), dtype=torch.uint8)
+    images = imgops.EncodedImages([fine, data], mode, **keywords)
+    return images.decode(torch.tensor([(0, 0, 17, 23), box]))[1]
 
 
 def _check_part_of_refused(raw: bytes, data: torch.Tensor, part: float) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from checks import check_raises
@@ -18,8 +20,9 @@ from torchvision import tv_tensors
 from transform_cases import sample
 
 import imgops
-from imgops import EncodedImage
+from imgops import EncodedImage, EncodedImages
 from imgops import transforms as v2
+from imgops.kernels.cpu import _libjpeg
 from imgops.ops import codec
 
 CROPS = {
@@ -214,3 +217,185 @@ def test_wrong_files() -> None:
     cut = EncodedImage(raw[: len(raw) - 4])  # the header is whole
     with pytest.raises(ValueError, match="decode_image: data must be a complete"):
         v2.Resize(8)(cut)
+
+
+# -- batches of files -------------------------------------------------------------------------------
+
+
+def files_of(photograph: Tensor) -> list[bytes]:
+    """Return files of several sizes and kinds: EXIF data, progressive, gray, CMYK, PNG, WebP."""
+    whole = Image.fromarray(photograph.permute(1, 2, 0).numpy())
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    ways: list[tuple[str, str, dict[str, Any]]] = [
+        *(("RGB", "JPEG", {}), ("RGB", "JPEG", {"progressive": True, "subsampling": 0})),
+        *(("RGB", "JPEG", {"exif": exif}), ("L", "JPEG", {}), ("CMYK", "JPEG", {})),
+        *(("RGB", "PNG", {}), ("RGBA", "PNG", {}), ("RGB", "WEBP", {"lossless": True})),
+    ]
+    made = []
+    for i, (mode, format, keywords) in enumerate(ways):
+        file = io.BytesIO()
+        whole.crop((10 * i, 5 * i, 10 * i + 90 + 3 * i, 5 * i + 120 - 7 * i)).convert(mode).save(
+            file, format, **keywords
+        )
+        made.append(file.getvalue())
+    return made
+
+
+BATCHED = {
+    "resized": lambda **k: v2.RandomResizedCrop(24, antialias=True, **k),
+    "resized-nearest": lambda **k: v2.RandomResizedCrop(24, interpolation="nearest", **k),
+    "crop": lambda **k: v2.RandomCrop((33, 21), **k),
+    "compose": lambda **k: v2.Compose(
+        [v2.RandomResizedCrop(24), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)], **k
+    ),
+    "later": lambda **k: v2.Compose([v2.RandomHorizontalFlip(), v2.RandomResizedCrop(24)], **k),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_batch_is_the_loop(photograph: Tensor, name: str, threads: int) -> None:
+    files, before = files_of(photograph), torch.get_num_threads()
+    images = EncodedImages(files)
+    one, whole = BATCHED[name](), BATCHED[name](per_sample=True)
+    torch.set_num_threads(threads)
+    for seed in range(4):
+        torch.manual_seed(seed)
+        expected = torch.stack([one(imgops.decode_image(file)) for file in files])
+        torch.manual_seed(seed)
+        assert torch.equal(whole(images), expected)
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "LA"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_batch_decodes_boxes(photograph: Tensor, mode: str, turned: bool) -> None:
+    files = files_of(photograph)
+    images = EncodedImages(files, mode, apply_exif_orientation=turned)
+    each = [imgops.decode_image(file, mode, apply_exif_orientation=turned) for file in files]
+    assert images.sizes.tolist() == [list(x.shape[1:]) for x in each]
+    assert all(map(torch.equal, images.decode().unpack(), each))
+    boxes = torch.stack([torch.tensor([3, 5, x.shape[2] - 7, x.shape[1] - 1]) for x in each])
+    parts = [x[:, 5:-1, 3:-7] for x in each]
+    assert all(map(torch.equal, images.decode(boxes).unpack(), parts))
+
+
+def test_no_other_way_than_libjpeg(photograph: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = files_of(photograph)
+    expected = EncodedImages(files).decode().unpack()
+    monkeypatch.setattr(_libjpeg, "module", None)
+    assert all(map(torch.equal, EncodedImages(files).decode().unpack(), expected))
+
+
+def test_only_the_boxes_are_decoded(photograph: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    real = codec.cpu.decode_each
+
+    def spy(out: Tensor, *args: Any) -> list[bool]:
+        sizes.append(len(out))
+        return real(out, *args)
+
+    monkeypatch.setattr(codec.cpu, "decode_each", spy)
+    v2.CenterCrop((20, 30))(EncodedImages(files_of(photograph)))
+    assert sizes == [8 * 3 * 20 * 30]
+
+
+def test_damaged_files_of_a_batch(photograph: Tensor) -> None:
+    files = files_of(photograph)
+    whole = EncodedImages(files).decode().unpack()
+    bad = [files[0], files[1][: len(files[1]) // 2], b"no image", files[3]]
+    for text, given in (("files[1] must be a complete JPEG", bad[:2]), ("files[2] must be a JPEG", bad)):
+        with pytest.raises(ValueError, match=re.escape(f"decode_images: {text}")):
+            EncodedImages(given).decode()
+    skipped: list[tuple[int, Exception]] = []
+    packed = EncodedImages(bad, skipped=skipped).decode()
+    assert sorted(i for i, _ in skipped) == [1, 2]
+    assert torch.equal(packed[0], whole[0])
+    assert torch.equal(packed[3], whole[3])
+    assert packed[1].shape == whole[1].shape
+    assert not packed[1].any()
+    assert packed[2].shape == (3, 1, 1)
+    skipped.clear()
+    out = v2.RandomResizedCrop(16, per_sample=True)(EncodedImages(bad, skipped=skipped))
+    assert out.shape == (4, 3, 16, 16)
+    assert {i for i, _ in skipped} <= {1, 2}  # of a truncated file a box near the top may be there
+
+
+def test_a_batch_of_files_that_is_wrong(photograph: Tensor) -> None:
+    images = EncodedImages(files_of(photograph))
+    good = images._boxes(None)
+    for change, text in (
+        (torch.tensor([0, 0, 0, 0]), "boxes[0] must be pixels of its image"),
+        (torch.tensor([0, 0, 1000, 4]), "boxes[0] must be pixels of its image"),
+        (torch.tensor([-1, 0, 4, 4]), "boxes[0] must be pixels of its image"),
+    ):
+        boxes = good.clone()
+        boxes[0] = change
+        with pytest.raises(ValueError, match=re.escape(text)):
+            images.decode(boxes)
+    for boxes in (good.int(), good[:3], good[0]):
+        with pytest.raises(ValueError, match=r"boxes must be int64 of shape \(8, 4\), got"):
+            images.decode(boxes)
+    for files, error in (([], ValueError), (b"file", TypeError), (7, TypeError), ([3], TypeError)):
+        with pytest.raises(error, match=r"must be .*, got"):
+            EncodedImages(files)  # type: ignore[arg-type]
+    for transform, error in (
+        (v2.RandomResizedCrop(8), ValueError),
+        (v2.RandomRotation(10, per_sample=True), TypeError),
+        (v2.RandomApply([v2.RandomCrop(8)], per_sample=True), (TypeError, ValueError)),
+    ):
+        with pytest.raises(error, match=r"must .*, got"):
+            transform(images)
+
+
+@pytest.mark.skipif(_libjpeg.module is None, reason="libjpeg-turbo is not there")
+def test_the_native_call_checks_what_it_writes(photograph: Tensor) -> None:
+    file = files_of(photograph)[0]
+    height, width = 120, 90
+    out, done = np.zeros(3 * 4 * 5 + 7, np.uint8), np.zeros(1, np.uint8)
+    facts = np.array([[7, 1, 2, 4, 5, height, width]])
+
+    def call(**changes: Any) -> bool:
+        given = {
+            "out": out,
+            "files": [file],
+            "facts": facts,
+            "done": done,
+            "channels": 3,
+            "interleaved": False,
+        }
+        given |= {"first": 0, "last": 1} | changes
+        _libjpeg.module.decode_each(*given.values())
+        return bool(done[0])
+
+    assert call()
+    assert call(channels=3, interleaved=True)
+    for column, value in (
+        (0, 8),
+        (0, -1),
+        (1, 86),
+        (1, -1),
+        (2, 117),
+        (3, 0),
+        (4, 91),
+        (3, 1 << 62),
+        (5, 70000),
+    ):
+        wrong = facts.copy()
+        wrong[0, column] = value
+        with pytest.raises(ValueError, match="native: "):
+            call(facts=wrong)
+    for change in (
+        {"channels": 2},
+        {"last": 2},
+        {"first": -1},
+        {"facts": facts[:, :6]},
+        {"files": []},
+        {"done": done[:0]},
+    ):
+        with pytest.raises(ValueError, match="native: "):
+            call(**change)
+    with pytest.raises(TypeError):
+        call(files=[7])
+    assert not call(facts=np.array([[7, 1, 2, 4, 5, height, width + 1]]))  # the header lies, or the caller

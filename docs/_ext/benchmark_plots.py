@@ -71,22 +71,22 @@ def _loading(axes: Axes, results: Path) -> None:
     table = [cells for _, cells in rows(newest(results, "loading-*.md"))]
     head = table[0]
     lines = [r for r in table[1:] if len(r) == len(head) and r[1] == "1"]
-    names = {"whole": "imgops, whole image decoded"}
+    names = {"one by one": "imgops, one by one", "whole": "imgops, one by one, all decoded"}
     for i, row in enumerate(lines):
         speed = float(row[head.index("images/s")])
-        bars = [("imgops, region decoded", speed, OURS)]
-        for peer, cell, color in zip(head[3:], row[3:], ("#7fb4e8", *PEERS, "#555d66"), strict=False):
+        bars = [("imgops, a batch", speed, OURS)]
+        for peer, cell, color in zip(head[3:], row[3:], ("#7fb4e8", "#b9d5f1", *PEERS, "#555d66"), strict=False):
             if ratio := number(cell):
                 bars.append((names.get(peer, peer), speed / ratio, color))
         for j, (name, value, color) in enumerate(bars):
-            at = i + (j - 3) * 0.12
-            axes.barh(at, value, 0.11, color=color, label=name if i == 0 else None)
+            at = i + (j - 3.5) * 0.11
+            axes.barh(at, value, 0.1, color=color, label=name if i == 0 else None)
             axes.annotate(
                 f"{value:.0f}", (value, at), (3, 0), textcoords="offset points", va="center", fontsize=8
             )
     axes.set_yticks(range(len(lines)), [r[0] for r in lines])
     axes.invert_yaxis()
-    axes.set_xlabel("images per second from JPEG files, one thread, one image at a time")
+    axes.set_xlabel("images per second from JPEG files, one thread")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), labelcolor="linecolor")
     axes.margins(x=0.08)
 
