@@ -19,7 +19,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from imgops._operators import Contract
+import imgops
+from imgops._operators import Contract, operators
 from imgops.kernels import cuda
 from tests.specs import SAMPLES
 from tests.specs._maker import Maker
@@ -87,6 +88,13 @@ for sample in SAMPLES:
             args = (*call.op_args, *call.op_keywords.values())
             out = [call.operator.fake(*args)] if call.operator.contract is Contract.FUNCTIONAL else []
             call.operator.cuda(*out, *args)
+
+images = [torch.zeros(3, *size, dtype=torch.uint8) for size in ((9, 12), (20, 7))]
+for interleaved in (False, True):
+    packed = imgops.PackedImages.of(images, interleaved)
+    args = (packed.data, packed.sizes, packed.offsets, None, 3, 5, 6, "bilinear", True, interleaved)
+    operator = operators("imgops_packed")["resize"]
+    operator.cuda(operator.fake(*args), *args)
 
 print(f"{len(compiled)} kernels")
 print(*faults, sep="\n")

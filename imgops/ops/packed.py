@@ -17,6 +17,7 @@ from imgops._registry import operator
 from imgops.decomposition import packed as decomposition
 from imgops.fake import packed as fake
 from imgops.fake.color_space import CHANNELS
+from imgops.kernels import cuda
 from imgops.kernels.cpu import packed as cpu
 
 __all__ = ["PackedImages"]
@@ -99,11 +100,20 @@ def _require_fit(row: Operator, data: Tensor, sizes: Tensor, offsets: Tensor, *a
 
 
 def _on_device(row: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None:
-    """Run the operator's own kernel for each image, without a transfer of the sizes to the device."""
+    """Resize in one launch; else run the operator's own kernel for each image, with the sizes on the host."""
+    plain = [x.detach() if isinstance(x, Tensor) else x for x in args]
+    if row.name in ("resize", "resized_crop") and out.numel():
+        data, sizes, offsets, box, _, _, _, interpolation, antialias, _ = plain
+        if antialias and interpolation != "nearest":
+            greatest = tuple(sizes.amax(0).tolist())
+            if _RESIZE(out, data, sizes, offsets, box, greatest, interpolation) is not NotImplemented:
+                return
     with torch.no_grad():
-        plain = [x.detach() if isinstance(x, Tensor) else x for x in args]
         if out.numel():
             out.copy_(decomposition.loop(row, keeps_size, *plain))
+
+
+_RESIZE = cuda.Kernel("resize.resize_packed")
 
 
 def _refuse_vmap(op: str, *args: Any) -> NoReturn:

@@ -67,6 +67,8 @@ class Region:
     size: int
     boxes: Tensor | None = None  # (B, 4), float64 or int64
     axis: int = 0  # 0 for x, 1 for y
+    #: The height and width of each image, (B, 2), if they differ; then ``size`` is the greatest.
+    sizes: Tensor | None = None
 
     @property
     def count(self) -> int:
@@ -111,11 +113,13 @@ def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: s
 def _arguments(made: Table, region: Region, out: int, taps: int) -> tuple[Any, ...]:
     programs = region.count * -(-out // _BLOCK)
     boxes = made.first if region.boxes is None else region.boxes
-    return programs, made.first, made.count, made.weight, boxes, region.axis, region.size, out, taps
+    sizes = made.first if region.sizes is None else region.sizes
+    return programs, made.first, made.count, made.weight, boxes, sizes, region.axis, region.size, out, taps
 
 
 def _kind(region: Region) -> dict[str, Any]:
-    return {"WHOLE": region.boxes is None, "CUT": region.is_cut, "BLOCK": _BLOCK}
+    sized = region.sizes is not None
+    return {"WHOLE": region.boxes is None, "CUT": region.is_cut, "SIZED": sized, "BLOCK": _BLOCK}
 
 
 def of_host(table: host_tables.Table, device: torch.device) -> Table:
@@ -183,11 +187,14 @@ def _filter(x, FILTER: tl.constexpr):
 
 @triton.jit(do_not_specialize=["size", "out_size", "taps"])
 def _pil_kernel(
-    first, count, weight, boxes, axis, size, out_size, taps,
-    FILTER: tl.constexpr, SUPPORT: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr,
+    first, count, weight, boxes, sizes, axis, size, out_size, taps,
+    FILTER: tl.constexpr, SUPPORT: tl.constexpr,
+    WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     across = (out_size + BLOCK - 1) // BLOCK
     table = tl.program_id(0) // across
+    if SIZED:
+        size = tl.load(sizes + table * 2 + 1 - axis).to(tl.int32)
     o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
     low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     scale = extent / out_size
@@ -244,12 +251,14 @@ def _opencv_tap(f, k, NAME: tl.constexpr):
 
 @triton.jit(do_not_specialize=["size", "out_size", "taps"])
 def _opencv_kernel(
-    first, count, weight, boxes, axis, size, out_size, taps,
+    first, count, weight, boxes, sizes, axis, size, out_size, taps,
     NAME: tl.constexpr, KIND: tl.constexpr, TAPS: tl.constexpr,
-    WHOLE: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr,
+    WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     across = (out_size + BLOCK - 1) // BLOCK
     table = tl.program_id(0) // across
+    if SIZED:
+        size = tl.load(sizes + table * 2 + 1 - axis).to(tl.int32)
     o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
     low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     inverse = (low + out_size) / extent

@@ -197,10 +197,47 @@ def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> T
     return Table(first, taken.to(torch.int32), weight, step, 0)
 
 
+def resize_packed(
+    out: Tensor,
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    box: Tensor | None,
+    greatest: tuple[int, int],
+    name: str,
+) -> Any:
+    """Resize images of different sizes, or a box of each, as PIL does, in one launch.
+
+    ``greatest`` are the greatest height and width.
+    """
+    if data.dtype != torch.uint8 and data.dtype not in FLOATS:
+        return NotImplemented
+    whole = torch.cat([torch.zeros_like(sizes), sizes.flip(-1)], -1)
+    boxes = whole if box is None else box.expand(len(sizes), 4).contiguous()
+    if boxes.dtype != torch.int64:
+        boxes = boxes.to(torch.float64)
+    levels = data.dtype == torch.uint8
+    rows, columns = (
+        _resampling_tables.pil(name, Region(most, boxes, axis, sizes), n, data.device, levels=levels)
+        for most, axis, n in zip(greatest, (1, 0), out.shape[-2:], strict=True)
+    )
+    # The order of passes depends on what is resized: what a box of integers cuts out, or else the whole image.
+    _resample(out, data, rows, columns, boxes if boxes.dtype == torch.int64 else whole, (sizes, offsets))
+    return None
+
+
 # -- the two passes --------------------------------------------------------------------------------
 
 
-def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Tensor | None = None) -> None:
+def _resample(
+    out: Tensor,
+    image: Tensor,
+    rows: Table,
+    columns: Table,
+    boxes: Tensor | None = None,
+    packed: tuple[Tensor, Tensor] | None = None,
+) -> None:
+    """Apply two tables; ``packed`` are the sizes and offsets of images in one buffer, which ``image`` then is."""
     images, channels, height, width = out.shape
     _, across = tile(width * channels, 1, 128)
     order = "columns first"
@@ -216,11 +253,13 @@ def _resample(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Te
         image,
         *(channels, height, width),
         *out.stride(),
-        *image.stride(),
+        *(image.stride() if packed is None else (0, 0, 0, 0)),
+        *((rows.first, rows.first) if packed is None else packed),
         *rows.arguments,
         *columns.arguments,
         rows.first if boxes is None else boxes,
         4 if boxes is not None and len(boxes) > 1 else 0,
+        PACKED=packed is not None,
         ORDER=order,
         TRANSPOSED=rows.start is not None,
         INTERLEAVED=_layout.is_interleaved(out),
@@ -259,11 +298,11 @@ def _sum_rows_first(
 @triton.jit(do_not_specialize=["y_width", "x_width"])
 def _resample_kernel(
     out, image, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, offsets,
     y_first, y_count, y_weight, y_start, y_n, y_weight_n, y_width, y_start_n,
     x_first, x_count, x_weight, x_start, x_n, x_weight_n, x_width, x_start_n,
     boxes, box_n,
-    ORDER: tl.constexpr, TRANSPOSED: tl.constexpr, INTERLEAVED: tl.constexpr,
+    PACKED: tl.constexpr, ORDER: tl.constexpr, TRANSPOSED: tl.constexpr, INTERLEAVED: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
@@ -285,8 +324,16 @@ def _resample_kernel(
     wide = tl.load(x_count + n * x_n + x, mask=has_column, other=0)
     y_weight, x_weight = y_weight + n * y_weight_n, x_weight + n * x_weight_n
     y_start, x_start = y_start + n * y_start_n, x_start + n * x_start_n
-    source = image + n * image_n + c.to(tl.int64) * image_c + left.to(tl.int64) * image_x
-    line_step = n * 0 + image_y
+    if PACKED:
+        own_width = tl.load(sizes + n * 2 + 1)
+        pixel = n * 0 + (channels if INTERLEAVED else 1)
+        line_step = own_width * pixel
+        plane = n * 0 + 1 if INTERLEAVED else own_width * tl.load(sizes + n * 2)
+        source = image + tl.load(offsets + n) + c.to(tl.int64) * plane + left.to(tl.int64) * pixel
+    else:
+        pixel = n * 0 + image_x
+        line_step = n * 0 + image_y
+        source = image + n * image_n + c.to(tl.int64) * image_c + left.to(tl.int64) * pixel
     taps = tl.max(wide, 0)
     if LEVELS:
         acc = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
@@ -300,7 +347,7 @@ def _resample_kernel(
         starts_with_rows = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
     if starts_with_rows:
         acc = _sum_rows_first(
-            acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
+            acc, source, line_step, pixel, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
             ROWS, COLUMNS,
         )  # fmt: skip
     else:
@@ -314,12 +361,12 @@ def _resample_kernel(
                 middle = tl.full((COLUMNS,), 0, tl.float32)
             for k in range(taps):
                 use = k < wide
-                pixel = tl.load(line + k * image_x, mask=use, other=0).to(middle.dtype)
+                value_at = tl.load(line + k * pixel, mask=use, other=0).to(middle.dtype)
                 if TRANSPOSED:  # the share that output left + k gave to this pixel
                     tap = x - tl.load(x_start + left + k, mask=use, other=0)
-                    middle += pixel * tl.load(x_weight + tap * x_width + left + k, mask=use, other=0)
+                    middle += value_at * tl.load(x_weight + tap * x_width + left + k, mask=use, other=0)
                 else:
-                    middle += pixel * tl.load(x_weight + k * x_width + x, mask=use, other=0)
+                    middle += value_at * tl.load(x_weight + k * x_width + x, mask=use, other=0)
             has = (r >= top) & (r < top + tall)
             if TRANSPOSED:
                 share = tl.load(y_weight + (y - tl.load(y_start + r)) * y_width + r, mask=has, other=0)
