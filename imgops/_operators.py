@@ -175,7 +175,8 @@ def decompositions() -> dict[Any, Function]:
     """Return the decompositions into core ATen of all operators that have one.
 
     The result is a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program
-    that is decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen.
+    that is decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen,
+    and neither have packed images.
     In-place and out= functions of imgops need none: from torch 2.13 on, an exported program holds functional
     operators where one of them was called.
 
@@ -196,4 +197,8 @@ def decompositions() -> dict[Any, Function]:
     >>> any("imgops" in str(n.target) for n in program.run_decompositions(table).graph.nodes)
     False
     """
-    return {o.overload: o.decomposition for o in table.values() if o.decomposition is not None}
+    return {
+        o.overload: o.decomposition
+        for o in table.values()
+        if o.decomposition is not None and not o.namespace.endswith("_packed")
+    }

@@ -66,16 +66,19 @@ class PackedImages:
     def __init__(self, data: Tensor, sizes: Tensor, channels: int = 3, interleaved: bool = False) -> None:
         for name, value in (("data", data), ("sizes", sizes)):
             _check.tensor("PackedImages", name, value)
-        channels = _check.integers("PackedImages", "channels", (channels,), ("channels",))[0]
+        channels = _check.integer("PackedImages", "channels must be an integer", channels)
         self.data, self.sizes, self.channels = data, sizes, channels
         self.interleaved = _check.switch("PackedImages", "interleaved", interleaved)
         require_sizes("PackedImages", sizes)
         if not functions and not torch.compiler.is_compiling():
-            import_module(
-                "imgops.ops.packed"
-            )  # it registers the operators, which an import of imgops does not
+            # It registers the operators, which an import of imgops does not.
+            import_module("imgops.ops.packed")
+        if channels < 1:
+            _check.fail(ValueError, "PackedImages", "channels must be at least 1", channels)
+        if sizes.device.type != "cpu":
+            _check.fail(ValueError, "PackedImages", "sizes must be on the CPU", sizes.device)
         self.offsets = _offsets(sizes, channels)
-        if not torch.compiler.is_compiling():
+        if _torch_private.is_eager():  # elsewhere the operators check
             require_fit("PackedImages", data, sizes, self.offsets, channels)
 
     @staticmethod
@@ -85,12 +88,15 @@ class PackedImages:
         ``interleaved`` is the memory format; by default that of the first image. Gradients go back to each
         image.
         """
-        if not _check.is_sequence(images) or len(images) == 0:
+        if isinstance(images, PackedImages) or not _check.is_sequence(images) or len(images) == 0:
             must = "images must be a sequence of one or more Tensors"
-            got = "none" if _check.is_sequence(images) else type(images).__name__
+            is_list = not isinstance(images, PackedImages) and _check.is_sequence(images)
+            got = "none" if is_list else type(images).__name__
             _check.fail(ValueError, "PackedImages.of", must, got)
         for image in images:
-            _check.tensor("PackedImages.of", "images", image)
+            if not isinstance(image, Tensor):
+                must = "images must be a sequence of Tensors"
+                _check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
             if image.ndim != 3:
                 must = "each image must have 3 dimensions (C, H, W)"
                 _check.fail(ValueError, "PackedImages.of", must, f"shape {_check.written(image.shape)}")
@@ -114,9 +120,16 @@ class PackedImages:
         Tensors of 3 dimensions are images; other values are collated as PyTorch does, and stay a list where
         tensors differ in shape. Samples are images, or tuples, lists or dicts with images among their values.
         """
+        if not samples:
+            _check.fail(ValueError, "PackedImages.collate", "samples must be one or more", "none")
         first = samples[0]
         if isinstance(first, Tensor) and first.ndim == 3:
             return PackedImages.of(samples)
+        if isinstance(first, (Mapping, tuple, list)):
+            alike = all(type(s) is type(first) and len(s) == len(first) for s in samples)
+            if not alike or (isinstance(first, Mapping) and any(s.keys() != first.keys() for s in samples)):
+                must = "samples must have the structure of the first one"
+                _check.fail(ValueError, "PackedImages.collate", must, "another one")
         if isinstance(first, Mapping):
             return {key: PackedImages.collate([s[key] for s in samples]) for key in first}
         if isinstance(first, (tuple, list)):
@@ -175,6 +188,7 @@ class PackedImages:
             ends = self.offsets[start : stop + 1]
             part = self.data[int(ends[0]) : int(ends[-1])]
             return self.like(part, self.sizes[start:stop], ends - ends[0])
+        index = _check.integer("PackedImages", "index must be an integer or a slice", index)
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"PackedImages: index must be from {-count} to {count - 1}, got {index}")
@@ -186,6 +200,7 @@ class PackedImages:
 
     def unpack(self) -> list[Tensor]:
         """Return the images ``(C, H, W)``, as views of the buffer."""
+        require_fit("PackedImages.unpack", self.data, self.sizes, self.offsets, self.channels)
         return images_of(self.data, self.sizes, self.offsets, self.channels, self.interleaved)
 
     def like(self, data: Tensor, sizes: Tensor | None = None, offsets: Tensor | None = None) -> PackedImages:
@@ -231,24 +246,34 @@ class PackedImages:
         ``size`` is the height and width, at least those of each image; by default the smallest such size.
         In a graph it must be given, and there an image that is larger is cut off.
         """
-        if size is None:
+        if size is None and len(self):
             if torch.compiler.is_compiling():
                 must = "size must be given in a graph, which does not know the sizes of the images"
                 _check.fail(ValueError, "PackedImages.padded", must, None)
             size = self.sizes.amax(0).tolist()
-        height, width = _check.integers("PackedImages.padded", "size", size, ("height", "width"))
+        height, width = _check.positive_size("PackedImages.padded", size or ())
+        if len(self) == 0 or not isinstance(fill, (int, builtins.float)):
+            must = "images must be one or more" if len(self) == 0 else "fill must be a number"
+            got = 0 if len(self) == 0 else type(fill).__name__
+            _check.fail(ValueError if len(self) == 0 else TypeError, "PackedImages.padded", must, got)
         if not torch.compiler.is_compiling() and (self.sizes > torch.tensor([height, width])).any():
             most = self.sizes.amax(0).tolist()
             must = f"size must be at least that of each image, {_check.written(most)}"
             _check.fail(ValueError, "PackedImages.padded", must, (height, width))
         out = call("imgops::crop", (self, 0, 0, width, height))
-        if isinstance(fill, (int, builtins.float)) and fill == 0:
+        if fill == 0:
             return out
+        if not out.is_floating_point():
+            limits = torch.iinfo(out.dtype)
+            if fill != int(fill) or not limits.min <= fill <= limits.max:
+                must = f"fill must be a whole number from {limits.min} to {limits.max} for {out.dtype}"
+                _check.fail(ValueError, "PackedImages.padded", must, fill)
+            fill = int(fill)
         return torch.where(self.mask((height, width)), out, fill).to(out.dtype)
 
     def mask(self, size: Sequence[int]) -> Tensor:
         """Return where the pixels of :meth:`padded` are those of the image, ``(N, 1, height, width)``."""
-        height, width = size
+        height, width = _check.positive_size("PackedImages.mask", size)
         rows = torch.arange(height, device="cpu") < self.sizes[:, :1]
         columns = torch.arange(width, device="cpu") < self.sizes[:, 1:]
         return (rows[:, None, :, None] & columns[:, None, None, :]).to(self.data.device)
@@ -282,6 +307,8 @@ def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels:
     """Check the numbers of packed images: each image must have pixels, and together they fill the buffer."""
     if sizes.device.type != "cpu" or offsets.device.type != "cpu":
         _check.fail(ValueError, op, "sizes and offsets must be on the CPU", sizes.device)
+    if channels < 1:
+        _check.fail(ValueError, op, "channels must be at least 1", channels)
     numbers, ends = sizes.numpy(), offsets.numpy()
     if data.ndim != 1 or not data.is_contiguous():
         must = "data must be contiguous, of one dimension"
@@ -323,6 +350,8 @@ def _unflatten(values: Any, context: tuple[int, bool]) -> PackedImages:
     return new
 
 
+#: So that ``torch.load`` takes them in its default, safe mode.
+torch.serialization.add_safe_globals([PackedImages])
 _torch_private.register_pytree(PackedImages, _flatten, _unflatten, _NAMES)
 
 #: An operator's name -> the function of packed images: ``call(packed, *rest)``.

@@ -315,7 +315,15 @@ def test_damaged_files_of_a_batch(photograph: Tensor) -> None:
     assert torch.equal(packed[3], whole[3])
     assert packed[1].shape == whole[1].shape
     assert not packed[1].any()
-    assert packed[2].shape == (3, 1, 1)
+    assert packed[2].shape == whole[0].shape  # that of the first file with a header
+    count = len(skipped)
+    images = EncodedImages(bad, skipped=skipped)
+    images.decode()
+    images.decode()
+    assert len(skipped) == count + 2  # each file once
+    with pytest.raises(TypeError, match="skipped must be a list, got dict"):
+        EncodedImages(bad, skipped={})  # type: ignore[arg-type]
+    assert v2.CenterCrop(20)(EncodedImages([files[0], b"junk"], skipped=[])).shape == (2, 3, 20, 20)
     skipped.clear()
     out = v2.RandomResizedCrop(16, per_sample=True)(EncodedImages(bad, skipped=skipped))
     assert out.shape == (4, 3, 16, 16)

@@ -14,6 +14,7 @@ import torch
 from checks import bits_equal
 from PIL import Image
 from torch import Tensor
+from torchvision import tv_tensors
 
 import imgops
 from imgops import PackedImages, _packed
@@ -603,3 +604,138 @@ def test_native_checks_what_it_reads() -> None:
 
 def test_the_table_of_functions() -> None:
     assert {f"imgops::{name}" for name in (*DENSE, *KEEPING, "flip")} <= set(_packed.functions)
+
+
+# -- what a hunt found ------------------------------------------------------------------------------
+
+
+def test_what_does_not_follow_is_refused() -> None:
+    """Boxes, masks and images beside packed images would have to move with them."""
+    packed = PackedImages.of(new_sizes(0, 2))
+    for other in (
+        tv_tensors.BoundingBoxes([[1, 2, 10, 12]], format="XYXY", canvas_size=(20, 20)),
+        tv_tensors.Mask(torch.zeros(20, 20)),
+        tv_tensors.Image(torch.zeros(3, 20, 20)),
+    ):
+        for transform in (
+            v2.RandomHorizontalFlip(1.0, per_sample=True),
+            v2.RandomResizedCrop(8, per_sample=True),
+        ):
+            for given in ({"image": packed, "other": other}, (packed, other)):
+                with pytest.raises(TypeError, match="inputs beside images of different sizes must not be"):
+                    transform(given)
+        if not isinstance(other, tv_tensors.Image):
+            assert v2.ColorJitter(0.4, per_sample=True)(packed, other)[1] is other
+
+
+@pytest.mark.parametrize("container", [v2.RandomApply, v2.RandomChoice, v2.RandomOrder])
+def test_a_dtype_that_may_change_is_refused(container: Any) -> None:
+    packed = PackedImages.of(new_sizes(0, 3))
+    steps = [v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)]
+    with pytest.raises(ValueError, match=r"must .*, got ToDtype"):
+        container(steps, per_sample=True)(packed)
+
+
+@pytest.mark.parametrize("transform", [v2.Resize((8, 9)), v2.CenterCrop(8), v2.ToDtype(torch.float32)])
+@pytest.mark.parametrize("label_first", [False, True])
+def test_structures(transform: Any, label_first: bool) -> None:
+    packed, labels = PackedImages.of(new_sizes(0, 2)), torch.tensor([1, 2])
+    given: dict[str, Any] = (
+        {"label": labels, "image": packed} if label_first else {"image": packed, "label": labels}
+    )
+    wanted = transform(packed)
+    for function in (transform, v2.Compose([transform], per_sample=True)):
+        found = function(given)
+        assert found["label"] is labels
+        one, other = (x if isinstance(x, Tensor) else x.data for x in (found["image"], wanted))
+        assert bits_equal(one, other)
+
+
+def test_labels_first_in_a_pipeline() -> None:
+    packed, labels = PackedImages.of(new_sizes(0, 2)), torch.tensor([1, 2])
+    transform = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomResizedCrop(8)], per_sample=True)
+    torch.manual_seed(0)
+    wanted = transform(packed)
+    torch.manual_seed(0)
+    found = transform({"label": labels, "image": packed})
+    assert found["label"] is labels
+    assert bits_equal(found["image"], wanted)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        v2.RandomPhotometricDistort(per_sample=True),
+        v2.RandAugment(per_sample=True),
+        v2.TrivialAugmentWide(per_sample=True),
+        v2.AugMix(per_sample=True),
+        v2.ElasticTransform(per_sample=True),
+        v2.RandomElastic(per_sample=True),
+        v2.RandomGaussianNoise(per_sample=True),
+        v2.GaussianNoise(per_sample=True),
+        v2.RandomErasing(per_sample=True),
+        v2.Pad(2),
+        v2.FiveCrop(4),
+        v2.Grayscale(),
+        v2.Normalize([0.5] * 3, [0.5] * 3),
+    ],
+)
+def test_transforms_that_do_not_take_them(transform: Any) -> None:
+    packed = PackedImages.of([x.float() for x in new_sizes(0, 2)])
+    labels = torch.tensor([0, 1])
+    for function in (transform, v2.Compose([v2.RandomHorizontalFlip(), transform], per_sample=True)):
+        for given in (packed, {"image": packed, "label": labels}):
+            with pytest.raises(TypeError, match=r"must be a Tensor, got|must not be"):
+                function(given)
+
+
+def test_autocast_is_that_of_the_operator() -> None:
+    packed = PackedImages.of([torch.rand(3, 5, 6).half(), torch.rand(3, 4, 4).half()])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for call in (
+            lambda x: imgops.resize(x, (3, 3)),
+            lambda x: imgops.warp_affine(x, torch.eye(2, 3), (4, 4)),
+        ):
+            assert call(packed).dtype == call(packed[0]).dtype == torch.float32
+
+
+def test_functional_gradient() -> None:
+    packed = PackedImages.of(images(torch.float32))
+
+    def loss(data: Tensor) -> Tensor:
+        return imgops.resize(PackedImages(data, packed.sizes), (3, 3)).square().sum()
+
+    found = torch.func.grad(loss)(packed.data)
+    leaf = packed.data.clone().requires_grad_()
+    loss(leaf).backward()
+    assert leaf.grad is not None
+    torch.testing.assert_close(found, leaf.grad)
+
+
+def test_saved_and_loaded(tmp_path: Any) -> None:
+    packed = PackedImages.of(images())
+    torch.save({"batch": packed}, tmp_path / "x.pt")
+    assert all(map(bits_equal, torch.load(tmp_path / "x.pt")["batch"], packed))
+
+
+def test_small_arguments_that_are_wrong() -> None:
+    packed = PackedImages.of(images())
+    for error, call in (
+        (ValueError, lambda: packed.padded(fill=300)),
+        (ValueError, lambda: packed.padded(fill=-1)),
+        (TypeError, lambda: packed.padded(fill=None)),  # type: ignore[arg-type]
+        (ValueError, lambda: packed[1:1].padded()),
+        (ValueError, lambda: packed.mask((-1, 3))),
+        (TypeError, lambda: packed.mask(5)),  # type: ignore[arg-type]
+        (TypeError, lambda: packed["a"]),  # type: ignore[index]
+        (TypeError, lambda: packed[1.5]),  # type: ignore[index]
+        (TypeError, lambda: packed[[0, 1]]),  # type: ignore[index]
+        (ValueError, lambda: PackedImages.of(packed)),  # type: ignore[arg-type]
+        (ValueError, lambda: PackedImages(packed.data, packed.sizes, -3)),
+        (ValueError, lambda: PackedImages(packed.data, packed.sizes.to("meta"))),
+        (ValueError, lambda: PackedImages.collate([])),
+        (ValueError, lambda: PackedImages.collate([(packed[0], 1), (packed[0],)])),
+        (ValueError, lambda: PackedImages.collate([{"a": 1}, {"b": 1}])),
+    ):
+        with pytest.raises(error, match=r"must .*, got"):
+            call()

@@ -27,6 +27,8 @@ def allocate(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
     if offsets.dtype != torch.int64 or offsets.ndim != 1:
         must = "offsets must be int64 of one dimension"
         _check.fail(ValueError, op, must, f"{offsets.dtype} of {offsets.ndim}")
+    if type(channels) is int and channels < 1:
+        _check.fail(ValueError, op, "channels must be at least 1", channels)
     images = sizes.shape[0]
     shape = (images, channels, _SIDE, _SIDE)
     stand_in = torch.empty(shape, dtype=data.dtype, device="meta")

@@ -482,7 +482,8 @@ class EncodedImages:
         The mode that every file is converted to: 3, 1, 2 or 4 channels.
     skipped : list, optional
         Let files that cannot be decoded be black images, and append ``(index, error)`` to this list for each
-        of them, so that the batch keeps its length. By default the first one raises.
+        of them, so that the batch keeps its length; a file without a header has the size of the first that
+        has one. By default the first one raises.
     apply_exif_orientation, max_pixels
         As in :func:`decode_image`.
 
@@ -527,8 +528,12 @@ class EncodedImages:
             how = {"apply_exif_orientation": apply_exif_orientation, "max_pixels": max_pixels}
             return EncodedImage(files[i], mode, **how)  # type: ignore[arg-type]
 
-        self.images: list[EncodedImage | None] = _on_threads(len(files), read, skipped)
-        sizes = [(1, 1) if x is None else (x.height, x.width) for x in self.images]
+        if skipped is not None and not isinstance(skipped, list):
+            _check.fail(TypeError, "EncodedImages", "skipped must be a list", type(skipped).__name__)
+        self._reported: set[int] = set()
+        self.images: list[EncodedImage | None] = self._on_threads(len(files), read)
+        known = next(((x.height, x.width) for x in self.images if x is not None), (1, 1))
+        sizes = [known if x is None else (x.height, x.width) for x in self.images]
         self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
 
     @property
@@ -558,11 +563,21 @@ class EncodedImages:
             return image.decode(rows[i])
 
         for target, is_done, pixels in zip(
-            packed.unpack(), done, _on_threads(len(self), one, self.skipped), strict=True
+            packed.unpack(), done, self._on_threads(len(self), one), strict=True
         ):
             if not is_done:
                 target.zero_() if pixels is None else target.copy_(pixels)
         return packed
+
+    def _on_threads(self, count: int, call: Callable[[int], Any]) -> list[Any]:
+        """Call a function for each file; report a file that cannot be read once."""
+        new: list[tuple[int, Exception]] = []
+        found = _on_threads(count, call, None if self.skipped is None else new)
+        for i, error in new:
+            if self.skipped is not None and i not in self._reported:
+                self._reported.add(i)
+                self.skipped.append((i, error))
+        return found
 
     def _boxes(self, boxes: Tensor | None) -> Tensor:
         """Return the boxes as they were given, or whole images; they must have pixels of their images."""

@@ -46,6 +46,7 @@ def take(row: Operator, keeps_size: bool) -> None:
         decomposition=partial(decomposition.loop, row, keeps_size),
         values=partial(_require_fit, row),
         vmap=partial(_refuse_vmap, row.name),
+        autocast=row.autocast,
         no_gradient=row.no_gradient,
     )(_declared(row))
     parameters, keeps_channels = row.tensors - 1, row.name not in _OTHER_CHANNELS

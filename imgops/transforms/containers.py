@@ -23,7 +23,7 @@ import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import encoded, pil_images, programs
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
+from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of, has_batches
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.conversion import Normalize, ToDtype, ToImage
@@ -163,7 +163,7 @@ def _sample_ahead(
 ) -> None:
     """Sample at once for as many transforms as possible before any of them is applied."""
     flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-    flat = [x for x in flat if _dispatch.is_image(x)]
+    flat = [x for x in flat if type(x) in BATCHES] or [x for x in flat if _dispatch.is_image(x)]
     if not flat:
         return
     sampler.look_at(flat)
@@ -202,6 +202,12 @@ def _is_pils(transform: Any) -> bool:
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
     """Add what a transform samples to a program; return the output shape, None if it is not known."""
+    if (
+        tuple(shape[2:]) == programs.OWN_SIZES
+        and _is_own(transform)
+        and not isinstance(transform, _Container)
+    ):
+        transform._require_packed()
     return transform._plan(shape, program) if _is_own(transform) else None
 
 
@@ -226,6 +232,12 @@ def _is_hooked(module: Any) -> bool:
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
     """Apply one transform to the samples whose gate is open."""
+    if (
+        isinstance(transform, OperatorTransform)
+        and not isinstance(transform, _Container)
+        and has_batches(inputs)
+    ):
+        transform._require_packed()
     if sampler.gate is not None and not sampler.selects_later:
         _require_shape(transform, inputs)
     usual = _is_own(transform) and not _is_hooked(transform)
@@ -266,7 +278,12 @@ def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
     """Raise if a transform that may be left out changes the size of an image."""
     shapes = _changed_shape(transform, inputs)
     if shapes is not None:
-        before, after = (f"{_check.number(height)} x {_check.number(width)}" for *_, height, width in shapes)
+        before, after = (
+            "their own sizes"
+            if (height, width) == programs.OWN_SIZES
+            else f"{_check.number(height)} x {_check.number(width)}"
+            for *_, height, width in shapes
+        )
         raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
 
 
@@ -285,6 +302,11 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
         raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
     out = []
     for a, b in zip(flat_opened, flat_closed, strict=True):
+        if a is not b and type(b) in BATCHES:
+            is_kept = type(a) is type(b) and a.dtype == b.dtype and a.sizes is b.sizes
+            raise_error(
+                ValueError, f"{refusal}: images of different sizes" + " whose values changed" * is_kept
+            )
         if a is b or not isinstance(a, Tensor):
             out.append(b)
             continue

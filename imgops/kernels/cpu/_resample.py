@@ -94,6 +94,8 @@ def packed_by_native(
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
     """Return whether the values of each row are adjacent in memory and rows do not overlap, as in a crop."""
     channels, width, row = image.shape[-3], image.shape[-1], image.stride(-2)
+    if width == 1 or image.shape[-2] == 1:  # strides of such sides may be any
+        return False
     if not interleaved:
         return image.stride(-1) == 1 and row >= width
     adjacent = image.stride(-3) == 1 and image.stride(-1) == channels and channels > 1

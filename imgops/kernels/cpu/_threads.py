@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -25,7 +27,6 @@ _movers: set[Callable[..., None]] = set()
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
 
 _pool: ThreadPoolExecutor | None = None
-_starting = threading.Lock()
 _this = threading.local()
 
 
@@ -133,18 +134,14 @@ def _started_pool() -> ThreadPoolExecutor:
 
 
 def _start() -> None:
-    """Start a thread of the pool, in which ATen uses one thread.
+    """Start a thread of the pool, in which ATen uses one thread, as far as OpenMP can be told so.
 
-    PyTorch sets the number for the calling thread and for those to come, so another thread sets the latter
-    back.
+    ``torch.set_num_threads`` would set the number of every thread that starts later, too.
     """
     _this.has_a_part = True
-    with _starting:  # another thread that starts meanwhile would take this 1 for the number of all threads
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        others = threading.Thread(target=torch.set_num_threads, args=(before,))
-        others.start()
-        others.join()
+    torch.get_num_threads()  # ATen sets the number when a thread first asks for it
+    with suppress(OSError, AttributeError, TypeError):  # there are other libraries than GNU's
+        ctypes.CDLL(None).omp_set_num_threads(1)
 
 
 def each(count: int, work: Callable[[int], None]) -> None:
@@ -212,9 +209,8 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _pool, _starting
+    global _pool
     _pool = None
-    _starting = threading.Lock()
     opencv.__init__()  # type: ignore[misc]
 
 

@@ -104,15 +104,29 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._image(inputs[0], NOTHING, Tensor)
         if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self.decodes_regions:
             return self._of_encoded(inputs[0], NOTHING)
-        if any(type(x) in BATCHES for x in inputs):
+        if has_batches(inputs):
             return self._of_packed(inputs)
         return super().forward(*encoded.decoded(inputs))  # type: ignore[misc]
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
-        """Transform packed images, which come alone or before inputs that stay as they are."""
+        """Transform packed images; other inputs stay as they are."""
+        flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        needs = self._needs(flat)
+        out = [self._image_of_batch(x, NOTHING) if n else x for x, n in zip(flat, needs, strict=True)]
+        return tree_unflatten(out, structure)
+
+    def _needs(self, flat: list[Any]) -> list[bool]:
+        """Return which inputs the transform changes; beside batches of different sizes, no tensors."""
+        batches = [type(x) in BATCHES for x in flat]
+        if not any(batches):
+            return torchvision_private.needs_transform(self, flat)
         self._require_packed()
-        out = tuple(self._image_of_batch(x, NOTHING) if type(x) in BATCHES else x for x in inputs)
-        return out if len(out) > 1 else out[0]
+        for inpt in flat:
+            shows = isinstance(inpt, (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image))
+            if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
+                must = f"{type(self).__name__}: inputs beside images of different sizes must not be images,"
+                raise_error(TypeError, f"{must} masks, boxes or keypoints, got {type(inpt).__name__}")
+        return batches
 
     def _image_of_batch(self, images: Any, params: Params) -> Any:
         """Transform packed images, or a batch of encoded ones."""
@@ -237,9 +251,12 @@ class RandomTransform(OperatorTransform):
             if numbers is None:
                 return image
             return self._image(image, Params(image.shape[-2:], numbers, self), Tensor)
+        if has_batches(inputs):
+            return self._of_packed(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
+        self._require_packed()
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
@@ -404,6 +421,9 @@ class RandomTransform(OperatorTransform):
 
     def shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
         """Return the number of samples that share a draw, and the inputs' channels, height and width."""
+        for inpt in inputs:
+            if type(inpt) in BATCHES:
+                return len(inpt), inpt.channels, *programs.OWN_SIZES
         if inputs and type(inputs[0]) is Tensor:
             size = inputs[0].shape
             if len(size) > 2:
@@ -413,8 +433,6 @@ class RandomTransform(OperatorTransform):
                 raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {tuple(size)}")
             return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
-            if type(inpt) in BATCHES:
-                return len(inpt), inpt.channels, *programs.OWN_SIZES
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
                 channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
@@ -457,14 +475,6 @@ class RandomTransform(OperatorTransform):
                 out = tree_unflatten(self._change_all(flat, needs, params, sampler), structure)
         sampler.count = before
         return out
-
-    def _needs(self, flat: list[Any]) -> list[bool]:
-        """Return which inputs the transform changes; beside packed images, tensors are no images."""
-        packed = [type(x) in BATCHES for x in flat]
-        if not any(packed):
-            return torchvision_private.needs_transform(self, flat)
-        self._require_packed()
-        return packed
 
     def _run_encoded(self, flat: list[Any], sampler: ParameterSampler) -> list[Any]:
         """Sample for images that are not decoded yet, and decode what the transform keeps of them."""
@@ -558,6 +568,18 @@ class RandomTransform(OperatorTransform):
         return self._image(mask, params, tv_tensors.Mask)
 
 
+def has_batches(inputs: tuple[Any, ...]) -> bool:
+    """Return whether there are images of different sizes among the arguments or in a structure of them."""
+    for x in inputs:
+        if type(x) in BATCHES:
+            return True
+        if isinstance(x, dict):
+            x = tuple(x.values())
+        if isinstance(x, (list, tuple)) and has_batches(tuple(x)):
+            return True
+    return False
+
+
 def _arguments(inputs: Any) -> tuple[Any, ...]:
     return inputs if type(inputs) is tuple and len(inputs) > 1 else (inputs,)
 
@@ -580,6 +602,7 @@ def batch_of(inputs: list[Any]) -> int | None:
     for inpt in inputs:
         if type(inpt) in BATCHES:
             return len(inpt)
+    for inpt in inputs:
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)
             return image.shape[0] if image.ndim > 3 else None

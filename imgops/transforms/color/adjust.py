@@ -104,6 +104,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     _config = ("brightness", "contrast", "saturation", "hue", "p")
     _channels = (1, 3)
     random_parameters = (*ColorSteps.random_parameters, PERMUTATION)
+    takes_packed = False
 
     def is_pils(self) -> bool:
         return False

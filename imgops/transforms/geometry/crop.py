@@ -62,6 +62,10 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _middles(self, images: Any) -> Tensor:
         """Crop packed images, each of which must be as large as the crop."""
         size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
+        if not _subclass.in_graph() and (images.sizes < size).any():
+            least = tuple(images.sizes.amin(0).tolist())
+            must = "CenterCrop: images of different sizes must be at least as large as the crop"
+            raise ValueError(f"{must} {tuple(self.size)}, got sides from {least} on")
         # torchvision rounds half of the margin to even.
         corner = ((images.sizes - size) / 2).round().long()
         boxes = torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
