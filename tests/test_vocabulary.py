@@ -20,7 +20,9 @@ def signatures() -> Iterator[tuple[str, inspect.Parameter]]:
     """Yield every parameter of the public functions, and of the transforms that torchvision does not have."""
     functions = {name: getattr(imgops, name) for name in imgops.__all__}
     functions = {
-        name: f for name, f in functions.items() if inspect.isfunction(f) or f is imgops.EncodedImage
+        name: f
+        for name, f in functions.items()
+        if inspect.isfunction(f) or f in (imgops.EncodedImage, imgops.EncodedImages, imgops.PackedImages)
     }
     for name, function in (functions | {n: getattr(transforms, n) for n in transforms.ADDED}).items():
         for parameter in inspect.signature(function).parameters.values():

@@ -75,7 +75,9 @@ def _loading(axes: Axes, results: Path) -> None:
     for i, row in enumerate(lines):
         speed = float(row[head.index("images/s")])
         bars = [("imgops, a batch", speed, OURS)]
-        for peer, cell, color in zip(head[3:], row[3:], ("#7fb4e8", "#b9d5f1", *PEERS, "#555d66"), strict=False):
+        for peer, cell, color in zip(
+            head[3:], row[3:], ("#7fb4e8", "#b9d5f1", *PEERS, "#555d66"), strict=False
+        ):
             if ratio := number(cell):
                 bars.append((names.get(peer, peer), speed / ratio, color))
         for j, (name, value, color) in enumerate(bars):

@@ -53,6 +53,7 @@ SECTIONS = (
 )
 FAMILIES = {
     **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
+    "Images of different sizes": ["PackedImages"],
     "Adjoint and inverse": ["adjoint", "inverse"],
     "Operators of your own": ["extend.operator", "extend.Gradient", "decompositions"],
     "What runs": ["show_config", "SlowPathWarning"],
@@ -61,7 +62,8 @@ FAMILIES["Regions"].append("ConnectedComponents")  # the result of connected_com
 FAMILIES["Files"] += [
     "decode_images",
     "EncodedImage",
-]  # a loop over decode_image, and a file in an image's place
+    "EncodedImages",
+]  # a loop over decode_image, and files in the place of images
 #: The operators that each transform and functional calls. Their pages have its formula, border rule and gradient.
 MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]

@@ -269,6 +269,27 @@ def _resample(
 
 
 @inline
+def _box_decides(box, height, width):
+    """Return whether PIL resizes the rows of a box first."""
+    lost_rows = tl.load(box + 3) - tl.load(box + 1) - height
+    lost_columns = tl.load(box + 2) - tl.load(box) - width
+    return (lost_rows > 0) & (lost_rows > 2 * lost_columns)
+
+
+@inline
+def _place(sizes, offsets, n, channels, INTERLEAVED: tl.constexpr):
+    """Return the steps to the next pixel, line and plane of a packed image, and where it begins."""
+    height, width = tl.load(sizes + n * 2), tl.load(sizes + n * 2 + 1)
+    if INTERLEAVED:
+        pixel = n * 0 + channels
+        plane = n * 0 + 1
+    else:
+        pixel = n * 0 + 1
+        plane = height * width
+    return pixel, width * pixel, plane, tl.load(offsets + n)
+
+
+@inline
 def _between(total):
     """Round an integer sum to a level, as PIL does."""
     return tl.minimum(tl.maximum(total >> 22, 0), 255)
@@ -324,16 +345,10 @@ def _resample_kernel(
     wide = tl.load(x_count + n * x_n + x, mask=has_column, other=0)
     y_weight, x_weight = y_weight + n * y_weight_n, x_weight + n * x_weight_n
     y_start, x_start = y_start + n * y_start_n, x_start + n * x_start_n
+    pixel, line_step, plane, start = n * 0 + image_x, n * 0 + image_y, n * 0 + image_c, n * image_n
     if PACKED:
-        own_width = tl.load(sizes + n * 2 + 1)
-        pixel = n * 0 + (channels if INTERLEAVED else 1)
-        line_step = own_width * pixel
-        plane = n * 0 + 1 if INTERLEAVED else own_width * tl.load(sizes + n * 2)
-        source = image + tl.load(offsets + n) + c.to(tl.int64) * plane + left.to(tl.int64) * pixel
-    else:
-        pixel = n * 0 + image_x
-        line_step = n * 0 + image_y
-        source = image + n * image_n + c.to(tl.int64) * image_c + left.to(tl.int64) * pixel
+        pixel, line_step, plane, start = _place(sizes, offsets, n, channels, INTERLEAVED)
+    source = image + start + c.to(tl.int64) * plane + left.to(tl.int64) * pixel
     taps = tl.max(wide, 0)
     if LEVELS:
         acc = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
@@ -341,10 +356,7 @@ def _resample_kernel(
         acc = tl.full((ROWS, COLUMNS), 0, tl.float32)
     starts_with_rows = ORDER == "rows first"
     if ORDER == "boxes decide":
-        box = boxes + n * box_n
-        lost_rows = tl.load(box + 3) - tl.load(box + 1) - height
-        lost_columns = tl.load(box + 2) - tl.load(box) - width
-        starts_with_rows = (lost_rows > 0) & (lost_rows > 2 * lost_columns)
+        starts_with_rows = _box_decides(boxes + n * box_n, height, width)
     if starts_with_rows:
         acc = _sum_rows_first(
             acc, source, line_step, pixel, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
