@@ -32,7 +32,7 @@ class PackedImages:
         The values of all images, ``(M,)``: each planar ``(C, H, W)``, or ``(H, W, C)`` if ``interleaved``.
     sizes : Tensor
         The height and width of each image, ``(N, 2)``, int64 on the CPU.
-    channels : int
+    num_channels : int
         The number of channels, which all images share.
     interleaved : bool
         Whether the channels of a pixel lie next to each other.
@@ -60,21 +60,21 @@ class PackedImages:
     data: Tensor
     sizes: Tensor
     offsets: Tensor
-    channels: int
+    num_channels: int
     interleaved: bool
 
-    def __init__(self, data: Tensor, sizes: Tensor, channels: int = 3, interleaved: bool = False) -> None:
+    def __init__(self, data: Tensor, sizes: Tensor, num_channels: int = 3, interleaved: bool = False) -> None:
         for name, value in (("data", data), ("sizes", sizes)):
             _check.tensor("PackedImages", name, value)
-        channels = _check.integer("PackedImages", "channels must be an integer", channels)
-        self.data, self.sizes, self.channels = data, sizes, channels
+        channels = _check.integer("PackedImages", "num_channels must be an integer", num_channels)
+        self.data, self.sizes, self.num_channels = data, sizes, channels
         self.interleaved = _check.switch("PackedImages", "interleaved", interleaved)
         require_sizes("PackedImages", sizes)
         if not functions and not torch.compiler.is_compiling():
             # It registers the operators, which an import of imgops does not.
             import_module("imgops.ops.packed")
         if channels < 1:
-            _check.fail(ValueError, "PackedImages", "channels must be at least 1", channels)
+            _check.fail(ValueError, "PackedImages", "num_channels must be at least 1", channels)
         if sizes.device.type != "cpu":
             _check.fail(ValueError, "PackedImages", "sizes must be on the CPU", sizes.device)
         self.offsets = _offsets(sizes, channels)
@@ -196,17 +196,17 @@ class PackedImages:
         return self[index : index + 1].unpack()[0]
 
     def __repr__(self) -> str:
-        return f"PackedImages({len(self)} images of {self.channels} channels, {self.dtype})"
+        return f"PackedImages({len(self)} images of {self.num_channels} channels, {self.dtype})"
 
     def unpack(self) -> list[Tensor]:
         """Return the images ``(C, H, W)``, as views of the buffer."""
-        require_fit("PackedImages.unpack", self.data, self.sizes, self.offsets, self.channels)
-        return images_of(self.data, self.sizes, self.offsets, self.channels, self.interleaved)
+        require_fit("PackedImages.unpack", self.data, self.sizes, self.offsets, self.num_channels)
+        return images_of(self.data, self.sizes, self.offsets, self.num_channels, self.interleaved)
 
     def like(self, data: Tensor, sizes: Tensor | None = None, offsets: Tensor | None = None) -> PackedImages:
         """Return packed images of other values and, if they are given, sizes; nothing is checked."""
         new = PackedImages.__new__(PackedImages)
-        new.data, new.channels, new.interleaved = data, self.channels, self.interleaved
+        new.data, new.num_channels, new.interleaved = data, self.num_channels, self.interleaved
         new.sizes = self.sizes if sizes is None else sizes
         new.offsets = self.offsets if offsets is None else offsets
         return new
@@ -340,13 +340,13 @@ _NAMES = ("data", "sizes", "offsets")
 
 
 def _flatten(packed: PackedImages) -> tuple[list[Any], tuple[int, bool]]:
-    return [packed.data, packed.sizes, packed.offsets], (packed.channels, packed.interleaved)
+    return [packed.data, packed.sizes, packed.offsets], (packed.num_channels, packed.interleaved)
 
 
 def _unflatten(values: Any, context: tuple[int, bool]) -> PackedImages:
     new = PackedImages.__new__(PackedImages)
     new.data, new.sizes, new.offsets = values
-    new.channels, new.interleaved = context
+    new.num_channels, new.interleaved = context
     return new
 
 

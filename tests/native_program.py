@@ -670,8 +670,23 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
             assert np.array_equal(found[i], wanted[0]), "steps"
         return found
 
+    def packed(simd: int) -> np.ndarray:
+        """The same boxes of the same images one after the other, in two parts."""
+        is_planar = image.flags.c_contiguous
+        target = like(image, high, wide)
+        out = target if is_planar else target.transpose(0, 2, 3, 1)
+        data = np.ascontiguousarray(image if is_planar else image.transpose(0, 2, 3, 1)).reshape(-1)
+        sizes, ends = np.array([[height, width]] * frames), np.arange(frames + 1) * (len(data) // frames)
+        half = frames // 2
+        for part in ((0, half), (half, frames)):
+            args = sizes, ends, boxes, str(rng_filter), True, *part, not is_planar, simd
+            assert native.resized_packed(out, data, *args)
+        wanted = call("resized_crops", like(image, high, wide), boxes, str(rng_filter), True, simd)
+        assert np.array_equal(target, wanted), "packed"
+        return target
+
     rng_filter = rng.choice(FILTERS)
-    found = [crop, levels, mirror, each, resized]
+    found = [crop, levels, mirror, each, resized, packed]
     for equalize in (False, True):
         found.append(lambda simd, e=equalize: call("stretch_levels", like(image, height, width), e, simd))
     if channels == 3:

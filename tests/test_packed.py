@@ -518,7 +518,7 @@ def test_fields_that_were_changed_are_checked() -> None:
         lambda p: p.sizes.__setitem__((0, 0), 1 << 40),
         lambda p: p.offsets.__setitem__(1, 1 << 60),
         lambda p: p.offsets.__setitem__(0, -9),
-        lambda p: setattr(p, "channels", 4),
+        lambda p: setattr(p, "num_channels", 4),
         lambda p: setattr(p, "sizes", p.sizes[:-1]),
     ):
         packed = PackedImages.of(images())

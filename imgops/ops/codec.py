@@ -537,7 +537,7 @@ class EncodedImages:
         self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
 
     @property
-    def channels(self) -> int:
+    def num_channels(self) -> int:
         """The number of channels, which the mode decides."""
         return len(self.mode)
 
@@ -548,8 +548,8 @@ class EncodedImages:
         """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
         where = self._boxes(boxes)
         sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
-        data = torch.empty(int(sizes.prod(1).sum()) * self.channels, dtype=torch.uint8, device="cpu")
-        packed, rows = PackedImages(data, sizes, self.channels), where.tolist()
+        data = torch.empty(int(sizes.prod(1).sum()) * self.num_channels, dtype=torch.uint8, device="cpu")
+        packed, rows = PackedImages(data, sizes, self.num_channels), where.tolist()
         known = [i for i, image in enumerate(self.images) if image is not None]
         done = [False] * len(self)
         if len(known) == len(self):

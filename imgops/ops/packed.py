@@ -53,7 +53,7 @@ def take(row: Operator, keeps_size: bool) -> None:
 
     def call(images: PackedImages, *args: Any) -> Any:
         where = images.data, images.sizes, images.offsets
-        channels, interleaved = images.channels, images.interleaved
+        channels, interleaved = images.num_channels, images.interleaved
         out = function(*where, *args[:parameters], channels, *args[parameters:], interleaved)
         if not keeps_size:
             return out
@@ -61,7 +61,7 @@ def take(row: Operator, keeps_size: bool) -> None:
             return images.like(out)
         count = _OTHER_CHANNELS[row.name](channels, *args)
         made = images.like(out, images.sizes, images.offsets // channels * count)
-        made.channels = count
+        made.num_channels = count
         return made
 
     _packed.functions[row.qualified] = call

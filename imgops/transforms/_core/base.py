@@ -423,7 +423,7 @@ class RandomTransform(OperatorTransform):
         """Return the number of samples that share a draw, and the inputs' channels, height and width."""
         for inpt in inputs:
             if type(inpt) in BATCHES:
-                return len(inpt), inpt.channels, *programs.OWN_SIZES
+                return len(inpt), inpt.num_channels, *programs.OWN_SIZES
         if inputs and type(inputs[0]) is Tensor:
             size = inputs[0].shape
             if len(size) > 2:

@@ -115,7 +115,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision does
-        channels = image.channels if isinstance(image, PackedImages) else image.shape[-3]
+        channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
         if channels == 1:
             return image
         if channels != 3:
