@@ -17,7 +17,7 @@ from torch import Tensor
 import imgops
 from imgops import transforms as v2
 
-ROUNDS, CALLS = 5, 5
+ROUNDS, CALLS = 9, 5
 TURN = torch.tensor([[1.0, 0.1, 3.0], [0.1, 1.0, 2.0]])
 BEND = torch.eye(3) + 0.0001
 OPERATORS: dict[str, Callable[[Any], Any]] = {
