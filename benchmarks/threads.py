@@ -97,7 +97,7 @@ def row(name: str, call: Callable[[Any], Any], x: Tensor) -> str:
 
 def table() -> list[str]:
     before = torch.get_num_threads()
-    head = ["| | planar, ms | two threads | interleaved, ms | two threads |", "|---|---|---|---|---|"]
+    head = ["| what | planar, ms | two threads | interleaved, ms | two threads |", "|---|---|---|---|---|"]
     lines = ["16 images of 512 x 512:", "", *head]
     batch = torch.randint(0, 256, (16, 3, 512, 512), dtype=torch.uint8)
     lines += [row(f"`{name}`", call, batch) for name, call in OPERATORS.items()]
