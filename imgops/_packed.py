@@ -18,10 +18,10 @@ class PackedImages:
     """A batch of images of different sizes, one after the other in one buffer.
 
     Functions that give all images one size take it in the place of an image, in one call, and return a batch
-    ``(N, C, height, width)``: :func:`resize`, :func:`resized_crop`, :func:`crop`, :func:`fit`, the warps, and
-    :meth:`padded`. Functions that keep the size of an image (colors, lookups, blurs, flips) return packed
-    images. Parameters for each image have ``N`` as their leading dimension. Each image gets the bits that it
-    would get by itself, and gradients go back to the buffer.
+    ``(N, C, height, width)``: :func:`resize`, :func:`resized_crop` and others. Functions that keep the size
+    of an image (colors, lookups, blurs, flips) return packed images. Tensors of parameters may have ``N`` as
+    their leading dimension. Each image gets the bits that it would get by itself, and gradients go back to
+    the buffer.
 
     The object is three tensors and two numbers, and compilers take it as such: a graph does not depend on the
     sizes. It can be pickled and saved, and moved to a device in one copy.
@@ -41,6 +41,34 @@ class PackedImages:
     ------
     TypeError, ValueError
         If the sizes are not those of images that fill ``data``.
+
+    Methods
+    -------
+    of(images, interleaved=None)
+        Pack a list of images ``(C, H, W)``.
+    unpack()
+        Return the images as views of the buffer. ``batch[i]``, ``batch[i:j]``, ``len`` and loops work, too.
+    padded(size=None, fill=0), mask(size)
+        Return each image in the corner of a canvas, and where its pixels are.
+    collate(samples)
+        Pack the images of samples, as a DataLoader's ``collate_fn``.
+    to, cuda, cpu, float, pin_memory, detach, requires_grad_
+        As those of a tensor, of the buffer.
+
+    Notes
+    -----
+    These functions return a batch:
+    ``crop``, ``fit``, ``resize``, ``resized_crop``, ``warp_affine``, ``warp_perspective``.
+    These return packed images:
+    ``adaptive_threshold``, ``adjust_brightness``, ``adjust_contrast``, ``adjust_gamma``, ``adjust_hue``,
+    ``adjust_saturation``, ``adjust_sharpness``, ``autocontrast``, ``bilateral_filter``, ``box_blur``,
+    ``canny``, ``clahe``, ``color_matrix``, ``color_sequence``, ``component_labels``, ``contain``,
+    ``cover``, ``cvt_color``, ``dilate``, ``distance_transform``, ``downscale``, ``equalize``, ``erode``,
+    ``filter2d``, ``flip``, ``gaussian_blur``, ``grayscale``, ``hit_or_miss``, ``invert``, ``jpeg``,
+    ``laplacian``, ``lut``, ``median_blur``, ``posterize``, ``scharr``, ``sobel``, ``solarize``,
+    ``threshold``, ``unsharp_mask``, ``webp``.
+    ``contain`` and ``cover`` give each image a size of its own, outside of graphs. The operators have no
+    batching rule: :func:`torch.vmap` raises.
 
     Examples
     --------

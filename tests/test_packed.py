@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from torchvision import tv_tensors
 import imgops
 from imgops import PackedImages, _packed
 from imgops import transforms as v2
+from imgops._check import TAKES_PACKED
 from imgops.kernels.cpu import _threads, native
 from imgops.ops.packed import DENSE, KEEPING
 from tests.specs import SPECS
@@ -739,3 +741,10 @@ def test_small_arguments_that_are_wrong() -> None:
     ):
         with pytest.raises(error, match=r"must .*, got"):
             call()
+
+
+def test_the_docstring_names_every_function() -> None:
+    notes = (
+        (PackedImages.__doc__ or "").partition("These functions return a batch:")[2].partition("Examples")[0]
+    )
+    assert set(re.findall(r"``(\w+)``", notes)) >= TAKES_PACKED
