@@ -29,7 +29,7 @@ photos = [
         data.chelsea(),
         data.coffee(),
         data.rocket(),
-        data.cat(),
+        data.astronaut()[:300, 120:360],
         data.colorwheel(),
     )
 ]
@@ -124,7 +124,7 @@ print(batch[good].shape)
 # The draws above depend on what was drawn before. Name them instead: :func:`imgops.transforms.seeded` takes one key for each image,
 # such as the epoch and the name of its file. Then neither the order nor the batch matters, and threads and processes agree.
 
-names = ["astronaut", "chelsea", "coffee", "rocket", "cat", "colorwheel"]
+names = ["astronaut", "chelsea", "coffee", "rocket", "portrait", "colorwheel"]
 whole = v2.seeded(augment, [(0, name) for name in names])(imgops.EncodedImages(files))
 part = v2.seeded(augment, [(0, name) for name in names[3:]])(
     imgops.EncodedImages(files[3:])

@@ -76,7 +76,7 @@ def _loading(axes: Axes, results: Path) -> None:
         speed = float(row[head.index("images/s")])
         bars = [("imgops, a batch", speed, OURS)]
         for peer, cell, color in zip(
-            head[3:], row[3:], ("#7fb4e8", "#b9d5f1", *PEERS, "#555d66"), strict=False
+            head[3:], row[3:], ("#7fb4e8", "#8fa5b8", *PEERS, "#555d66"), strict=False
         ):
             if ratio := number(cell):
                 bars.append((names.get(peer, peer), speed / ratio, color))
