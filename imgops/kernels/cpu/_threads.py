@@ -60,11 +60,14 @@ def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None
     elsewhere = work
     if torch.is_inference_mode_enabled():  # the mode belongs to a thread
         elsewhere = torch.inference_mode()(work)
+    before = torch.get_num_threads()
     futures = [_started_pool().submit(elsewhere, *part) for part in parts[1:]]
     _this.has_a_part = True
+    _set_number_of_aten(1)  # its other threads would spin on the cores of the pool
     try:
         work(*parts[0])
     finally:
+        _set_number_of_aten(before)
         del _this.has_a_part
         _wait(futures)
 
@@ -134,14 +137,24 @@ def _started_pool() -> ThreadPoolExecutor:
 
 
 def _start() -> None:
-    """Start a thread of the pool, in which ATen uses one thread, as far as OpenMP can be told so.
+    """Start a thread of the pool, in which ATen uses one thread."""
+    _this.has_a_part = True
+    torch.get_num_threads()  # ATen sets the number when a thread first asks for it
+    _set_number_of_aten(1)
+
+
+def _set_number_of_aten(number: int) -> None:
+    """Set how many threads ATen uses in this thread alone, as far as OpenMP can be told so.
 
     ``torch.set_num_threads`` would set the number of every thread that starts later, too.
     """
-    _this.has_a_part = True
-    torch.get_num_threads()  # ATen sets the number when a thread first asks for it
-    with suppress(OSError, AttributeError, TypeError):  # there are other libraries than GNU's
-        ctypes.CDLL(None).omp_set_num_threads(1)
+    if _openmp is not None:
+        _openmp(number)
+
+
+_openmp: Any = None
+with suppress(OSError, AttributeError, TypeError):  # PyTorch may use another library than GNU's
+    _openmp = ctypes.CDLL(None).omp_set_num_threads
 
 
 def each(count: int, work: Callable[[int], None]) -> None:
