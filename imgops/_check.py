@@ -116,23 +116,16 @@ def written(values: Sequence[object]) -> str:
 
 
 def tensor(op: str, name: str, value: object) -> None:
-    if not isinstance(value, Tensor) and not (name == "image" and op in TAKES_PACKED and is_packed(value)):
-        got = type(value).__name__
-        fail(
-            TypeError,
-            op,
-            f"{name} must be a Tensor",
-            f"{got}, which it does not take" if is_packed(value) else got,
-        )
+    if isinstance(value, Tensor):
+        return
+    packed, got = _torch_private.is_packed(value), type(value).__name__
+    if not (packed and name == "image" and op in TAKES_PACKED):
+        got += ", which it does not take" if packed else ""
+        fail(TypeError, op, f"{name} must be a Tensor", got)
 
 
 #: The functions that take packed images in the place of an image.
 TAKES_PACKED: set[str] = set()
-
-
-def is_packed(value: object) -> bool:
-    """Return whether a value is packed images, whose module stands above this one."""
-    return type(value).__name__ == "PackedImages"
 
 
 def image(op: str, name: str, value: Tensor) -> None:

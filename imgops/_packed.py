@@ -178,12 +178,12 @@ class PackedImages:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the buffer is on a CUDA device."""
+        """Return whether the buffer is on a CUDA device."""
         return self.data.is_cuda
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients go back to the buffer."""
+        """Return whether gradients go back to the buffer."""
         return self.data.requires_grad
 
     @property

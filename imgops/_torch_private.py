@@ -392,10 +392,11 @@ class CountingBackend:
 
 def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
     """Flatten a structure of inputs; packed images are one of them, although they are a pytree of tensors."""
-    return _tree_flatten(tree, is_leaf=_is_packed)
+    return _tree_flatten(tree, is_leaf=is_packed)
 
 
-def _is_packed(value: Any) -> bool:
+def is_packed(value: object) -> bool:
+    """Return whether a value is packed images, whose module stands above this one."""
     return type(value).__name__ == "PackedImages"
 
 

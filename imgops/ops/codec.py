@@ -522,15 +522,15 @@ class EncodedImages:
         files = _list_of_files("EncodedImages", files)
         if not files:
             _check.fail(ValueError, "EncodedImages", "files must be one or more files", "none")
+        if skipped is not None and not isinstance(skipped, list):
+            _check.fail(TypeError, "EncodedImages", "skipped must be a list", type(skipped).__name__)
         self.mode, self.skipped = _mode_of(mode), skipped
+        self._reported: set[int] = set()
 
         def read(i: int) -> EncodedImage:
             how = {"apply_exif_orientation": apply_exif_orientation, "max_pixels": max_pixels}
             return EncodedImage(files[i], mode, **how)  # type: ignore[arg-type]
 
-        if skipped is not None and not isinstance(skipped, list):
-            _check.fail(TypeError, "EncodedImages", "skipped must be a list", type(skipped).__name__)
-        self._reported: set[int] = set()
         self.images: list[EncodedImage | None] = self._on_threads(len(files), read)
         known = next(((x.height, x.width) for x in self.images if x is not None), (1, 1))
         sizes = [known if x is None else (x.height, x.width) for x in self.images]
@@ -550,11 +550,12 @@ class EncodedImages:
         sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
         data = torch.empty(int(sizes.prod(1).sum()) * self.num_channels, dtype=torch.uint8, device="cpu")
         packed, rows = PackedImages(data, sizes, self.num_channels), where.tolist()
-        known = [i for i, image in enumerate(self.images) if image is not None]
+        files = [image.data for image in self.images if image is not None]
         done = [False] * len(self)
-        if len(known) == len(self):
-            files = [image.data for image in self.images if image is not None]
+        if len(files) == len(self):
             done = cpu.decode_each(data, files, rows, self.mode)
+        if all(done):
+            return packed
 
         def one(i: int) -> Tensor | None:
             image = self.images[i]

@@ -554,7 +554,7 @@ static PyObject *mirror_chosen(PyObject *self, PyObject *args) {
     Py_RETURN_TRUE;
 }
 
-/* ---- steps of color, some of which need more than a pixel ------------------------------------------ */
+/* ---- steps of color; some read more than one pixel -------------------------------------------------- */
 
 enum { POSTERIZE = HUE_TURN + 1, SOLARIZE, INVERT, AUTOCONTRAST, EQUALIZE, SHARPNESS };
 

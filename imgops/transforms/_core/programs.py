@@ -28,7 +28,7 @@ from imgops._registry import operator
 from imgops.transforms._core import annotation_kinds, seeding
 from imgops.transforms._core.parameters import Key, Shape
 
-#: The height and width in the shape of packed images, each of which has its own.
+#: The height and width that stand in a shape for those of images of different sizes.
 OWN_SIZES = (-1, -1)
 
 #: name -> class, for every transform that a description may name.

@@ -13,9 +13,9 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
-from imgops import EncodedImages, _subclass
-from imgops._packed import PackedImages
+from imgops import _subclass
 from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _color, _geometry
 
 plain = _subclass.plain
@@ -67,7 +67,7 @@ _BUILTIN = frozenset(
 
 def is_image(value: Any) -> bool:
     """Return whether ``value`` shows images: a plain tensor, an Image, a Video or packed images."""
-    if type(value) is Tensor or type(value) in (PackedImages, EncodedImages):
+    if type(value) is Tensor or type(value) in BATCHES:
         return True
     return isinstance(value, Tensor) and (
         isinstance(value, _IMAGES) or not isinstance(value, tv_tensors.TVTensor)

@@ -60,7 +60,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         return _geometry.center_crop(image, self.size)
 
     def _middles(self, images: Any) -> Tensor:
-        """Crop packed images, each of which must be as large as the crop."""
+        """Crop the middle of images of different sizes, which must all be as large as the crop."""
         size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
         if not _subclass.in_graph() and (images.sizes < size).any():
             least = tuple(images.sizes.amin(0).tolist())
