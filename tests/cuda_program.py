@@ -19,9 +19,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-import imgops
 from imgops._operators import Contract, operators
 from imgops.kernels import cuda
+from tests.packed_calls import calls, packed_arguments
 from tests.specs import SAMPLES
 from tests.specs._maker import Maker
 
@@ -89,12 +89,11 @@ for sample in SAMPLES:
             out = [call.operator.fake(*args)] if call.operator.contract is Contract.FUNCTIONAL else []
             call.operator.cuda(*out, *args)
 
-images = [torch.zeros(3, *size, dtype=torch.uint8) for size in ((9, 12), (20, 7))]
-for interleaved in (False, True):
-    packed = imgops.PackedImages.of(images, interleaved)
-    args = (packed.data, packed.sizes, packed.offsets, None, 3, 5, 6, "bilinear", True, interleaved)
-    operator = operators("imgops_packed")["resize"]
-    operator.cuda(operator.fake(*args), *args)
+for name, given in calls():
+    for interleaved, dtype in ((False, torch.uint8), (True, torch.float32)):
+        if name != "lut" or dtype == torch.uint8:
+            operator, _, args = packed_arguments(name, given, interleaved, dtype)
+            operator.cuda(operator.fake(*args), *args)
 
 print(f"{len(compiled)} kernels")
 print(*faults, sep="\n")

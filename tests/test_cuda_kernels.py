@@ -154,49 +154,6 @@ def test_crops_keep_the_order_of_pils_passes(size: tuple[int, int]) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("kind", ["whole", "boxes", "regions"])
-def test_images_of_different_sizes_are_one_launch(
-    kind: str, interleaved: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from imgops.kernels.cuda import resize
-
-    images = [noise(3, *size, seed=i) for i, size in enumerate([(31, 44), (7, 9), (60, 5), (12, 12)])]
-    packed = imgops.PackedImages.of(images, interleaved)
-    boxes = torch.tensor([[3, 1, 40, 31], [0, 0, 9, 7], [1, 30, 3, 59], [4, 4, 5, 6]])
-    regions = boxes - torch.tensor([0.0, 0.0, 0.5, 0.25], dtype=torch.float64)
-    box = {"whole": None, "boxes": boxes, "regions": regions}[kind]
-    op, launched, real = "resized_crop" if kind == "boxes" else "resize", [], resize.launch
-
-    def spy(*args: Any, **how: Any) -> None:
-        launched.append(args[0])
-        real(*args, **how)
-
-    monkeypatch.setattr(resize, "launch", spy)
-    for dtype in (torch.uint8, torch.float32):
-        args = (
-            packed.to(dtype).data,
-            packed.sizes,
-            packed.offsets,
-            box,
-            3,
-            11,
-            17,
-            "bicubic",
-            True,
-            interleaved,
-        )
-        wanted = getattr(torch.ops.imgops_packed, op)(*args)
-        found = torch.empty_like(wanted)
-        operators("imgops_packed")[op].cuda(found, *args)
-        if dtype == torch.uint8:
-            assert bits_equal(found, wanted)
-        else:
-            torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-3)
-    assert len(launched) == 2
-
-
-@interpreted
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos", "area"])
 @pytest.mark.parametrize("size", [(17, 31), (60, 131), (30, 35), (20, 14)])
 def test_plain_resize_is_opencv(size: tuple[int, int], interpolation: str) -> None:

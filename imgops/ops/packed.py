@@ -17,7 +17,7 @@ from imgops._registry import operator
 from imgops.decomposition import packed as decomposition
 from imgops.fake import packed as fake
 from imgops.fake.color_space import CHANNELS
-from imgops.kernels import cuda
+from imgops.kernels import cuda, transfer
 from imgops.kernels.cpu import packed as cpu
 
 __all__ = ["PackedImages"]
@@ -100,21 +100,55 @@ def _require_fit(row: Operator, data: Tensor, sizes: Tensor, offsets: Tensor, *a
     _packed.require_fit(row.name, data, sizes, offsets, args[row.tensors - 1])
 
 
+#: The operators whose kernels for CUDA take packed images.
+_ONE_LAUNCH = frozenset(
+    (
+        *DENSE,
+        *("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness"),
+        *("adjust_gamma", "posterize", "solarize", "autocontrast", "equalize", "lut", "grayscale"),
+        *("color_matrix", "color_sequence", "gaussian_blur", "filter2d", "erode", "dilate", "flip"),
+    )
+)
+
+
 def _on_device(row: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None:
-    """Resize in one launch; else run the operator's own kernel for each image, with the sizes on the host."""
+    """Run the kernel for all images at once; where there is none, the operator itself for each image."""
     plain = [x.detach() if isinstance(x, Tensor) else x for x in args]
-    if row.name in ("resize", "resized_crop") and out.numel():
-        data, sizes, offsets, box, _, _, _, interpolation, antialias, _ = plain
-        if antialias and interpolation != "nearest":
-            greatest = tuple(sizes.amax(0).tolist())
-            if _RESIZE(out, data, sizes, offsets, box, greatest, interpolation) is not NotImplemented:
-                return
     with torch.no_grad():
-        if out.numel():
+        if out.numel() and _launch(row, keeps_size, out, *plain) is NotImplemented:
             out.copy_(decomposition.loop(row, keeps_size, *plain))
 
 
-_RESIZE = cuda.Kernel("resize.resize_packed")
+def _launch(row: Operator, keeps_size: bool, out: Tensor, *args: Any) -> Any:
+    if row.cuda is None or row.name not in _ONE_LAUNCH or not cuda.runs_on(out.device):
+        return NotImplemented
+    from imgops.kernels.cuda._packed import Packed
+
+    count = row.tensors - 1
+    data, sizes, offsets, *parameters = args[: 3 + count]
+    channels, *rest, interleaved = args[3 + count :]
+    _require_values(row, data, sizes, channels, parameters, rest)
+    shape = len(sizes), channels, *sizes.amax(0).tolist()
+    sizes, offsets, *parameters = transfer.move_arguments(out.device, [sizes, offsets, *parameters])
+    target: Any = out
+    if keeps_size:
+        of_out = out.shape[0] // (data.shape[0] // channels)
+        target = Packed(out, sizes, offsets, (shape[0], of_out, *shape[2:]), interleaved)
+    return row.cuda(target, Packed(data, sizes, offsets, shape, interleaved), *parameters, *rest)
+
+
+def _require_values(
+    row: Operator, data: Tensor, sizes: Tensor, channels: int, parameters: list[Any], rest: list[Any]
+) -> None:
+    """Check the parameters on the CPU, as the operator does for one image: a box must lie inside of its own."""
+    if row.values is None or all(x is None or not x.is_cpu for x in parameters):
+        return
+    if row.name not in ("resize", "resized_crop"):
+        row.values(data.new_empty(()).expand(len(sizes), channels, 1, 1), *parameters, *rest)
+        return
+    for i, (height, width) in enumerate(sizes.tolist()):
+        stand_in = torch.empty((channels, height, width), device="meta")
+        row.values(stand_in, *decomposition.of_image(row, parameters, i), *rest)
 
 
 def _refuse_vmap(op: str, *args: Any) -> NoReturn:
@@ -142,6 +176,7 @@ _FLIP = Operator(
     _flip_kernel,
     _flip_fake,
     vmap=vmap.leading(3),
+    cuda=cuda.Kernel("movement.flip"),
     overload=lambda image, dims: image.flip(dims),
 )
 

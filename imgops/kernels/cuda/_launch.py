@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 
+from imgops.kernels.cuda._packed import Packed
+
 #: The number of values of a program, and the most values of a row of its tile.
 TILE, WIDEST = 4096, 1024
 
@@ -35,8 +37,14 @@ def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: 
     """Queue ``programs`` programs of a kernel on the current stream.
 
     The compiler must not fuse a product and a sum, which would round once instead of twice: a kernel that
-    needs fused operations asks for them.
+    needs fused operations asks for them. A kernel with a constant ``PACKED`` takes packed images in the place
+    of its second argument, a batch.
     """
+    if "PACKED" in kernel.arg_names:
+        image = args[1]
+        here = {"sizes": image, "starts": image, "PACKED": ""}
+        constants |= image.place if isinstance(image, Packed) else here
+        args = tuple(x.data if isinstance(x, Packed) else x for x in args)
     if programs:
         kernel[(programs,)](*args, num_warps=warps, enable_fp_fusion=False, **constants)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from imgops.kernels.cuda._arithmetic import round_half_even
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._resampling_tables import Table
-from imgops.kernels.cuda._tiles import grid_of, offset, tile_of
+from imgops.kernels.cuda._tiles import grid_of, offset, place_of, tile_of
 
 
 def levels(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Tensor | None, name: str) -> None:
@@ -38,13 +38,19 @@ def levels(out: Tensor, image: Tensor, rows: Table, columns: Table, boxes: Tenso
 def _opencv_kernel(
     out, image, images, channels, height, width, image_height, image_width,
     out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    y_first, y_weight, y_n, y_weight_n, x_first, x_weight, x_n, x_weight_n, boxes, box_n,
-    NAME: tl.constexpr, TAPS: tl.constexpr, CUT: tl.constexpr,
+    y_first, y_weight, y_n, y_weight_n, x_first, x_weight, x_n, x_weight_n, boxes, box_n, sizes, starts,
+    PACKED: tl.constexpr, NAME: tl.constexpr, TAPS: tl.constexpr, CUT: tl.constexpr,
     INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, image_height, image_width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
+        image_n = 1
     real = n < images
     top = tl.load(y_first + n * y_n + y, mask=real, other=0)
     left = tl.load(x_first + n * x_n + x, mask=inside, other=0)
@@ -65,7 +71,7 @@ def _opencv_kernel(
         for i in tl.static_range(TAPS):
             at_x = tl.minimum(tl.maximum(left + i, left_most), right_most)
             pixel = tl.load(
-                image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED),
+                image + offset(place, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED),
                 mask=inside,
                 other=0,
             )

@@ -13,22 +13,27 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cuda._launch import inline
-from imgops.kernels.cuda._tiles import batch
+from imgops.kernels.cuda._packed import Packed
+from imgops.kernels.cuda._tiles import batch, is_interleaved
 
 #: The most pixels of a program.
 BLOCK = 1024
 
 
 def dense(image: Tensor, out: Tensor) -> Tensor:
-    """Return an image as ``(N, C, H, W)`` in the memory format of ``out``."""
-    return batch(_layout.in_format(image.detach(), _layout.is_interleaved(out)))
+    """Return an image as ``(N, C, H, W)`` in the memory format of ``out``; packed images as they are."""
+    if isinstance(image, Packed):
+        return image
+    return batch(_layout.in_format(image.detach(), is_interleaved(out)))
 
 
 def steps(image: Tensor) -> tuple[int, int, int]:
     """Return the steps from image to image, from channel to channel and from pixel to pixel."""
+    if isinstance(image, Packed):
+        return 0, 0, 0
     _, channels, height, width = image.shape
     size = channels * height * width
-    if _layout.is_interleaved(image):
+    if is_interleaved(image):
         return size, 1, channels
     return size, height * width, 1
 

@@ -317,9 +317,11 @@ def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> 
         programs,
         found,
         region.boxes,
+        region.boxes if region.sizes is None else region.sizes,
         *sizes,
         PIL=by_pil,
         CUT=region.is_cut,
+        SIZED=region.sizes is not None,
         BLOCK=32,
         warps=1,
     )
@@ -328,7 +330,8 @@ def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> 
 
 @triton.jit(do_not_specialize=["size", "out_size", "tables"])
 def _nearest_kernel(
-    index, boxes, axis, size, out_size, tables, PIL: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr
+    index, boxes, image_sizes, axis, size, out_size, tables,
+    PIL: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the nearest pixels of a box in each lane.
 
@@ -336,6 +339,8 @@ def _nearest_kernel(
     """
     table = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     table = tl.minimum(table, tables - 1)
+    if SIZED:
+        size = tl.load(image_sizes + table * 2 + 1 - axis).to(tl.int32)
     low, extent, origin, limit = _edges(boxes, table, axis, size, False, CUT)
     step = extent / out_size
     x = low + step * 0.5

@@ -17,6 +17,7 @@ from torch import Tensor
 from imgops.kernels.cuda._arithmetic import level
 from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._pixels import steps
+from imgops.kernels.cuda._tiles import place_of
 
 #: The most pixels that a program counts.
 _PART = 4096
@@ -107,14 +108,18 @@ def is_chosen(order, order_n, n, turn, which, GATED: tl.constexpr):
 @triton.jit(do_not_specialize=["turn", "which"])
 def _histogram_kernel(
     counts, image, order, order_n, turn, which, channels, pixels, parts, image_n, image_c, image_p,
-    GATED: tl.constexpr, BLOCK: tl.constexpr,
+    sizes, starts, PACKED: tl.constexpr, GATED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+    place = n
+    if PACKED != "":
+        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, channels, PACKED)
+        image_n, pixels = 1, tall * wide
     if is_chosen(order, order_n, n, turn, which, GATED):
         p = part * BLOCK + tl.arange(0, BLOCK)
         inside = p < pixels
         for c in range(channels):
-            at = image + n * image_n + c * image_c + p.to(tl.int64) * image_p
+            at = image + place * image_n + c * image_c + p.to(tl.int64) * image_p
             value = tl.load(at, mask=inside, other=0)
             if image.dtype.element_ty != tl.uint8:
                 value = level(value.to(tl.float32) * 255.999)
@@ -145,13 +150,17 @@ def _equalize_kernel(
 @triton.jit(do_not_specialize=["turn", "which"])
 def _extremes_kernel(
     extremes, image, order, order_n, turn, which, channels, pixels, parts, image_n, image_c, image_p,
-    GATED: tl.constexpr, BLOCK: tl.constexpr,
+    sizes, starts, PACKED: tl.constexpr, GATED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+    place = n
+    if PACKED != "":
+        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, channels, PACKED)
+        image_n, pixels = 1, tall * wide
     if is_chosen(order, order_n, n, turn, which, GATED):
         p = part * BLOCK + tl.arange(0, BLOCK)
         for c in range(channels):
-            at = image + n * image_n + c * image_c + p.to(tl.int64) * image_p
+            at = image + place * image_n + c * image_c + p.to(tl.int64) * image_p
             low = tl.load(at, mask=p < pixels, other=255).to(tl.float32)
             high = tl.load(at, mask=p < pixels, other=0).to(tl.float32)
             if image.dtype.element_ty != tl.uint8:

@@ -16,6 +16,7 @@ from torch import Tensor
 from imgops import _layout
 from imgops.kernels.cuda import _launch
 from imgops.kernels.cuda._launch import inline
+from imgops.kernels.cuda._packed import Packed
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: The dtypes that kernels compute with: float64 is left to ATen.
@@ -23,7 +24,7 @@ PIXELS = (torch.uint8, *FLOATS)
 
 
 def batch(image: Tensor) -> Tensor:
-    """Return an image as ``(N, C, H, W)``, a view where the strides allow one."""
+    """Return an image as ``(N, C, H, W)``, a view where the strides allow one; packed images as they are."""
     image = image.detach()
     if image.ndim == 4:
         return image
@@ -32,6 +33,8 @@ def batch(image: Tensor) -> Tensor:
 
 def output_batch(out: Tensor) -> Tensor:
     """Return an output as ``(N, C, H, W)``, a view; raise RuntimeError where the strides allow none."""
+    if isinstance(out, Packed):
+        return out
     return out.detach().view(math.prod(out.shape[:-3]), *out.shape[-3:])
 
 
@@ -53,13 +56,19 @@ def has_carrier(image: Tensor) -> bool:
 
 def carrier(image: Tensor) -> Tensor:
     """Return the bits of an image as integers."""
+    if isinstance(image, Packed):
+        return image.with_values(_layout.bits(image.data))
     return _layout.bits(image)
+
+
+def is_interleaved(image: Tensor) -> bool:
+    return image.interleaved if isinstance(image, Packed) else _layout.is_interleaved(image)
 
 
 def rows_of(out: Tensor) -> tuple[bool, int, int]:
     """Return whether ``(N, C, H, W)`` is interleaved, and the number and length of its rows in memory."""
     n, c, h, w = out.shape
-    interleaved = _layout.is_interleaved(out)
+    interleaved = is_interleaved(out)
     return (True, n * h, w * c) if interleaved else (False, n * c * h, w)
 
 
@@ -69,6 +78,14 @@ def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any
     height, width = _launch.tile(length, values, widest)
     constants = {"INTERLEAVED": interleaved, "ROWS": height, "COLUMNS": width}
     return constants, _launch.blocks((rows, height), (length, width))
+
+
+def grid_of_pixels(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any], int]:
+    """Return those of a kernel that goes over the pixels of ``out``, with all their channels, row by row."""
+    n, _, h, w = out.shape
+    height, width = _launch.tile(w, values, widest)
+    constants = {"INTERLEAVED": False, "ROWS": height, "COLUMNS": width}
+    return constants, _launch.blocks((n * h, height), (w, width))
 
 
 @inline
@@ -111,3 +128,18 @@ def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr
     else:
         at = (n * step_n + c * step_c + y * step_y) + x * step_x
     return at
+
+
+@inline
+def place_of(sizes, starts, n, real, channels, PACKED: tl.constexpr):
+    """Return where packed images begin, the steps to a channel, row and pixel, and their heights and widths.
+
+    Images that are not ``real`` have one pixel.
+    """
+    height, width = tl.load(sizes + n * 2, mask=real, other=1), tl.load(sizes + n * 2 + 1, mask=real, other=1)
+    start = tl.load(starts + n, mask=real, other=0)
+    if PACKED == "interleaved":
+        plane, line, pixel = n * 0 + 1, width * channels, n * 0 + channels
+    else:
+        plane, line, pixel = height * width, width, n * 0 + 1
+    return start, plane, line, pixel, height.to(tl.int32), width.to(tl.int32)

@@ -18,7 +18,7 @@ from imgops.kernels.cuda._interpolation import (
     weights,
 )
 from imgops.kernels.cuda._launch import inline
-from imgops.kernels.cuda._tiles import offset, tile_of
+from imgops.kernels.cuda._tiles import offset, place_of, tile_of
 
 
 @inline
@@ -44,11 +44,17 @@ def _positions(
 def warp_kernel(
     out, image, where, color, where_n, where_c, where_y, where_x, color_n, color_c,
     images, channels, height, width, image_height, image_width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, FILLS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, FILLS: tl.constexpr,
     INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, image_height, image_width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
+        image_n = 1
     real = n < images
     # OpenCV's own code for "nearest" and "bilinear" fuses; its bicubic filter has positions from older code.
     u, v = _positions(
@@ -56,7 +62,7 @@ def warp_kernel(
     )
     u, v = bound_positions(u, image_width, BORDER), bound_positions(v, image_height, BORDER)
     to = out + offset(n, zero, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
-    source = image + n * image_n
+    source = image + place * image_n
     if TAPS == 1:
         at_x, has_x = pixel_at(round_half_even(u).to(tl.int32), image_width, BORDER)
         at_y, has_y = pixel_at(round_half_even(v).to(tl.int32), image_height, BORDER)

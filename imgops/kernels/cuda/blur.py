@@ -9,10 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
 from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even
 from imgops.kernels.cuda._launch import blocks, launch, tile
-from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
+from imgops.kernels.cuda._tiles import PIXELS, batch, is_interleaved, output_batch, per_image, place_of
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Any:
@@ -44,7 +43,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         *(channels, height, width),
         *target.stride(),
         *source.stride(),
-        INTERLEAVED=_layout.is_interleaved(target),
+        INTERLEAVED=is_interleaved(target),
         ROWS=_ROWS,
         COLUMNS=across,
     )
@@ -92,8 +91,8 @@ def _gaussian_kernel(
 @triton.jit
 def _blur_kernel(
     out, image, weights, reaches, weight_n, reach_n, y_start, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Blur a row at a time along x, and add it to the rows of the tile that it belongs to."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
@@ -108,11 +107,15 @@ def _blur_kernel(
         x, c = j // channels, j % channels
     else:
         x, c = j % width, j // width
-    inside = j < length
+    inside, place = j < length, n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n >= 0, channels, PACKED)
+        inside &= x < width
+        image_n, out_n, out_c, out_y, out_x = 1, 1, image_c, image_y, image_x
     reach_x, reach_y = tl.load(reaches + n * reach_n), tl.load(reaches + n * reach_n + 1)
     across_weights = weights + n * weight_n
     down_weights = across_weights + y_start
-    source = image + n * image_n + c.to(tl.int64) * image_c
+    source = image + place * image_n + c.to(tl.int64) * image_c
     line_step = n * 0 + image_y
     if LEVELS:
         acc = tl.full((ROWS, COLUMNS), 0x8000, tl.int32)
@@ -138,7 +141,7 @@ def _blur_kernel(
         value = (acc >> 16).to(tl.uint8)
     else:
         value = convert(acc, out.dtype.element_ty)
-    to = out + n * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
+    to = out + place * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
     tl.store(
         to[None, :] + y[:, None].to(tl.int64) * out_y, value, mask=(y < height)[:, None] & inside[None, :]
     )

@@ -18,8 +18,9 @@ from imgops.decomposition.color import STEPS
 from imgops.kernels.cuda import _color_steps, _statistics
 from imgops.kernels.cuda._arithmetic import convert, level, round_half_even, unit
 from imgops.kernels.cuda._launch import inline, launch
+from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._pixels import cover, dense, pixels_of, steps
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of_pixels, offset, output_batch, per_image, place_of, tile_of
 from imgops.kernels.cuda.filter import sharpen
 
 _MIXES_CHANNELS = ("contrast", "saturation", "hue")
@@ -72,9 +73,16 @@ def _turn_by_turn(job: _Job, out: Tensor, image: Tensor, count: int) -> None:
     kind = image.dtype if image.dtype == torch.uint8 else torch.float32
     for turn in range(count):
         is_last = turn == count - 1
-        target = out if is_last else torch.empty_like(image, dtype=kind)
+        target = out if is_last else _empty(image, kind)
         job.apply(target, image, turn, turn + 1)
         image = target
+
+
+def _empty(image: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return uninitialized images like a batch, or like packed images."""
+    if isinstance(image, Packed):
+        return image.with_values(torch.empty_like(image.data, dtype=dtype))
+    return torch.empty_like(image, dtype=dtype)
 
 
 class _Job:
@@ -188,7 +196,7 @@ def _mean(sums, n, slot, turns, parts, pixels, LEVELS: tl.constexpr):
 @triton.jit(do_not_specialize=["begin", "turn"])
 def _luma_kernel(
     sums, image, order, order_n, amounts, amount_n, count, begin, turn, channels, image_n, image_c, image_p,
-    turns, parts, pixels,
+    turns, parts, pixels, sizes, starts, PACKED: tl.constexpr,
     BRIGHTNESS: tl.constexpr, CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr,
     SHARPNESS: tl.constexpr, POSTERIZE: tl.constexpr, SOLARIZE: tl.constexpr, INVERT: tl.constexpr,
     AUTOCONTRAST: tl.constexpr, EQUALIZE: tl.constexpr, RGB: tl.constexpr, BLOCK: tl.constexpr,
@@ -196,10 +204,14 @@ def _luma_kernel(
     """Sum the luma of a part of an image as it is before a turn, if that turn is contrast."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
+    place = n
+    if PACKED != "":
+        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED)
+        image_n, pixels = 1, tall * wide
     if tl.load(order + n * order_n + turn) == CONTRAST:
         p = part * BLOCK + tl.arange(0, BLOCK)
         inside = p < pixels
-        at = image + n * image_n + p.to(tl.int64) * image_p
+        at = image + place * image_n + p.to(tl.int64) * image_p
         r = tl.load(at, mask=inside, other=0).to(tl.float32)
         g, b = r, r
         if RGB:
@@ -221,7 +233,7 @@ def _luma_kernel(
 @triton.jit(do_not_specialize=["begin", "end"])
 def _steps_kernel(
     out, image, sums, tables, stretches, scales, order, order_n, amounts, amount_n, count, begin, end,
-    channels, image_n, image_c, image_p, turns, parts, pixels,
+    channels, image_n, image_c, image_p, turns, parts, pixels, sizes, starts, PACKED: tl.constexpr,
     BRIGHTNESS: tl.constexpr, CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr,
     SHARPNESS: tl.constexpr, POSTERIZE: tl.constexpr, SOLARIZE: tl.constexpr, INVERT: tl.constexpr,
     AUTOCONTRAST: tl.constexpr, EQUALIZE: tl.constexpr, RGB: tl.constexpr, BLOCK: tl.constexpr,
@@ -230,7 +242,12 @@ def _steps_kernel(
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     plane, p, inside = pixels_of(tl.program_id(0), pixels, BLOCK)
     n, c = plane // channels, plane % channels
-    at = n * image_n + c * image_c + p.to(tl.int64) * image_p
+    place = n
+    if PACKED != "":
+        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED)
+        image_n, pixels = 1, tall * wide
+        inside = p < pixels
+    at = place * image_n + c * image_c + p.to(tl.int64) * image_p
     r = tl.load(image + at, mask=inside, other=0).to(tl.float32)
     g, b = r, r
     if RGB:
@@ -299,9 +316,8 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> Any:
     if image.dtype not in PIXELS or out.numel() == 0:
         return NotImplemented
     source = batch(image)
-    constants, programs = grid_of(output_batch(out)[:, :1], 2048)
-    constants["INTERLEAVED"] = False
     target = output_batch(out)
+    constants, programs = grid_of_pixels(target, 2048)
     sizes = target.shape[0], *target.shape[-2:], *target.stride(), *source.stride()
     launch(
         _gray_kernel,
@@ -318,19 +334,26 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> Any:
 
 @triton.jit
 def _gray_kernel(
-    out, image, images, height, width, out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    RGB: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, images, height, width, out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, RGB: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, c, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
-    at = image + offset(n, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
+    place, to_place = n, n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, (3 if RGB else 1), PACKED)
+        inside &= (y < height) & (x < width)
+        to_place, image_n, out_n, out_c, out_y, out_x = place // (3 if RGB else 1) * CHANNELS, 1, 1, image_c, image_y, image_x
+        if PACKED == "interleaved":
+            out_y, out_x = width.to(tl.int64) * CHANNELS, CHANNELS
+    at = image + offset(place, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
     r = tl.load(at, mask=inside, other=0).to(tl.float32)
     g, b = r, r
     if RGB:
         g = tl.load(at + image_c, mask=inside, other=0).to(tl.float32)
         b = tl.load(at + 2 * image_c, mask=inside, other=0).to(tl.float32)
     value = _pixel(_color_steps.luma(r, g, b, RGB, LEVELS), out.dtype.element_ty)
-    to = out + offset(n, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
+    to = out + offset(to_place, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
     for channel in tl.static_range(CHANNELS):
         tl.store(to + channel * out_c, value, mask=inside)
 
@@ -340,8 +363,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> Any:
         return NotImplemented
     rows, step = per_image(matrix, image, 2, torch.float32)
     source, target = batch(image), output_batch(out)
-    constants, programs = grid_of(target[:, :1], 2048)
-    constants["INTERLEAVED"] = False
+    constants, programs = grid_of_pixels(target, 2048)
     sizes = target.shape[0], *target.shape[-2:], *target.stride(), *source.stride()
     launch(
         _matrix_kernel,
@@ -359,13 +381,20 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> Any:
 @triton.jit
 def _matrix_kernel(
     out, image, matrix, matrix_n, images, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    IN: tl.constexpr, OUT: tl.constexpr, WIDTH: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, WIDTH: tl.constexpr,
     INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
-    at = image + offset(n, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
-    to = out + offset(n, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
+    place, to_place = n, n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, IN, PACKED)
+        inside &= (y < height) & (x < width)
+        to_place, image_n, out_n, out_c, out_y, out_x = place // IN * OUT, 1, 1, image_c, image_y, image_x
+        if PACKED == "interleaved":
+            out_y, out_x = width.to(tl.int64) * OUT, OUT
+    at = image + offset(place, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
+    to = out + offset(to_place, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
     row, real = matrix + n * matrix_n, n < images
     for o in tl.static_range(OUT):
         total = tl.full((ROWS, COLUMNS), 0, tl.float32)

@@ -14,7 +14,7 @@ from imgops.kernels.cuda._arithmetic import convert, round_half_even, unit
 from imgops.kernels.cuda._interpolation import pixel_at
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._statistics import Gate
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, place_of, tile_of
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
@@ -43,12 +43,17 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> A
 @triton.jit
 def _filter_kernel(
     out, image, weights, weight_n, tall, wide, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    BORDER: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, BORDER: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        image_n, inside = 1, inside & (y < height) & (x < width)
+        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     total = tl.full((ROWS, COLUMNS), 0, tl.float32)
     own = weights + n * weight_n
     for i in range(tall):
@@ -56,7 +61,7 @@ def _filter_kernel(
         for j in range(wide):
             at_x, has_column = pixel_at(x + (j - wide // 2), width, BORDER)
             use = inside & has_row & has_column
-            at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
+            at = image + offset(place, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
             pixel = tl.load(at, mask=use, other=0).to(tl.float32)
             share = tl.load(own + (i * wide + j), mask=n < images, other=0)
             total = tl.fma(pixel, tl.broadcast_to(share, (ROWS, COLUMNS)), total)  # fused, as in OpenCV
@@ -64,7 +69,7 @@ def _filter_kernel(
         value = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0).to(tl.uint8)
     else:
         value = convert(total, out.dtype.element_ty)
-    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
@@ -94,21 +99,26 @@ def sharpen(out: Tensor, image: Tensor, factors: Tensor, factor_n: int, gate: Ga
 @triton.jit(do_not_specialize=["turn", "which"])
 def _sharpen_kernel(
     out, image, factors, factor_n, order, order_n, turn, which, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    GATED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, GATED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Compute ``ImageEnhance.Sharpness``, which does not smooth the outermost pixels."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        image_n, inside = 1, inside & (y < height) & (x < width)
+        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     own = factors + n * factor_n
     if GATED:
         inside &= tl.load(order + n * order_n + turn, mask=n < images, other=-1) == which
         own += which
     factor = tl.load(own, mask=n < images, other=0).to(tl.float32)
     inner = inside & (y > 0) & (y < height - 1) & (x > 0) & (x < width - 1)
-    at = image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
+    at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
     middle = tl.load(at, mask=inside, other=0).to(tl.float32)
     total = middle * 4
     for i in tl.static_range(3):
@@ -121,7 +131,9 @@ def _sharpen_kernel(
         value = tl.where(inner, _color_steps.mix(smooth, middle, factor, LEVELS), middle).to(tl.uint8)
     else:
         value = tl.where(inner, _color_steps.mix(smooth, middle, factor, LEVELS), unit(middle))
-        if height < 3 or width < 3:
+        if PACKED != "":
+            value = tl.where((height < 3) | (width < 3), middle, value)
+        elif height < 3 or width < 3:
             value = middle
         value = convert(value, out.dtype.element_ty)
-    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)

@@ -26,6 +26,7 @@ from imgops.kernels.cuda._tiles import (
     batch,
     carrier,
     grid_of,
+    grid_of_pixels,
     has_carrier,
     offset,
     output_batch,
@@ -89,8 +90,7 @@ def _sample(
     color, color_steps = _color(fill, image, padding_mode)
     if moves:
         target, source, color = carrier(target), carrier(source), carrier(color)
-    constants, programs = grid_of(target[:, :1], 1024, 256)
-    constants["INTERLEAVED"] = False
+    constants, programs = grid_of_pixels(target, 1024, 256)
     launch(
         warp_kernel,
         programs,
@@ -116,7 +116,7 @@ def _sample(
 def _color(fill: Tensor | None, image: Tensor, padding_mode: str) -> tuple[Tensor, tuple[int, ...]]:
     """Return the fill of each image and channel, in the image's dtype, and the steps between them."""
     if fill is None or padding_mode != "constant":
-        return image.new_empty((1,)), (0, 0)
+        return torch.empty((1,), dtype=image.dtype, device=image.device), (0, 0)
     values = saturate(fill.detach(), image.dtype).expand(*image.shape[:-2])
     values = values.reshape(batch(image).shape[:2]).contiguous()
     return values, values.stride()
@@ -132,8 +132,7 @@ def remap_adjoint(
     total = target if out.dtype == torch.float32 else torch.empty_like(target, dtype=torch.float32)
     total.zero_()
     values, where = batch(grad), batch(map)
-    constants, programs = grid_of(values[:, :1], 1024, 256)
-    constants["INTERLEAVED"] = False
+    constants, programs = grid_of_pixels(values, 1024, 256)
     launch(
         _adjoint_kernel,
         programs,

@@ -23,6 +23,7 @@ from imgops.kernels.cuda._tiles import (
     offset,
     output_batch,
     per_image,
+    place_of,
     tile_of,
 )
 
@@ -50,20 +51,25 @@ def look_up(out: Tensor, image: Tensor, table: Tensor, steps: tuple[int, int], s
 @triton.jit
 def _lut_kernel(
     out, image, table, table_n, table_c, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    SCALED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, SCALED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
-    at = image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        image_n, inside = 1, inside & (y < height) & (x < width)
+        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
+    at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
     value = tl.load(at, mask=inside, other=0)
     if SCALED:  # a float image, which the table maps by its levels
         value = level(value.to(tl.float32) * 255.999)
     value = tl.load(table + (n * table_n + c * table_c) + value.to(tl.int32), mask=inside, other=0)
     if SCALED:
         value = convert(tl.div_rn(value.to(tl.float32), 255.0), out.dtype.element_ty)
-    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> Any:
@@ -109,14 +115,19 @@ def pointwise(
 @triton.jit
 def _pointwise_kernel(
     out, image, numbers, number_n, number_c, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    KIND: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, KIND: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        image_n, inside = 1, inside & (y < height) & (x < width)
+        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    at = image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
+    at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
     value = tl.load(at, mask=inside, other=0).to(tl.float32)
     own = numbers + n * number_n + c * number_c
     real = (n < images) & (c < channels)
@@ -135,7 +146,7 @@ def _pointwise_kernel(
         value = value.to(tl.uint8)
     else:
         value = convert(value, out.dtype.element_ty)
-    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
 
 
 @inline

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from imgops.kernels.cuda._interpolation import pixel_at
 from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, tile_of
+from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, place_of, tile_of
 
 
 def erode(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
@@ -37,8 +37,8 @@ def _extreme(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str, larg
 @triton.jit
 def _extreme_kernel(
     out, image, members, member_n, tall, wide, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    BORDER: tl.constexpr, LARGEST: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, BORDER: tl.constexpr, LARGEST: tl.constexpr,
     INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Compute the extreme value of the pixels under the members of an element.
@@ -49,6 +49,11 @@ def _extreme_kernel(
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        image_n, inside = 1, inside & (y < height) & (x < width)
+        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     if LEVELS:
         found = tl.full((ROWS, COLUMNS), 0 if LARGEST else 255, tl.int32)
         beyond = found
@@ -64,12 +69,12 @@ def _extreme_kernel(
             at_x, has_column = pixel_at(x + (j - wide // 2), width, BORDER)
             there = inside & has_row & has_column
             member = tl.load(own + (i * wide + j), mask=n < images, other=0) != 0
-            at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
+            at = image + offset(place, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
             pixel = tl.load(at, mask=there & member, other=0).to(found.dtype)
             pixel = tl.where(there, pixel, beyond)
             if LARGEST:
                 found = tl.where(member, tl.maximum(found, pixel), found)
             else:
                 found = tl.where(member, tl.minimum(found, pixel), found)
-    at = out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
+    at = out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
     tl.store(at, found.to(out.dtype.element_ty), mask=inside)

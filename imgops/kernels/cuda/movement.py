@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from imgops.kernels.cuda._tiles import (
     offset,
     output_batch,
     per_image,
+    place_of,
     tile_of,
 )
 
@@ -46,6 +48,37 @@ def pad(
     if fill is not None and fill.is_complex():
         return NotImplemented
     return _move(out, image, fill, -left, -top, padding_mode)
+
+
+def flip(out: Tensor, image: Tensor, dims: Sequence[int]) -> Any:
+    """Mirror packed images."""
+    if not has_carrier(image):
+        return NotImplemented
+    target, source = carrier(output_batch(out)), carrier(batch(image))
+    constants, programs = grid_of(target, _TILE)
+    axes = {"DOWN": -2 in dims or 2 in dims, "ACROSS": -1 in dims or 3 in dims}
+    launch(_flip_kernel, programs, target, source, *target.shape, **axes, **constants)
+    return None
+
+
+@triton.jit
+def _flip_kernel(
+    out, image, images, channels, height, width, sizes, starts,
+    PACKED: tl.constexpr, DOWN: tl.constexpr, ACROSS: tl.constexpr,
+    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    n, c, y, x, inside = tile_of(
+        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    )
+    place, plane, line, step, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+    inside &= (y < height) & (x < width)
+    from_y, from_x = y, x
+    if DOWN:
+        from_y = height - 1 - y
+    if ACROSS:
+        from_x = width - 1 - x
+    value = tl.load(image + offset(place, c, from_y, from_x, 1, plane, line, step, INTERLEAVED), mask=inside)
+    tl.store(out + offset(place, c, y, x, 1, plane, line, step, INTERLEAVED), value, mask=inside)
 
 
 def pad_adjoint(
@@ -91,18 +124,24 @@ def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, 
 def _move_kernel(
     out, image, color, left, top, images, channels, height, width, image_height, image_width,
     out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, color_n, color_c,
-    MODE: tl.constexpr, FILLS: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    sizes, starts, PACKED: tl.constexpr, MODE: tl.constexpr, FILLS: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, image_height, image_width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
+        image_n = 1
     from_y, from_x = y + top, x + left
     if MODE == "constant":
         shown = (from_y >= 0) & (from_y < image_height) & (from_x >= 0) & (from_x < image_width)
     else:
         from_y, from_x = fold_positions(from_y, image_height, MODE), fold_positions(from_x, image_width, MODE)
         shown = from_y >= 0
-    at = offset(n, c, from_y, from_x, image_n, image_c, image_y, image_x, INTERLEAVED)
+    at = offset(place, c, from_y, from_x, image_n, image_c, image_y, image_x, INTERLEAVED)
     value = tl.load(image + at, mask=inside & shown, other=0)
     if FILLS:
         around = tl.load(color + n * color_n + c * color_c, mask=inside, other=0)

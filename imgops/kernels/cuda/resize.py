@@ -31,6 +31,7 @@ from imgops.kernels.cpu import _resampling_tables as host_tables
 from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_tables
 from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import blocks, inline, launch, tile
+from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._resampling_tables import Region, Table
 from imgops.kernels.cuda._tiles import (
     FLOATS,
@@ -41,6 +42,7 @@ from imgops.kernels.cuda._tiles import (
     offset,
     output_batch,
     per_image,
+    place_of,
     tile_of,
 )
 
@@ -105,12 +107,19 @@ def resized_crop_adjoint(
     return _adjoint(out, grad, every, interpolation, antialias)
 
 
-def _regions(size: Any, boxes: Tensor | None) -> tuple[Region, Region]:
-    return Region(size[0], boxes, 1), Region(size[1], boxes, 0)
+def _regions(size: Any, boxes: Tensor | None, sizes: Tensor | None = None) -> tuple[Region, Region]:
+    return Region(size[0], boxes, 1, sizes), Region(size[1], boxes, 0, sizes)
 
 
 def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
-    regions, size = _regions(image.shape[-2:], boxes), out.shape[-2:]
+    sizes, size = None, out.shape[-2:]
+    if isinstance(image, Packed):  # each image has tables of its own
+        if name == "area" and not antialias:
+            return NotImplemented
+        sizes = image.sizes
+        whole = torch.cat([torch.zeros_like(sizes), sizes.flip(-1)], -1)
+        boxes = whole if boxes is None else boxes.expand(len(sizes), 4).contiguous()
+    regions = _regions(image.shape[-2:], boxes, sizes)
     if out.numel() == 0:
         return None
     if name == "nearest":
@@ -124,7 +133,9 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
             _resampling_tables.pil(name, r, n, device, levels=levels)
             for r, n in zip(regions, size, strict=True)
         )
-        _resample(target, source, rows, columns, boxes)
+        # The order of passes depends on what a box of integers cuts out, or else on the whole image.
+        decides = boxes if sizes is None or boxes.dtype == torch.int64 else whole
+        _resample(target, source, rows, columns, decides)
     elif name == "area" and _shrinks(image.shape[-2:], size):
         if levels:
             _area_resize.levels(target, source)
@@ -197,35 +208,6 @@ def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> T
     return Table(first, taken.to(torch.int32), weight, step, 0)
 
 
-def resize_packed(
-    out: Tensor,
-    data: Tensor,
-    sizes: Tensor,
-    offsets: Tensor,
-    box: Tensor | None,
-    greatest: tuple[int, int],
-    name: str,
-) -> Any:
-    """Resize images of different sizes, or a box of each, as PIL does, in one launch.
-
-    ``greatest`` are the greatest height and width.
-    """
-    if data.dtype != torch.uint8 and data.dtype not in FLOATS:
-        return NotImplemented
-    whole = torch.cat([torch.zeros_like(sizes), sizes.flip(-1)], -1)
-    boxes = whole if box is None else box.expand(len(sizes), 4).contiguous()
-    if boxes.dtype != torch.int64:
-        boxes = boxes.to(torch.float64)
-    levels = data.dtype == torch.uint8
-    rows, columns = (
-        _resampling_tables.pil(name, Region(most, boxes, axis, sizes), n, data.device, levels=levels)
-        for most, axis, n in zip(greatest, (1, 0), out.shape[-2:], strict=True)
-    )
-    # The order of passes depends on what is resized: what a box of integers cuts out, or else the whole image.
-    _resample(out, data, rows, columns, boxes if boxes.dtype == torch.int64 else whole, (sizes, offsets))
-    return None
-
-
 # -- the two passes --------------------------------------------------------------------------------
 
 
@@ -235,9 +217,8 @@ def _resample(
     rows: Table,
     columns: Table,
     boxes: Tensor | None = None,
-    packed: tuple[Tensor, Tensor] | None = None,
 ) -> None:
-    """Apply two tables; ``packed`` are the sizes and offsets of images in one buffer, which ``image`` then is."""
+    """Apply two tables."""
     images, channels, height, width = out.shape
     _, across = tile(width * channels, 1, 128)
     order = "columns first"
@@ -253,13 +234,11 @@ def _resample(
         image,
         *(channels, height, width),
         *out.stride(),
-        *(image.stride() if packed is None else (0, 0, 0, 0)),
-        *((rows.first, rows.first) if packed is None else packed),
+        *image.stride(),
         *rows.arguments,
         *columns.arguments,
         rows.first if boxes is None else boxes,
         4 if boxes is not None and len(boxes) > 1 else 0,
-        PACKED=packed is not None,
         ORDER=order,
         TRANSPOSED=rows.start is not None,
         INTERLEAVED=_layout.is_interleaved(out),
@@ -274,19 +253,6 @@ def _box_decides(box, height, width):
     lost_rows = tl.load(box + 3) - tl.load(box + 1) - height
     lost_columns = tl.load(box + 2) - tl.load(box) - width
     return (lost_rows > 0) & (lost_rows > 2 * lost_columns)
-
-
-@inline
-def _place(sizes, offsets, n, channels, INTERLEAVED: tl.constexpr):
-    """Return the steps to the next pixel, line and plane of a packed image, and where it begins."""
-    height, width = tl.load(sizes + n * 2), tl.load(sizes + n * 2 + 1)
-    if INTERLEAVED:
-        pixel = n * 0 + channels
-        plane = n * 0 + 1
-    else:
-        pixel = n * 0 + 1
-        plane = height * width
-    return pixel, width * pixel, plane, tl.load(offsets + n)
 
 
 @inline
@@ -319,10 +285,10 @@ def _sum_rows_first(
 @triton.jit(do_not_specialize=["y_width", "x_width"])
 def _resample_kernel(
     out, image, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, offsets,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
     y_first, y_count, y_weight, y_start, y_n, y_weight_n, y_width, y_start_n,
     x_first, x_count, x_weight, x_start, x_n, x_weight_n, x_width, x_start_n,
-    boxes, box_n,
+    boxes, box_n, sizes, starts,
     PACKED: tl.constexpr, ORDER: tl.constexpr, TRANSPOSED: tl.constexpr, INTERLEAVED: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -346,8 +312,8 @@ def _resample_kernel(
     y_weight, x_weight = y_weight + n * y_weight_n, x_weight + n * x_weight_n
     y_start, x_start = y_start + n * y_start_n, x_start + n * x_start_n
     pixel, line_step, plane, start = n * 0 + image_x, n * 0 + image_y, n * 0 + image_c, n * image_n
-    if PACKED:
-        pixel, line_step, plane, start = _place(sizes, offsets, n, channels, INTERLEAVED)
+    if PACKED != "":
+        start, plane, line_step, pixel, _, _ = place_of(sizes, starts, n, n >= 0, channels, PACKED)
     source = image + start + c.to(tl.int64) * plane + left.to(tl.int64) * pixel
     taps = tl.max(wide, 0)
     if LEVELS:
@@ -429,15 +395,19 @@ def _take_nearest(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any
 @triton.jit
 def _nearest_kernel(
     out, image, rows, columns, rows_n, columns_n, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
+    PACKED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     n, c, y, x, inside = tile_of(
         tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
     )
+    place = n
+    if PACKED != "":
+        place, image_c, image_y, image_x, _, _ = place_of(sizes, starts, n, n < images, channels, PACKED)
+        image_n = 1
     at_y = tl.load(rows + n * rows_n + y, mask=n < images, other=0)
     at_x = tl.load(columns + n * columns_n + x, mask=inside, other=0)
     taken = inside & (at_y >= 0) & (at_x >= 0)
-    at = image + offset(n, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
+    at = image + offset(place, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
     value = tl.load(at, mask=taken, other=0)
     tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
