@@ -1,4 +1,4 @@
-"""``python -m benchmarks.scaling``: the examples on one process and on two, with the same files.
+"""``python -m benchmarks.scaling``: the examples on one process or thread and on two, with the same files.
 
 The numbers are images per second, as each program prints them, without the start of processes (Ray Data counts from the first
 batch on). Each ratio is the median of the rounds' ratios. On an ideal machine it would be 2.
@@ -38,23 +38,14 @@ def measured(photos: Path, work: Path, copies: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for n in (1, 2):
         ray = ("examples/ray_data.py", photos, work / f"ray{n}", "--format", "webdataset", "--copies", copies)
+        wds = "examples/webdataset_loader.py", work / "ray1", "--size", 192, "--epochs", 2
         rows = {
             "Ray Data, `map_batches`": (*ray, "--workers", n),
             "Hugging Face datasets, `set_transform`": (
                 *("examples/hf_datasets.py", photos, work / f"hf{n}", "--processes", n, "--epochs", 2),
             ),
-            "WebDataset, `StatefulDataLoader`": (
-                *(
-                    "examples/webdataset_loader.py",
-                    work / "ray1",
-                    "--size",
-                    192,
-                    "--workers",
-                    n,
-                    "--epochs",
-                    2,
-                ),
-            ),
+            "WebDataset, `StatefulDataLoader`": (*wds, "--workers", n, "--threads", 1),
+            "WebDataset, threads instead of workers": (*wds, "--workers", 0, "--threads", n),
             "torchrun, `DistributedDataParallel`": (
                 *(*DDP, n, "examples/train_ddp.py", photos, "--epochs", 2, "--workers", 0),
                 *("--state", work / f"ddp{n}.pt", "--every", 1000),
@@ -67,9 +58,9 @@ def measured(photos: Path, work: Path, copies: int) -> dict[str, list[float]]:
 
 def report(rounds: list[dict[str, list[float]]], cpu: str) -> str:
     of = f"{cpu}, {os.cpu_count()} cores, {len(rounds)} rounds"
-    lines = [f"# One process and two, {date.today()}", "", f"{of}.", ""]
+    lines = [f"# One process or thread and two, {date.today()}", "", f"{of}.", ""]
     lines += [
-        "| engine | one process, images/s | two, images/s | ratio |",
+        "| engine | one, images/s | two, images/s | ratio |",
         "|---|---|---|---|",
     ]
     for name in rounds[0]:

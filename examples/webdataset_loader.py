@@ -4,11 +4,12 @@
     python examples/photographs.py photos --count 200
     python examples/ray_data.py photos shards --format webdataset
     python examples/webdataset_loader.py shards --workers 2 --epochs 2 --state state.pt
+    python examples/webdataset_loader.py shards --workers 0 --threads 2 --epochs 2 --state state.pt
 
-Workers decode the images. The program augments a batch at once; each image has its own draws, which depend
-on its key and the epoch. The state of the loader is saved after each batch, so the same command continues
-from there, whether the program was stopped or one of its workers was killed. The program leaves out files
-that cannot be decoded, and prints their names.
+Workers decode the images; without workers, threads decode each batch. The program augments a batch at once,
+on its threads; each image has its own draws, which depend on its key and the epoch. The state of the loader
+is saved after each batch, so the same command continues from there, whether the program was stopped or one of
+its workers was killed. The program leaves out files that cannot be decoded, and prints their names.
 """
 
 import argparse
@@ -32,6 +33,7 @@ class Shards(IterableDataset[dict[str, Any]]):
     """The samples of all shards, in an order that depends on the epoch. Each worker reads its own shards.
 
     The state is the number of samples that were read. A resumed worker skips as many without decoding them.
+    Without a worker, the samples have their files, which the program decodes by the batch.
     """
 
     def __init__(self, urls: list[str], epoch: int) -> None:
@@ -45,8 +47,9 @@ class Shards(IterableDataset[dict[str, Any]]):
         self.read = state["read"]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        torch.set_num_threads(1)  # because there are many workers
         worker, passed = get_worker_info(), self.read
+        if worker:
+            torch.set_num_threads(1)  # because there are many workers
         urls = self.urls[worker.id :: worker.num_workers] if worker else self.urls
         if not urls:
             return
@@ -59,14 +62,19 @@ class Shards(IterableDataset[dict[str, Any]]):
             if count < passed:
                 continue
             self.read = count + 1
-            yield self.decoded(sample)
+            known = {"key": sample["__key__"], "label": sample["txt"].decode(), "file": sample["jpg"]}
+            yield decoded([known])[0] if worker else known
 
-    def decoded(self, sample: dict[str, Any]) -> dict[str, Any]:
-        try:
-            image = imgops.decode_image(torch.frombuffer(bytearray(sample["jpg"]), dtype=torch.uint8))
-        except ValueError as error:
-            return {"key": sample["__key__"], "error": str(error)}
-        return {"key": sample["__key__"], "image": image, "label": sample["txt"].decode()}
+
+def decoded(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Decode the files of samples, on as many threads as PyTorch uses; a bad file gives an error."""
+    skipped: list[tuple[int, Exception]] = []
+    images = iter(imgops.decode_images([s.pop("file") for s in samples], skipped=skipped))
+    errors = dict(skipped)
+    return [
+        s | ({"error": str(errors[i])} if i in errors else {"image": next(images)})
+        for i, s in enumerate(samples)
+    ]
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,7 @@ class Reader:
         return loader
 
     def step(self, progress: Progress, samples: list[dict[str, Any]], state: dict[str, Any]) -> Progress:
+        samples = samples if self.workers else decoded(samples)
         epoch, good = progress.epoch, [s for s in samples if "error" not in s]
         bad = progress.bad | {s["key"]: s["error"] for s in samples if "error" in s}
         count, total = progress.sums.get(epoch, (0, 0.0))
@@ -139,8 +148,16 @@ def keep(progress: Progress, path: Path | None) -> None:
 
 
 def main(
-    folder: Path, workers: int, epochs: int, batch: int, size: int, save: Path | None, stop: int
+    folder: Path,
+    workers: int,
+    threads: int,
+    epochs: int,
+    batch: int,
+    size: int,
+    save: Path | None,
+    stop: int,
 ) -> None:
+    torch.set_num_threads(threads)
     reader, progress = Reader(sorted(map(str, folder.glob("*.tar"))), workers, batch, size), Progress()
     if save is not None and save.exists():
         progress = Progress(**torch.load(save))
@@ -155,7 +172,7 @@ def main(
     for epoch, (count, total) in progress.sums.items():
         print(f"epoch {epoch}: {count} images, sum {total:.3f}")
     seen = sum(count for count, _ in progress.sums.values()) - before
-    print(f"{workers} workers: {seen / (time.perf_counter() - start):.0f} images/s")
+    print(f"{workers} workers, {threads} threads: {seen / (time.perf_counter() - start):.0f} images/s")
 
 
 if __name__ == "__main__":
@@ -164,6 +181,7 @@ if __name__ == "__main__":
         "folder", type=Path, help="a folder of .tar files: <key>.jpg, all of one size, and <key>.txt"
     )
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=224)
@@ -172,4 +190,4 @@ if __name__ == "__main__":
         "--stop-after", type=int, default=0, help="end after that many batches, to try --state"
     )
     o = parser.parse_args()
-    main(o.folder, o.workers, o.epochs, o.batch, o.size, o.state, o.stop_after)
+    main(o.folder, o.workers, o.threads, o.epochs, o.batch, o.size, o.state, o.stop_after)

@@ -193,6 +193,8 @@ def test_webdataset_loader(shards: Path, tmp_path: Path) -> None:
     reported(one)
     sums = re.findall(r"^epoch (\d): (\d+) images, sum ([\d.]+)", one, re.M)
     assert len(sums) == 2 and {n for _, n, _ in sums} == {str(COUNT * 8 // 10 - CORRUPT)}
+    threads = run(*command, "--workers", 1, "--threads", 2)
+    assert re.findall(r"^epoch (\d): (\d+) images, sum ([\d.]+)", threads, re.M) == sums
     options = (*command, "--workers", 2, "--state", tmp_path / "state.pt")
 
     def worker(process: subprocess.Popen[str]) -> int | None:

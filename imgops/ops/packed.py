@@ -140,7 +140,7 @@ def _launch(row: Operator, keeps_size: bool, out: Tensor, *args: Any) -> Any:
 def _require_values(
     row: Operator, data: Tensor, sizes: Tensor, channels: int, parameters: list[Any], rest: list[Any]
 ) -> None:
-    """Check the parameters on the CPU, as the operator does for one image: a box must lie inside of its own."""
+    """Check the parameters on the CPU as the operator does: a box must lie inside of its own image."""
     if row.values is None or all(x is None or not x.is_cpu for x in parameters):
         return
     if row.name not in ("resize", "resized_crop"):

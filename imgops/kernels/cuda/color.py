@@ -20,7 +20,16 @@ from imgops.kernels.cuda._arithmetic import convert, level, round_half_even, uni
 from imgops.kernels.cuda._launch import inline, launch
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._pixels import cover, dense, pixels_of, steps
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of_pixels, offset, output_batch, per_image, place_of, tile_of
+from imgops.kernels.cuda._tiles import (
+    PIXELS,
+    batch,
+    grid_of_pixels,
+    offset,
+    output_batch,
+    per_image,
+    place_of,
+    tile_of,
+)
 from imgops.kernels.cuda.filter import sharpen
 
 _MIXES_CHANNELS = ("contrast", "saturation", "hue")
@@ -206,7 +215,9 @@ def _luma_kernel(
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
     place = n
     if PACKED != "":
-        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED)
+        place, image_c, _, image_p, tall, wide = place_of(
+            sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED
+        )
         image_n, pixels = 1, tall * wide
     if tl.load(order + n * order_n + turn) == CONTRAST:
         p = part * BLOCK + tl.arange(0, BLOCK)
@@ -244,7 +255,9 @@ def _steps_kernel(
     n, c = plane // channels, plane % channels
     place = n
     if PACKED != "":
-        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED)
+        place, image_c, _, image_p, tall, wide = place_of(
+            sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED
+        )
         image_n, pixels = 1, tall * wide
         inside = p < pixels
     at = place * image_n + c * image_c + p.to(tl.int64) * image_p
@@ -341,9 +354,18 @@ def _gray_kernel(
     n, c, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
     place, to_place = n, n
     if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, (3 if RGB else 1), PACKED)
+        place, image_c, image_y, image_x, height, width = place_of(
+            sizes, starts, n, n < images, (3 if RGB else 1), PACKED
+        )
         inside &= (y < height) & (x < width)
-        to_place, image_n, out_n, out_c, out_y, out_x = place // (3 if RGB else 1) * CHANNELS, 1, 1, image_c, image_y, image_x
+        to_place, image_n, out_n, out_c, out_y, out_x = (
+            place // (3 if RGB else 1) * CHANNELS,
+            1,
+            1,
+            image_c,
+            image_y,
+            image_x,
+        )
         if PACKED == "interleaved":
             out_y, out_x = width.to(tl.int64) * CHANNELS, CHANNELS
     at = image + offset(place, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)

@@ -14,7 +14,16 @@ from imgops.kernels.cuda._arithmetic import convert, round_half_even, unit
 from imgops.kernels.cuda._interpolation import pixel_at
 from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._statistics import Gate
-from imgops.kernels.cuda._tiles import PIXELS, batch, grid_of, offset, output_batch, per_image, place_of, tile_of
+from imgops.kernels.cuda._tiles import (
+    PIXELS,
+    batch,
+    grid_of,
+    offset,
+    output_batch,
+    per_image,
+    place_of,
+    tile_of,
+)
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
@@ -51,7 +60,9 @@ def _filter_kernel(
     )
     place = n
     if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        place, image_c, image_y, image_x, height, width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
         image_n, inside = 1, inside & (y < height) & (x < width)
         out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     total = tl.full((ROWS, COLUMNS), 0, tl.float32)
@@ -109,7 +120,9 @@ def _sharpen_kernel(
     )
     place = n
     if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        place, image_c, image_y, image_x, height, width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
         image_n, inside = 1, inside & (y < height) & (x < width)
         out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     own = factors + n * factor_n

@@ -59,7 +59,9 @@ def _lut_kernel(
     )
     place = n
     if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        place, image_c, image_y, image_x, height, width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
         image_n, inside = 1, inside & (y < height) & (x < width)
         out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
@@ -123,7 +125,9 @@ def _pointwise_kernel(
     )
     place = n
     if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
+        place, image_c, image_y, image_x, height, width = place_of(
+            sizes, starts, n, n < images, channels, PACKED
+        )
         image_n, inside = 1, inside & (y < height) & (x < width)
         out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8

@@ -1,0 +1,42 @@
+"""Images of different sizes in one buffer, as kernels get them in the place of a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Packed:
+    """Images in one buffer, which look like a batch ``(N, C, H, W)`` of the greatest height and width.
+
+    The steps of such a batch are 0: a kernel with a constant ``PACKED`` gets the sizes and offsets of the
+    images instead, and finds the place of each.
+    """
+
+    def __init__(
+        self, data: Tensor, sizes: Tensor, offsets: Tensor, shape: tuple[int, ...], interleaved: bool
+    ) -> None:
+        self.data, self.sizes, self.offsets, self.interleaved = data, sizes, offsets, interleaved
+        self.shape, self.ndim = torch.Size(shape), 4
+        self.dtype, self.device = data.dtype, data.device
+        self.element_size, self.numel = data.element_size, data.numel
+
+    def detach(self) -> Packed:
+        return self
+
+    def stride(self, dim: int = 0) -> Any:
+        return (0, 0, 0, 0)
+
+    def copy_(self, other: Packed) -> None:
+        self.data.copy_(other.data)
+
+    def with_values(self, data: Tensor) -> Packed:
+        return Packed(data, self.sizes, self.offsets, self.shape, self.interleaved)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The arguments by which a kernel finds the images."""
+        kind = "interleaved" if self.interleaved else "planar"
+        return {"sizes": self.sizes, "starts": self.offsets, "PACKED": kind}

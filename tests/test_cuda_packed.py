@@ -1,0 +1,115 @@
+"""Packed images on CUDA: as many launches for all images as for one, run by Triton's interpreter."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checks import bits_equal
+
+import imgops
+from imgops._operators import operators
+from imgops.decomposition.packed import of_image
+from imgops.kernels import cuda
+from tests.packed_calls import COUNT, calls, packed_arguments
+
+CALLS = calls()
+pytestmark = pytest.mark.skipif(
+    not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
+)
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that are launched."""
+    names: list[str] = []
+    for path in Path(cuda.__file__).parent.glob("*.py"):
+        module = import_module(f"{cuda.__name__}.{path.stem}")
+        if path.stem not in ("__init__", "_launch") and hasattr(module, "launch"):
+            real = module.launch
+
+            def spy(kernel: Any, *args: Any, real: Any = real, **how: Any) -> None:
+                names.append(kernel.fn.__name__)
+                real(kernel, *args, **how)
+
+            monkeypatch.setattr(module, "launch", spy)
+    return names
+
+
+def _one_by_one(name: str, images: list[torch.Tensor], given: tuple[Any, ...], tensors: int) -> Any:
+    """Call the operator's kernel for CUDA for each image."""
+    if name == "flip":
+        return [image.flip(*given) for image in images]
+    row, made = operators("imgops")[name], []
+    for i, image in enumerate(images):
+        args = image, *of_image(row, list(given[:tensors]), i), *given[tensors:]
+        out = row.fake(*args)
+        row.cuda(out, *args)
+        made.append(out)
+    return made
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize(
+    ("name", "given"), CALLS, ids=["-".join([n, *(x for x in g if isinstance(x, str))]) for n, g in CALLS]
+)
+def test_all_images_are_one_launch_and_have_their_own_bits(
+    name: str, given: tuple[Any, ...], interleaved: bool, launched: list[str]
+) -> None:
+    for dtype in (torch.uint8, torch.float32):
+        if name == "lut" and dtype != torch.uint8:
+            continue
+        operator, packed, args = packed_arguments(name, given, interleaved, dtype)
+        found = torch.full_like(operator.fake(*args), 77)
+        launched.clear()
+        operator.cuda(found, *args)
+        together = len(launched)
+        own = given if name != "solarize" or dtype != torch.uint8 else (given[0] * 255,)
+        wanted = _one_by_one(name, packed.unpack(), own, operator.tensors - 3)
+        each = (len(launched) - together) // COUNT if name != "flip" else 1
+        # The host knows which pixels "nearest" takes of one image.
+        assert together == (3 if name == "resize" and "nearest" in given else each)
+        if found.ndim == 4:
+            assert bits_equal(found, torch.stack(wanted))
+        else:
+            flat = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in wanted]
+            assert bits_equal(found, torch.cat(flat))
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_resized_levels_are_those_of_the_cpu(interleaved: bool) -> None:
+    for name, given in CALLS:
+        if name in ("resize", "resized_crop") and given[-1]:
+            operator, _, args = packed_arguments(name, given, interleaved, torch.uint8)
+            found = torch.empty_like(operator.fake(*args))
+            operator.cuda(found, *args)
+            assert bits_equal(found, operator.overload(*args))
+
+
+def test_values_are_checked_before_a_launch(launched: list[str]) -> None:
+    """Each box must lie inside of its own image."""
+    boxes = torch.tensor([[0, 0, 9, 8]]).expand(COUNT, 4)
+    operator, _, args = packed_arguments("resized_crop", (boxes, 4, 4, "bilinear", True), False, torch.uint8)
+    found = torch.zeros_like(operator.fake(*args))
+    with pytest.raises(ValueError, match="resized_crop: box must satisfy"):
+        operator.cuda(found, *args)
+    assert not launched and not found.any()
+
+
+def test_the_other_functions_loop_over_the_images() -> None:
+    images = [torch.rand(3, 20, 30), torch.rand(3, 16, 8)]
+    packed = imgops.PackedImages.of(images)
+    for name, given in (
+        ("median_blur", (3,)),
+        ("resize", (None, 4, 4, "area", False)),
+    ):
+        operator = operators("imgops_packed")[name]
+        tensors = operator.tensors - 3
+        where = packed.data, packed.sizes, packed.offsets
+        args = (*where, *given[:tensors], 3, *given[tensors:], False)
+        found = torch.empty_like(operator.fake(*args))
+        operator.cuda(found, *args)
+        assert bits_equal(found, operator.overload(*args))
