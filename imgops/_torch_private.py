@@ -391,8 +391,12 @@ class CountingBackend:
 
 
 def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Flatten a structure of inputs; packed images are one of them, although they are a pytree of tensors."""
-    return _tree_flatten(tree, is_leaf=is_packed)
+    """Flatten a structure of inputs; a batch of different sizes is one of them, though a pytree."""
+    return _tree_flatten(tree, is_leaf=_is_batch)
+
+
+def _is_batch(value: object) -> bool:
+    return type(value).__name__ in ("PackedImages", "EncodedImages")
 
 
 def is_packed(value: object) -> bool:

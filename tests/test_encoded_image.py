@@ -357,6 +357,53 @@ def test_a_batch_of_files_that_is_wrong(photograph: Tensor) -> None:
             transform(images)
 
 
+@pytest.mark.parametrize("name", BATCHED)
+def test_one_graph_for_batches_of_any_size(photograph: Tensor, name: str) -> None:
+    """The files are decoded in the graph, with the draws of eager mode."""
+    whole, files = BATCHED[name](per_sample=True), files_of(photograph)
+    compiled = torch.compile(whole, fullgraph=True, dynamic=True, backend="aot_eager")
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    for seed, chosen in enumerate((files[:4], files[2:7], files[::-1])):
+        torch.manual_seed(seed)
+        expected = whole(EncodedImages(chosen))
+        torch.manual_seed(seed)
+        assert torch.equal(compiled(EncodedImages(chosen)), expected)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before == 1
+
+
+def test_a_graph_says_what_is_wrong(photograph: Tensor) -> None:
+    files = files_of(photograph)
+    compiled = torch.compile(lambda x, boxes: x.decode(boxes).data, fullgraph=True, backend="eager")
+    images = EncodedImages(files)
+    boxes = images._boxes(None)
+    assert torch.equal(compiled(images, boxes), images.decode().data)
+    broken = EncodedImages([files[0], files[1][: len(files[1]) // 2]])
+    with pytest.raises(ValueError, match=re.escape("decode_images: files[1] must be a complete JPEG")):
+        compiled(broken, boxes[:2])
+    beyond = boxes.clone()
+    beyond[2, 2:] += 1
+    with pytest.raises(ValueError, match=re.escape("decode_images: box[2] must")):
+        compiled(images, beyond)
+    with pytest.raises(Exception, match="skipped must be None in a compiled graph"):
+        compiled(EncodedImages(files, skipped=[]), boxes)
+
+
+def test_a_batch_of_files_is_exported(photograph: Tensor) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, files: EncodedImages, boxes: Tensor) -> Tensor:
+            packed = files.decode(boxes)
+            return imgops.resize(packed, (12, 10)).float().mean((-1, -2))
+
+    files = files_of(photograph)
+    images, other = EncodedImages(files[:4]), EncodedImages(files[2:])
+    count = torch.export.Dim("count")
+    shapes = {"files": [{0: torch.export.Dim.AUTO}, {0: count + 1}, {0: count}], "boxes": {0: count}}
+    model = Model()
+    program = torch.export.export(model, (images, images._boxes(None)), dynamic_shapes=shapes)
+    boxes = other._boxes(None)
+    assert torch.equal(program.module()(other, boxes), model(other, boxes))
+
+
 @pytest.mark.skipif(_libjpeg.module is None, reason="libjpeg-turbo is not there")
 def test_the_native_call_checks_what_it_writes(photograph: Tensor) -> None:
     file = files_of(photograph)[0]

@@ -127,6 +127,7 @@ def test_decompositions_cover_what_can_be_exported() -> None:
         "encode_image",
         "decode_image",
         "decode_region",
+        "decode_packed",
         "paste_",
         "paste_out",
         "resize_out",

@@ -286,6 +286,7 @@ def test_what_goes_through_the_host() -> None:
         "webp",
         "component_statistics",
         "decode_region",
+        "decode_packed",
     }
     unsafe = torch.Tag.cudagraph_unsafe
     assert through_host == {n for n in operators() if unsafe in getattr(torch.ops.imgops, n).default.tags}
@@ -319,7 +320,7 @@ def test_public_names() -> None:
     assert imgops.__all__ == sorted(imgops.__all__)
     inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_grad_map"}
     inner |= {"hit_or_miss", "pyr_down_adjoint", "pyr_up_adjoint", "component_labels", "component_statistics"}
-    inner.add("decode_region")
+    inner |= {"decode_region", "decode_packed"}
     assert set(operators()) - set(imgops.__all__) == inner
     for name in imgops.__all__:
         assert getattr(imgops, name).__doc__, name

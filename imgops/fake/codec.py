@@ -89,6 +89,28 @@ def decode_region(
     return decoded(data, mode, height, width, channels_last)
 
 
+def decode_packed(
+    new_size: Callable[..., int],
+    data: Tensor,
+    ends: Tensor,
+    boxes: Tensor,
+    max_pixels: int,
+    mode: str,
+    apply_exif_orientation: bool,
+) -> Tensor:
+    _check_file(data, max_pixels, mode)
+    for name, value in (("offsets", ends), ("boxes", boxes)):
+        if value.dtype != torch.int64:
+            fail(TypeError, "decode_images", f"{name} must be int64", value.dtype)
+    if boxes.ndim != 2 or violates(boxes.shape[1] == 4):
+        must = "boxes must have shape (N, 4), one box for each file"
+        fail(ValueError, "decode_images", must, f"shape {_check.written(_check.shape(boxes))}")
+    if ends.ndim != 1 or violates(ends.shape[0] == boxes.shape[0] + 1):
+        must = "offsets must have one number more than there are files"
+        fail(ValueError, "decode_images", must, f"shape {_check.written(_check.shape(ends))}")
+    return data.new_empty((new_size(min=0, max=2**62),))
+
+
 def box_of_integers(box: tuple[int, ...]) -> None:
     """Check a box whose integers are known."""
     left, top, right, bottom = box

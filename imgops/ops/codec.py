@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
+from imgops import _check, _torch_private, sharding, vmap
 from imgops._operators import Gradient
 from imgops._packed import PackedImages
 from imgops._registry import operator
 from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
-from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 
@@ -62,6 +61,18 @@ def _decode_region(
     mode: str,
     apply_exif_orientation: bool,
     channels_last: bool,
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::decode_packed",
+    kernel=cpu.decode_packed,
+    fake=fake.decode_packed,
+    dynamic=True,
+    host=_PILLOW,
+)
+def _decode_packed(
+    data: Tensor, ends: Tensor, boxes: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
 ) -> Tensor: ...
 
 
@@ -373,7 +384,7 @@ def decode_images(
             memory_format=memory_format,
         )
 
-    return [image for image in _on_threads(len(files), one_file, skipped) if image is not None]
+    return [image for image in cpu.on_threads(len(files), one_file, skipped) if image is not None]
 
 
 class EncodedImage:
@@ -472,7 +483,8 @@ class EncodedImages:
     It stands in the place of a batch at the head of a pipeline with ``per_sample=True``.
     ``RandomResizedCrop``, ``RandomCrop`` without padding, and ``CenterCrop`` decode only the part of each
     image that they keep. The draws and the pixels are those of a loop over the decoded images. As many
-    threads decode as PyTorch uses.
+    threads decode as PyTorch uses. The object is three tensors, and a compiled pipeline takes it in one graph
+    for files of any size.
 
     Parameters
     ----------
@@ -497,7 +509,8 @@ class EncodedImages:
     ValueError
         If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index.
     TypeError
-        If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph.
+        If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
+        before, and pass it in, without ``skipped``.
     OSError
         If a path cannot be read.
 
@@ -527,14 +540,27 @@ class EncodedImages:
         self.mode, self.skipped = _mode_of(mode), skipped
         self._reported: set[int] = set()
 
-        def read(i: int) -> EncodedImage:
-            how = {"apply_exif_orientation": apply_exif_orientation, "max_pixels": max_pixels}
-            return EncodedImage(files[i], mode, **how)  # type: ignore[arg-type]
+        self.apply_exif_orientation = _check.switch(
+            "EncodedImages", "apply_exif_orientation", apply_exif_orientation
+        )
+        self.max_pixels = max_pixels
 
-        self.images: list[EncodedImage | None] = self._on_threads(len(files), read)
-        known = next(((x.height, x.width) for x in self.images if x is not None), (1, 1))
-        sizes = [known if x is None else (x.height, x.width) for x in self.images]
+        def read(i: int) -> EncodedImage:
+            return EncodedImage(
+                files[i], mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
+            )
+
+        new: list[tuple[int, Exception]] | None = None if skipped is None else []
+        images: list[EncodedImage | None] = cpu.on_threads(len(files), read, new)
+        self._report(new or [])
+        known = next(((x.height, x.width) for x in images if x is not None), (1, 1))
+        sizes = [known if x is None else (x.height, x.width) for x in images]
         self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
+        nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
+        parts = [nothing if x is None else x.data for x in images]
+        self.data = torch.cat(parts)
+        lengths = torch.tensor([0, *map(len, parts)], dtype=torch.int64, device="cpu")
+        self.offsets = lengths.cumsum(0)
 
     @property
     def num_channels(self) -> int:
@@ -542,43 +568,30 @@ class EncodedImages:
         return len(self.mode)
 
     def __len__(self) -> int:
-        return len(self.images)
+        return self.sizes.shape[0]
 
     def decode(self, boxes: Tensor | None = None) -> Any:
         """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
         where = self._boxes(boxes)
+        how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
+        if self.skipped is None:
+            data = _decode_packed(*how)
+        elif torch.compiler.is_compiling():
+            must = "skipped must be None in a compiled graph, which cannot report a file"
+            _check.fail(TypeError, "EncodedImages.decode", must, "a list")
+        else:
+            new: list[tuple[int, Exception]] = []
+            data = cpu.decode_boxes(*how, new)
+            self._report(new)
         sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
-        data = torch.empty(int(sizes.prod(1).sum()) * self.num_channels, dtype=torch.uint8, device="cpu")
-        packed, rows = PackedImages(data, sizes, self.num_channels), where.tolist()
-        files = [image.data for image in self.images if image is not None]
-        done = [False] * len(self)
-        if len(files) == len(self):
-            done = cpu.decode_each(data, files, rows, self.mode)
-        if all(done):
-            return packed
+        return PackedImages(data, sizes, self.num_channels)
 
-        def one(i: int) -> Tensor | None:
-            image = self.images[i]
-            if image is None or done[i]:
-                return None
-            return image.decode(rows[i])
-
-        for target, is_done, pixels in zip(
-            packed.unpack(), done, self._on_threads(len(self), one), strict=True
-        ):
-            if not is_done:
-                target.zero_() if pixels is None else target.copy_(pixels)
-        return packed
-
-    def _on_threads(self, count: int, call: Callable[[int], Any]) -> list[Any]:
-        """Call a function for each file; report a file that cannot be read once."""
-        new: list[tuple[int, Exception]] = []
-        found = _on_threads(count, call, None if self.skipped is None else new)
+    def _report(self, new: list[tuple[int, Exception]]) -> None:
+        """Report files that cannot be read, each of them once."""
         for i, error in new:
             if self.skipped is not None and i not in self._reported:
                 self._reported.add(i)
                 self.skipped.append((i, error))
-        return found
 
     def _boxes(self, boxes: Tensor | None) -> Tensor:
         """Return the boxes as they were given, or whole images; they must have pixels of their images."""
@@ -587,9 +600,12 @@ class EncodedImages:
         if boxes is None:
             return torch.stack([zero, zero, width, height], 1)
         _check.tensor("EncodedImages.decode", "boxes", boxes)
-        if boxes.dtype != torch.int64 or boxes.shape != (len(self), 4):
-            must = f"boxes must be int64 of shape ({len(self)}, 4)"
+        count = height.shape[0]  # in an exported graph len would be a constant
+        if boxes.dtype != torch.int64 or boxes.shape != (count, 4):
+            must = f"boxes must be int64 of shape ({count}, 4)"
             _check.fail(ValueError, "EncodedImages.decode", must, f"{boxes.dtype} of {tuple(boxes.shape)}")
+        if torch.compiler.is_compiling():  # the operator checks the numbers
+            return boxes
         left, top, right, bottom = boxes.unbind(1)
         bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)
         for i in bad.nonzero()[:, 0].tolist():
@@ -601,6 +617,22 @@ class EncodedImages:
         return f"EncodedImages({len(self)} files, mode={self.mode!r})"
 
 
+def _flatten(files: EncodedImages) -> tuple[list[Any], tuple[str, bool, int]]:
+    context = files.mode, files.apply_exif_orientation, files.max_pixels
+    return [files.data, files.offsets, files.sizes], context
+
+
+def _unflatten(values: Any, context: tuple[str, bool, int]) -> EncodedImages:
+    new = EncodedImages.__new__(EncodedImages)
+    new.data, new.offsets, new.sizes = values
+    new.mode, new.apply_exif_orientation, new.max_pixels = context
+    new.skipped, new._reported = None, set()
+    return new
+
+
+_torch_private.register_pytree(EncodedImages, _flatten, _unflatten, ("data", "offsets", "sizes"))
+
+
 def _list_of_files(op: str, files: Any) -> list[Any]:
     if torch.compiler.is_compiling():
         must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
@@ -608,41 +640,6 @@ def _list_of_files(op: str, files: Any) -> list[Any]:
     if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
         _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
     return list(files)
-
-
-def _on_threads(
-    count: int, call: Callable[[int], Any], skipped: list[tuple[int, Exception]] | None
-) -> list[Any]:
-    """Return ``call(i)`` for each index; None for a file that cannot be read, if ``skipped`` is a list."""
-    found: list[Any] = [None] * count
-
-    def work(i: int) -> None:
-        try:
-            found[i] = call(i)
-        except Exception as error:
-            found[i] = error
-
-    _threads.each(count, work)
-    for i, result in enumerate(found):
-        if not isinstance(result, Exception):
-            continue
-        if skipped is None or not isinstance(result, (ValueError, OSError)):
-            raise _of_file(result, i)
-        skipped.append((i, _of_file(result, i)))
-        found[i] = None
-    return found
-
-
-def _of_file(error: Exception, index: int) -> Exception:
-    """Return an error of decode_image as one of decode_images, which names the file."""
-    text = str(error)
-    if not text.startswith("decode_image: "):
-        return error
-    text = text.removeprefix("decode_image: ")
-    for name, place in (("data", "files"), ("box", "box")):
-        if text.startswith(f"{name} must"):
-            text = f"{place}[{index}]{text.removeprefix(name)}"
-    return type(error)(f"decode_images: {text}")
 
 
 def _any_size(*, min: int = 0, max: int | None = None) -> int:

@@ -233,6 +233,70 @@ DECODE_REGION = OpSpec(
     border="no pixel looks at another",
 )
 
+_WHERE = torch.tensor([0, 10]), torch.tensor([[0, 0, 1, 1]])
+
+
+def _decode_packed(*args: Any) -> Tensor:
+    return torch.ops.imgops.decode_packed(*args, 10**6, "RGB", False)
+
+
+def _packed_files(m: Maker, format: str, mode: str) -> tuple[Any, ...]:
+    """Return two files in one buffer, a box of each, and how to decode them."""
+    files = [_encoded(m, format) for _ in range(2)]
+    ends = torch.tensor([0, *map(len, files)]).cumsum(0)
+    return torch.cat(files), ends, torch.tensor([[1, 2, 5, 4], [0, 0, 3, 1]]), 10**6, mode, False
+
+
+DECODE_PACKED = OpSpec(
+    "decode_packed",
+    samples=tuple(
+        Sample(f"{format}-{mode}", lambda m, f=format, o=mode: _packed_files(m, f, o), differentiable=False)
+        for format, mode in (("jpeg", "RGB"), ("png", "L"), ("webp", "RGBA"))
+    ),
+    errors=(
+        ErrorInput(
+            TypeError,
+            "decode_images: offsets must be int64, got torch.int32",
+            lambda x: _decode_packed(BYTES, _WHERE[0].int(), _WHERE[1]),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_images: offsets must have one number more than there are files, got shape (3,)",
+            lambda x: _decode_packed(BYTES, torch.tensor([0, 5, 10]), _WHERE[1]),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_images: offsets must be those of files that fill data, got 1 files for 10 bytes",
+            lambda x: _decode_packed(BYTES, torch.tensor([0, 11]), _WHERE[1]),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_images: boxes must have shape (N, 4), one box for each file, got shape (4,)",
+            lambda x: _decode_packed(BYTES, _WHERE[0], _WHERE[1][0]),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_images: box[0] must have 0 <= left < right and 0 <= top < bottom, got (0, 0, 0, 1)",
+            lambda x: _decode_packed(BYTES, _WHERE[0], torch.tensor([[0, 0, 0, 1]])),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_images: box[0] must have at most 1000000 pixels (max_pixels), got (0, 0, 1001, 1000)",
+            lambda x: _decode_packed(BYTES, _WHERE[0], torch.tensor([[0, 0, 1001, 1000]])),
+            reads_values=True,
+        ),
+    ),
+    reference="tests/test_encoded_image.py::test_a_batch_decodes_boxes",
+    dtypes=(torch.uint8,),
+    reference_name="`PIL.Image.open`, `PIL.Image.crop`",
+    dtype_names="uint8",
+    section="Files",
+    formula=r"x_i = \operatorname{PIL.open}(\text{bytes}_i)_{box_i}",
+    border="no pixel looks at another",
+)
+
 
 def file_reference(format: str, image: Array, quality: float) -> Array:
     """Save the image with Pillow, and read the file with Pillow."""
@@ -348,4 +412,4 @@ WEBP = _through_a_file(
     border="blocks of 4 to 16 pixels at a side; those at the edge are filled up by libwebp",
 )
 
-SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_REGION, JPEG, WEBP)
+SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_REGION, DECODE_PACKED, JPEG, WEBP)

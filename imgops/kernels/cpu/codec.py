@@ -7,7 +7,8 @@ Decoding a file gives a whole image, or the box that was asked for, or raises on
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -200,6 +201,93 @@ def decode_each(out: Tensor, files: list[Tensor], boxes: list[Box], mode: str) -
         ):
             done[i] = bool(was_decoded)
     return done
+
+
+def decode_packed(
+    data: Tensor, ends: Tensor, boxes: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
+) -> Tensor:
+    return decode_boxes(data, ends, boxes, max_pixels, mode, apply_exif_orientation, None)
+
+
+def decode_boxes(
+    data: Tensor,
+    ends: Tensor,
+    boxes: Tensor,
+    max_pixels: int,
+    mode: str,
+    apply_exif_orientation: bool,
+    skipped: list[tuple[int, Exception]] | None,
+) -> Tensor:
+    """Decode a box of each file of one buffer, planar and one after the other; a skipped file is black."""
+    rows, files = boxes.tolist(), _files_of(data.detach(), ends)
+    sizes = [len(mode) * (bottom - top) * (right - left) for left, top, right, bottom in rows]
+
+    def checked(i: int) -> None:
+        fake.box_of_integers(rows[i])
+        if sizes[i] > len(mode) * max_pixels:
+            must = f"box must have at most {max_pixels} pixels (max_pixels)"
+            _check.fail(ValueError, "decode_image", must, tuple(rows[i]))
+
+    on_threads(len(rows), checked, None)
+    out = torch.empty(sum(sizes), dtype=torch.uint8, device="cpu")
+    done = decode_each(out, files, rows, mode)
+
+    def one(i: int) -> Tensor | None:
+        if done[i]:
+            return None
+        return _decode(files[i], rows[i], max_pixels, mode, apply_exif_orientation, False)
+
+    if not all(done):
+        made = on_threads(len(files), one, skipped)
+        for target, was_done, pixels in zip(out.split(sizes), done, made, strict=True):
+            if not was_done:
+                target.zero_() if pixels is None else target.copy_(pixels.reshape(-1))
+    return out
+
+
+def _files_of(data: Tensor, ends: Tensor) -> list[Tensor]:
+    """Return the files that lie in one buffer, from each of the ends to the next."""
+    marks = ends.tolist()
+    lengths = [b - a for a, b in itertools.pairwise(marks)]
+    if not marks or marks[0] != 0 or marks[-1] != len(data) or min(lengths, default=0) < 0:
+        must = "offsets must be those of files that fill data"
+        _check.fail(ValueError, "decode_images", must, f"{len(lengths)} files for {len(data)} bytes")
+    return list(data.contiguous().split(lengths))
+
+
+def on_threads(
+    count: int, call: Callable[[int], Any], skipped: list[tuple[int, Exception]] | None
+) -> list[Any]:
+    """Return ``call(i)`` for each index; None for a file that cannot be read, if ``skipped`` is a list."""
+    found: list[Any] = [None] * count
+
+    def work(i: int) -> None:
+        try:
+            found[i] = call(i)
+        except Exception as error:
+            found[i] = error
+
+    _threads.each(count, work)
+    for i, result in enumerate(found):
+        if not isinstance(result, Exception):
+            continue
+        if skipped is None or not isinstance(result, (ValueError, OSError)):
+            raise _of_file(result, i)
+        skipped.append((i, _of_file(result, i)))
+        found[i] = None
+    return found
+
+
+def _of_file(error: Exception, index: int) -> Exception:
+    """Return an error of decode_image as one of decode_images, which names the file."""
+    text = str(error)
+    if not text.startswith("decode_image: "):
+        return error
+    text = text.removeprefix("decode_image: ")
+    for name, place in (("data", "files"), ("box", "box")):
+        if text.startswith(f"{name} must"):
+            text = f"{place}[{index}]{text.removeprefix(name)}"
+    return type(error)(f"decode_images: {text}")
 
 
 class _DataError(Exception):
