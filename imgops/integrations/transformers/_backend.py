@@ -1,0 +1,101 @@
+"""The backend: transformers' primitives on tensors, with the pixels of its backend on PIL images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.image_processing_backends import TorchvisionBackend
+from transformers.image_transforms import get_resize_output_image_size, get_size_with_aspect_ratio
+from transformers.image_utils import (
+    ChannelDimension,
+    get_image_size_for_max_height_width,
+)
+
+import imgops
+from imgops.integrations.transformers import _pixels as pixels
+
+
+def _new_size(image: Tensor, size: Any) -> tuple[int, int]:
+    """Return the height and width that one of transformers' four forms of a size means for an image."""
+    now = tuple(image.shape[-2:])
+    if size.shortest_edge and size.longest_edge:
+        new = get_size_with_aspect_ratio(now, size.shortest_edge, size.longest_edge)
+    elif size.shortest_edge:
+        new = get_resize_output_image_size(
+            image, size=size.shortest_edge, default_to_square=False, input_data_format=ChannelDimension.FIRST
+        )
+    elif size.max_height and size.max_width:
+        new = get_image_size_for_max_height_width(now, size.max_height, size.max_width)
+    elif size.height and size.width:
+        new = size.height, size.width
+    else:
+        must = "size must have height and width, max_height and max_width, or shortest_edge"
+        raise ValueError(f"resize: {must}, got {size}")
+    return int(new[0]), int(new[1])
+
+
+class ExactBackend(TorchvisionBackend):
+    """transformers' backend on tensors, with the pixels of its backend on PIL images."""
+
+    #: Whether the model has a PIL backend, whose images have 256 levels.
+    has_pil_backend = True
+
+    @property
+    def backend(self) -> str:
+        return "imgops"
+
+    def resize(
+        self, image: Tensor, size: Any, resample: Any = None, antialias: bool = True, **kwargs: Any
+    ) -> Tensor:
+        new, how = _new_size(image, size), pixels.interpolation(resample)
+        return pixels.resize(image, new, how, antialias, self.has_pil_backend)
+
+    def convert_to_rgb(self, image: Tensor, input_data_format: Any = None) -> Tensor:
+        if image.ndim == 2:
+            image = image[None]
+        axis = -1 if input_data_format == ChannelDimension.LAST else -3
+        channels = image.shape[axis]
+        if channels == 1:
+            return image.repeat_interleave(3, axis)
+        if channels != 4:
+            return image
+        if image.is_floating_point() and (image.min() < 0 or image.max() > 1):
+            low, high = image.min().item(), image.max().item()
+            raise ValueError(f"convert_to_rgb: image must have values in [0, 1], got [{low}, {high}]")
+        color, alpha = image.narrow(axis, 0, 3), image.narrow(axis, 3, 1)
+        white = 1.0 if image.is_floating_point() else 255
+        share = alpha / white if image.is_floating_point() else alpha.double() / white
+        mixed = share * color + (1 - share) * white
+        return (mixed.round() if white == 255 else mixed).to(image.dtype)
+
+    def rescale_and_normalize(
+        self,
+        images: Tensor,
+        do_rescale: bool,
+        rescale_factor: float,
+        do_normalize: bool,
+        image_mean: Any,
+        image_std: Any,
+    ) -> Tensor:
+        if images.dtype != torch.uint8 or not (do_rescale or do_normalize):
+            return super().rescale_and_normalize(
+                images, do_rescale, rescale_factor, do_normalize, image_mean, image_std
+            )
+        key = [do_rescale and rescale_factor, do_normalize]
+        key += [tuple(x) if isinstance(x, (list, tuple)) else x for x in (image_mean, image_std)]
+        table = pixels.table(*key, images.shape[-3], images.device)
+        return imgops.lut(images, table)
+
+    def center_crop(self, image: Tensor, size: Any, **kwargs: Any) -> Tensor:
+        if size.height is None or size.width is None:
+            raise ValueError(f"center_crop: size must have height and width, got {size}")
+        height, width = image.shape[-2:]
+        top, left = (height - size.height) // 2, (width - size.width) // 2
+        return imgops.crop(image, (left, top, left + size.width, top + size.height))
+
+    def to_dict(self) -> dict[str, Any]:
+        found = super().to_dict()
+        found["image_processor_type"] = type(self).original.__name__
+        return found

@@ -1,0 +1,57 @@
+"""Classes of exact processors: one of transformers above the exact backend, its functions rebound."""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType
+from typing import Any
+
+from transformers.image_processing_backends import TorchvisionBackend
+
+from imgops.integrations.transformers import _models, _rebinding
+from imgops.integrations.transformers._backend import ExactBackend
+
+
+@functools.cache
+def exact_class(original: Any) -> Any:
+    """Return the class of exact processors for a class of transformers' backend on tensors."""
+    above = [
+        b for b in original.__bases__ if issubclass(b, TorchvisionBackend) and b is not TorchvisionBackend
+    ]
+    parents = tuple(exact_class(b) for b in above) or (ExactBackend,)
+    names = _rebinding.names_of(original.__module__)
+    body: dict[str, Any] = {"__module__": __name__, "__doc__": original.__doc__, "original": original}
+    for name, value in vars(original).items():
+        inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        if isinstance(inner, FunctionType) and not name.startswith("post_process"):
+            copy: Any = _rebinding.rebound(inner, names)
+            body[name] = type(value)(copy) if inner is not value else copy
+    body["has_pil_backend"] = _rebinding.has_pil_backend(original.__module__)
+    body["__reduce__"] = _reduced
+    body |= _models.METHODS.get(original.__name__, {})
+    return type(original.__name__, (original, *parents), body)
+
+
+def exact(processor: Any) -> Any:
+    """Return an exact processor with the settings of another one."""
+    new = exact_class(type(processor)).__new__(exact_class(type(processor)))
+    new.__dict__.update(processor.__dict__)
+    return new
+
+
+def _reduced(self: Any) -> Any:
+    """Pickle by the class of transformers, because this one is made when it is asked for."""
+    return of_settings, (type(self).original, self.__dict__)
+
+
+def of_settings(original: type, state: dict[str, Any]) -> Any:
+    """Return an exact processor with the attributes of one of a class of transformers."""
+    made = exact_class(original)
+    new = made.__new__(made)
+    new.__dict__.update(state)
+    return new
+
+
+def is_exact(kind: type) -> bool:
+    """Return whether a class is one of exact processors."""
+    return issubclass(kind, ExactBackend)

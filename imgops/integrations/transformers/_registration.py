@@ -1,0 +1,73 @@
+"""The loaders of transformers, which return exact processors where the backend "imgops" is asked for."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import transformers
+from transformers import AutoImageProcessor, AutoProcessor, AutoVideoProcessor, ProcessorMixin
+from transformers.image_processing_backends import TorchvisionBackend
+
+BACKEND = "imgops"
+_LOADERS = AutoImageProcessor, AutoVideoProcessor, AutoProcessor
+
+
+class _State:
+    """Whether the loaders take the backend, and whether they return it where none is named."""
+
+    takes_backend = False
+    is_default = False
+
+
+def add_backend(exact: Callable[[Any], Any], default: bool) -> None:
+    """Let each loader call ``exact`` on what it loads, if the backend is asked for."""
+    _State.is_default = default
+    if not _State.takes_backend:
+        _State.takes_backend = True
+        for loader in _LOADERS:
+            loader.from_pretrained = _loading(loader.from_pretrained, exact, loader is not AutoProcessor)
+
+
+def _loading(load: Callable[..., Any], exact: Callable[[Any], Any], names_backend: bool) -> Any:
+    @functools.wraps(load)
+    def from_pretrained(name: Any, *args: Any, **keywords: Any) -> Any:
+        asked = keywords.get("backend", "use_fast" not in keywords and _State.is_default and BACKEND)
+        if asked != BACKEND:
+            return load(name, *args, **keywords)
+        by_name = keywords.pop("backend", None) is not None
+        if names_backend:  # AutoProcessor hands everything on to the tokenizer as well
+            keywords["backend"] = "torchvision"
+        found = load(name, *args, **keywords)
+        try:
+            return exact(found)
+        except TypeError:
+            if by_name:
+                raise
+            return found
+
+    return from_pretrained
+
+
+def class_on_tensors(kind: type) -> type:
+    """Return the class on tensors that belongs to one of the PIL backend."""
+    found = getattr(transformers, kind.__name__.removesuffix("Pil"), None)
+    if not isinstance(found, type) or not issubclass(found, TorchvisionBackend):
+        must = "processor must be of a class with a backend on tensors"
+        raise TypeError(f"exact: {must}, got {kind.__name__}")
+    return found
+
+
+def with_exact_parts(processor: Any, exact: Callable[[Any], Any]) -> Any:
+    """Return a copy of a processor of several kinds of inputs with exact image and video processors."""
+    if not isinstance(processor, ProcessorMixin):
+        must = "processor must be an image, video or multimodal processor of transformers"
+        raise TypeError(f"exact: {must}, got {type(processor).__name__}")
+    new = copy.copy(processor)
+    for name in ("image_processor", "video_processor"):
+        part = getattr(processor, name, None)
+        if part is not None:
+            setattr(new, name, exact(part))
+    return new

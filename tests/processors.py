@@ -1,0 +1,188 @@
+"""The image processors of transformers, with inputs that each of them takes, and a comparison of their results."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+import transformers
+from PIL import Image
+from skimage import data
+from torchvision.transforms.v2 import functional as tv
+from transformers.image_processing_backends import PilBackend, TorchvisionBackend
+
+#: What a class needs besides an image, or is made with.
+MADE_WITH = {
+    "ImageGPTImageProcessor": {
+        "clusters": np.random.default_rng(0).uniform(-1, 1, (64, 3)).tolist(),
+        "size": {"height": 32, "width": 32},
+    },
+    "LayoutLMv2ImageProcessor": {"apply_ocr": False},
+    "LayoutLMv3ImageProcessor": {"apply_ocr": False},
+}
+#: Classes that count on tensors.
+TENSORS = ("Sam2ImageProcessor", "Sam3ImageProcessor", "ViltImageProcessor")
+PAIRS = ("EfficientLoFTRImageProcessor", "LightGlueImageProcessor", "SuperGlueImageProcessor")
+
+
+@cache
+def classes() -> dict[str, tuple[type, type | None]]:
+    """Return each class of the backend on tensors by its name, and its twin of the backend on PIL images."""
+    found: dict[str, tuple[type, type | None]] = {}
+    folder = Path(transformers.__file__).parent / "models"
+    for path in sorted(folder.glob("*/image_processing_*.py")):
+        try:
+            module = import_module(f"transformers.models.{path.parent.name}.{path.stem}")
+        except ImportError:  # a library that is not installed
+            continue
+        for name, value in vars(module).items():
+            own = isinstance(value, type) and value.__module__ == module.__name__
+            if own and issubclass(value, (TorchvisionBackend, PilBackend)):
+                base = name.removesuffix("Pil")
+                one, twin = found.get(base, (None, None))
+                found[base] = (one, value) if issubclass(value, PilBackend) else (value, twin)
+    return {name: pair for name, pair in found.items() if pair[0] is not None}  # type: ignore[misc]
+
+
+@cache
+def photo(height: int, width: int, mode: str = "RGB") -> Image.Image:
+    """Return a photograph with small details, in one of PIL's modes."""
+    image = Image.fromarray(data.astronaut()).resize((width, height))
+    if mode == "RGBA":
+        image.putalpha(Image.fromarray(data.camera()).resize((width, height)))
+    return image if mode in ("RGB", "RGBA") else image.convert(mode)
+
+
+def _levels(image: Image.Image) -> np.ndarray:
+    return np.array(image)
+
+
+KINDS = {
+    "photo": lambda: photo(121, 160),
+    "upright": lambda: photo(333, 207),
+    "sizes": lambda: [photo(121, 160), photo(90, 45), photo(300, 310)],
+    "gray": lambda: photo(121, 160, "L"),
+    "alpha": lambda: photo(121, 160, "RGBA"),
+    "palette": lambda: photo(121, 160, "P"),
+    "array": lambda: _levels(photo(121, 160)),
+    "tensor": lambda: torch.from_numpy(_levels(photo(121, 160))).permute(2, 0, 1),
+    "floats": lambda: (_levels(photo(121, 160)) / 255).astype(np.float32),
+    "whole floats": lambda: _levels(photo(121, 160)).astype(np.float32),
+}
+
+
+def _boxes_of(image: Any) -> dict[str, Any]:
+    """Return annotations of two objects, in COCO's form."""
+    each = []
+    for i, box in enumerate([(10, 12, 60, 40), (50, 30, 55.5, 70.25)]):
+        x, y, w, h = box
+        outline = [x, y, x + w, y, x + w, y + h, x, y + h]
+        each.append(
+            {"bbox": box, "category_id": i + 1, "area": w * h, "iscrowd": 0, "segmentation": [outline]}
+        )
+    return {"image_id": 7, "annotations": each}
+
+
+def more(name: str, call: Any, images: Any) -> dict[str, Any]:
+    """Return the arguments of a call besides the images, those that are optional included."""
+    count = len(images) if isinstance(images, list) else 1
+    taken = inspect.signature(call).parameters
+    several = isinstance(images, list)
+
+    def each(value: Any) -> Any:
+        return [value(x) for x in images] if several else value(images)
+
+    def size_of(x: Any) -> tuple[int, int]:
+        if isinstance(x, Image.Image):
+            return x.height, x.width
+        return (x.shape[-2], x.shape[-1]) if isinstance(x, torch.Tensor) else (x.shape[0], x.shape[1])
+
+    def labels(x: Any) -> np.ndarray:
+        height, width = size_of(x)
+        y, x = np.mgrid[:height, :width]
+        return ((y // 17 + x // 23) % 9).astype(np.uint8)
+
+    given: dict[str, Any] = {}
+    if "segmentation_maps" in taken:
+        given["segmentation_maps"] = each(labels)
+    if "trimaps" in taken:
+        given["trimaps"] = each(lambda x: labels(x) * 28)
+    if "annotations" in taken:
+        given["annotations"] = each(_boxes_of)
+    if "boxes" in taken:
+        given["boxes"] = [[[10.0, 12.0, 60.0, 40.0], [50.0, 30.0, 55.5, 70.25]]] * count
+    if "task_inputs" in taken:
+        given["task_inputs"] = ["semantic"] * count
+    if "prompt_depth" in taken:
+        given["prompt_depth"] = each(lambda x: labels(x).astype(np.float32))
+    return given
+
+
+def result(processor: Any, name: str, images: Any) -> Any:
+    if name in PAIRS:
+        images = [images, images] if not isinstance(images, list) else images[:2]
+    given = more(name, processor.preprocess, images)
+    return processor(images, return_tensors="pt" if name in TENSORS else None, **given)
+
+
+def difference(found: Any, wanted: Any) -> float:
+    """Return the greatest difference of two results; infinity if they differ in anything but numbers."""
+    if hasattr(wanted, "keys"):
+        if set(found.keys()) != set(wanted.keys()):
+            return float("inf")
+        return max((difference(found[key], wanted[key]) for key in wanted), default=0.0)
+    if isinstance(wanted, (list, tuple)) and not (wanted and np.isscalar(wanted[0])):
+        if len(found) != len(wanted):
+            return float("inf")
+        return max((difference(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
+    if isinstance(wanted, (np.ndarray, torch.Tensor, int, float, list, tuple, np.number)):
+        a, b = (np.asarray(x.float() if isinstance(x, torch.Tensor) else x) for x in (found, wanted))
+        if a.shape != b.shape:
+            return float("inf")
+        if a.dtype == object:
+            return difference(list(a), list(b))
+        apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        return float(np.where(np.isnan(a) & np.isnan(b), 0, apart).max()) if a.size else 0.0
+    return 0.0 if found == wanted else float("inf")
+
+
+def _resize_by_library(
+    image: torch.Tensor, size: Any, interpolation: Any = None, max_size: Any = None, antialias: bool = True
+) -> torch.Tensor:
+    """Resize each plane by ``PIL.Image.resize`` or, without antialiasing, by ``cv2.resize``."""
+    name: Any = interpolation
+    if not isinstance(interpolation, int):
+        name = "bilinear" if interpolation is None else interpolation.value.removesuffix("-exact")
+        name = getattr(Image.Resampling, name.upper())
+    if isinstance(size, int) or len(size) == 1:
+        short = size if isinstance(size, int) else size[0]
+        height, width = image.shape[-2:]
+        share = short / min(height, width)
+        size = (short, int(width * share)) if height <= width else (int(height * share), short)
+    new = int(size[1]), int(size[0])
+    flat = image.reshape(-1, *image.shape[-2:]).numpy()
+    if antialias or name == Image.Resampling.NEAREST:
+        planes = [np.array(Image.fromarray(plane).resize(new, name)) for plane in flat]
+    else:
+        flag = {Image.Resampling.BILINEAR: cv2.INTER_LINEAR, Image.Resampling.BICUBIC: cv2.INTER_CUBIC}[name]
+        planes = [cv2.resize(plane, new, interpolation=flag) for plane in flat]
+    return torch.from_numpy(np.stack(planes)).reshape(*image.shape[:-2], *planes[0].shape).to(image.dtype)
+
+
+@contextmanager
+def resized_by_pil() -> Iterator[None]:
+    """Let torchvision's function resize by PIL, for the classes of transformers that have no twin."""
+    real = tv.resize
+    tv.resize = _resize_by_library
+    try:
+        yield
+    finally:
+        tv.resize = real
