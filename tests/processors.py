@@ -157,7 +157,7 @@ def difference(found: Any, wanted: Any) -> float:
 def _resize_by_library(
     image: torch.Tensor, size: Any, interpolation: Any = None, max_size: Any = None, antialias: bool = True
 ) -> torch.Tensor:
-    """Resize each plane by ``PIL.Image.resize`` or, without antialiasing, by ``cv2.resize``."""
+    """Resize each plane by ``PIL.Image.resize`` or, without antialiasing, a frame by ``cv2.resize``."""
     name: Any = interpolation
     if not isinstance(interpolation, int):
         name = "bilinear" if interpolation is None else interpolation.value.removesuffix("-exact")
@@ -168,12 +168,13 @@ def _resize_by_library(
         share = short / min(height, width)
         size = (short, int(width * share)) if height <= width else (int(height * share), short)
     new = int(size[1]), int(size[0])
-    flat = image.reshape(-1, *image.shape[-2:]).numpy()
-    if antialias or name == Image.Resampling.NEAREST:
-        planes = [np.array(Image.fromarray(plane).resize(new, name)) for plane in flat]
-    else:
+    if not antialias and name != Image.Resampling.NEAREST:
         flag = {Image.Resampling.BILINEAR: cv2.INTER_LINEAR, Image.Resampling.BICUBIC: cv2.INTER_CUBIC}[name]
-        planes = [cv2.resize(plane, new, interpolation=flag) for plane in flat]
+        frames = image.reshape(-1, *image.shape[-3:]).permute(0, 2, 3, 1).numpy()
+        out = [np.atleast_3d(cv2.resize(frame, new, interpolation=flag)) for frame in frames]
+        return torch.from_numpy(np.stack(out)).permute(0, 3, 1, 2).reshape(*image.shape[:-2], *size)
+    flat = image.reshape(-1, *image.shape[-2:]).numpy()
+    planes = [np.array(Image.fromarray(plane).resize(new, name)) for plane in flat]
     return torch.from_numpy(np.stack(planes)).reshape(*image.shape[:-2], *planes[0].shape).to(image.dtype)
 
 

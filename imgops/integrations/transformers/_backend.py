@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
 from transformers.image_processing_backends import TorchvisionBackend
-from transformers.image_transforms import get_resize_output_image_size, get_size_with_aspect_ratio
+from transformers.image_transforms import (
+    convert_to_rgb,
+    get_resize_output_image_size,
+    get_size_with_aspect_ratio,
+)
 from transformers.image_utils import (
     ChannelDimension,
     get_image_size_for_max_height_width,
 )
 
 import imgops
+from imgops.integrations.transformers import _memory
 from imgops.integrations.transformers import _pixels as pixels
+from imgops.kernels.cpu import levels
 
 
 def _new_size(image: Tensor, size: Any) -> tuple[int, int]:
@@ -45,6 +52,27 @@ class ExactBackend(TorchvisionBackend):
     @property
     def backend(self) -> str:
         return "imgops"
+
+    def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
+        with _memory.of_a_call(images):
+            return super().preprocess(images, *args, **kwargs)
+
+    def process_image(
+        self,
+        image: Any,
+        do_convert_rgb: bool | None = None,
+        input_data_format: Any = None,
+        device: Any = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        if not isinstance(image, PIL.Image.Image):
+            return super().process_image(image, do_convert_rgb, input_data_format, device, **kwargs)
+        if do_convert_rgb and (image.mode != "RGB" or "transparency" in image.info):
+            out = torch.from_numpy(convert_to_rgb(image, return_numpy=True))
+        else:
+            out = pixels.from_pil(image)
+        out = out[None] if out.ndim == 2 else out.permute(2, 0, 1)
+        return out if device is None else out.to(device)
 
     def resize(
         self, image: Tensor, size: Any, resample: Any = None, antialias: bool = True, **kwargs: Any
@@ -86,6 +114,12 @@ class ExactBackend(TorchvisionBackend):
         key = [do_rescale and rescale_factor, do_normalize]
         key += [tuple(x) if isinstance(x, (list, tuple)) else x for x in (image_mean, image_std)]
         table = pixels.table(*key, images.shape[-3], images.device)
+        images, memory = images.contiguous(), _memory.current()
+        if memory is not None and images.device.type == "cpu":
+            out = memory.take("rescale_and_normalize", images.shape)
+            if out is not None:
+                levels.lut(out, images, table)
+                return out
         return imgops.lut(images, table)
 
     def center_crop(self, image: Tensor, size: Any, **kwargs: Any) -> Tensor:

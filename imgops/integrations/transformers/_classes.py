@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers.image_processing_backends import TorchvisionBackend
 
-from imgops.integrations.transformers import _models, _rebinding
+from imgops.integrations.transformers import _memory, _models, _rebinding
 from imgops.integrations.transformers._backend import ExactBackend
 
 
@@ -28,15 +28,22 @@ def exact_class(original: Any) -> Any:
             body[name] = type(value)(copy) if inner is not value else copy
     body["has_pil_backend"] = _rebinding.has_pil_backend(original.__module__)
     body["__reduce__"] = _reduced
+    if "preprocess" in body:
+        body["preprocess"] = _in_one_memory(body["preprocess"])
     body |= _models.METHODS.get(original.__name__, {})
     return type(original.__name__, (original, *parents), body)
 
 
-def exact(processor: Any) -> Any:
-    """Return an exact processor with the settings of another one."""
-    new = exact_class(type(processor)).__new__(exact_class(type(processor)))
-    new.__dict__.update(processor.__dict__)
-    return new
+def _in_one_memory(preprocess: Any) -> Any:
+    """Return a method ``preprocess`` whose results lie in one memory."""
+
+    @functools.wraps(preprocess)
+    def wrapped(self: Any, *args: Any, **keywords: Any) -> Any:
+        inputs = args[0] if args else next(iter(keywords.values()), None)
+        with _memory.of_a_call(inputs):
+            return preprocess(self, *args, **keywords)
+
+    return wrapped
 
 
 def _reduced(self: Any) -> Any:

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
@@ -27,12 +28,31 @@ def interpolation(resample: Any) -> str:
     return "nearest" if name.startswith("nearest") else name
 
 
+class _OwnLevels:
+    """The levels of an image of PIL as an array that may be written.
+
+    Pillow hands out a copy as bytes, which nobody else holds; NumPy would copy them again.
+    """
+
+    def __init__(self, image: PIL.Image.Image) -> None:
+        self._levels = np.asarray(image)
+        described = self._levels.__array_interface__
+        self.__array_interface__ = {**described, "data": (described["data"][0], False)}
+
+
+def from_pil(image: PIL.Image.Image) -> Tensor:
+    """Return the levels of an image of PIL, ``(H, W)`` or ``(H, W, C)``, in their one copy."""
+    return torch.from_numpy(np.asarray(_OwnLevels(image)))
+
+
 def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_levels: bool) -> Tensor:
     """Resize levels as PIL does, and floats as transformers does by PIL, which has 256 levels.
 
     Floats that need a gradient, those in a graph, and those of models that have no PIL backend (``by_levels``
     is False) are resized as floats.
     """
+    if not antialias:  # OpenCV resizes interleaved frames, and a plane of one by itself can differ by a level
+        image = image.movedim(-3, -1).contiguous().movedim(-1, -3)
     if not image.is_floating_point():
         return _of_levels(image, size, how, antialias)
     if not by_levels or image.requires_grad or torch.compiler.is_compiling():

@@ -46,8 +46,9 @@ class _Functions:
 
 @functools.cache
 def has_pil_backend(module: str) -> bool:
-    """Return whether there is a PIL backend beside the module of a model's processor."""
-    return find_spec(module.replace(".image_processing_", ".image_processing_pil_")) is not None
+    """Return whether there is a PIL backend beside the module of a model's processor; none is for videos."""
+    twin = module.replace(".image_processing_", ".image_processing_pil_")
+    return twin != module and find_spec(twin) is not None
 
 
 @functools.cache
