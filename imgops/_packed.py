@@ -20,8 +20,8 @@ class PackedImages:
     Functions that give all images one size take it in the place of an image, in one call, and return a batch
     ``(N, C, height, width)``: :func:`resize`, :func:`resized_crop` and others. Functions that keep the size
     of an image (colors, lookups, blurs, flips) return packed images. Tensors of parameters may have ``N`` as
-    their leading dimension. Each image gets the bits that it would get by itself, and gradients go back to
-    the buffer.
+    their leading dimension. Each image gets the bits that it would get by itself on one thread, and gradients
+    go back to the buffer.
 
     The object is three tensors and two numbers, and compilers take it as such: a graph does not depend on the
     sizes. It can be pickled and saved, and moved to a device in one copy.
@@ -98,9 +98,7 @@ class PackedImages:
         self.data, self.sizes, self.num_channels = data, sizes, channels
         self.interleaved = _check.switch("PackedImages", "interleaved", interleaved)
         require_sizes("PackedImages", sizes)
-        if not functions and not torch.compiler.is_compiling():
-            # It registers the operators, which an import of imgops does not.
-            import_module("imgops.ops.packed")
+        register_operators()
         if channels < 1:
             _check.fail(ValueError, "PackedImages", "num_channels must be at least 1", channels)
         if sizes.device.type != "cpu":
@@ -161,8 +159,9 @@ class PackedImages:
         if isinstance(first, Mapping):
             return {key: PackedImages.collate([s[key] for s in samples]) for key in first}
         if isinstance(first, (tuple, list)):
-            return tuple(PackedImages.collate(each) for each in zip(*samples, strict=True))
-        if isinstance(first, Tensor) and any(s.shape != first.shape for s in samples):
+            each = [PackedImages.collate(values) for values in zip(*samples, strict=True)]
+            return type(first)(*each) if hasattr(first, "_fields") else tuple(each)
+        if isinstance(first, Tensor) and any(getattr(s, "shape", None) != first.shape for s in samples):
             return list(samples)
         return default_collate(list(samples))
 
@@ -194,7 +193,7 @@ class PackedImages:
     @property
     def shape(self) -> Any:
         """Raise, because the images have sizes of their own, in ``sizes``."""
-        must = "image must be a Tensor whose images have one size"
+        must = "image must be a Tensor whose images have one size, or size must be given"
         _torch_private.raise_error(TypeError, f"imgops: {must}, got PackedImages")
 
     def is_floating_point(self) -> bool:
@@ -291,10 +290,10 @@ class PackedImages:
         out = call("imgops::crop", (self, 0, 0, width, height))
         if fill == 0:
             return out
-        if not out.is_floating_point():
-            limits = torch.iinfo(out.dtype)
-            if fill != int(fill) or not limits.min <= fill <= limits.max:
-                must = f"fill must be a whole number from {limits.min} to {limits.max} for {out.dtype}"
+        if not (out.is_floating_point() or out.is_complex()):
+            low, high = (0, 1) if out.dtype == torch.bool else _limits(out.dtype)
+            if not low <= fill <= high or fill != int(fill):
+                must = f"fill must be a whole number from {low} to {high} for {out.dtype}"
                 _check.fail(ValueError, "PackedImages.padded", must, fill)
             fill = int(fill)
         return torch.where(self.mask((height, width)), out, fill).to(out.dtype)
@@ -314,6 +313,12 @@ class PackedImages:
         """Let gradients go back to the buffer, ``data.grad``."""
         self.data.requires_grad_(requires_grad)
         return self
+
+
+def _limits(dtype: torch.dtype) -> tuple[int, int]:
+    """Return the least and the greatest value of a dtype of integers."""
+    limits = torch.iinfo(dtype)
+    return limits.min, limits.max
 
 
 def _offsets(sizes: Tensor, channels: int) -> Tensor:
@@ -388,6 +393,12 @@ functions: dict[str, Callable[..., Any]] = {}
 
 #: Operators of other packages that keep the size of an image.
 also: list[str] = []
+
+
+def register_operators() -> None:
+    """Register the operators of packed images, which an import of imgops does not; a graph cannot."""
+    if not functions and not torch.compiler.is_compiling():
+        import_module("imgops.ops.packed")
 
 
 def let_take(name: str) -> None:

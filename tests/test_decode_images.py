@@ -150,3 +150,11 @@ def test_every_thread_works(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         torch.set_num_threads(before)
     assert len(names) == 2
+
+
+def test_boxes_of_numpy() -> None:
+    file = imgops.encode_image(torch.arange(192, dtype=torch.uint8).reshape(3, 8, 8))
+    box = np.array([1, 2, 5, 7])
+    wanted = imgops.decode_image(file)[:, 2:7, 1:5]
+    for given in (box, tuple(box), box[None]):
+        assert torch.equal(imgops.decode_images([file], box=given)[0], wanted)

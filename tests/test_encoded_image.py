@@ -454,3 +454,29 @@ def test_the_native_call_checks_what_it_writes(photograph: Tensor) -> None:
     with pytest.raises(TypeError):
         call(files=[7])
     assert not call(facts=np.array([[7, 1, 2, 4, 5, height, width + 1]]))  # the header lies, or the caller
+
+
+@pytest.mark.parametrize("height", [4, 5, 8, 9])
+def test_center_crops_that_are_padded_by_a_pixel(height: int) -> None:
+    file = imgops.encode_image(torch.randint(0, 256, (3, height, height + 3), dtype=torch.uint8))
+    for size in range(1, 14):
+        wanted = v2.CenterCrop(size)(imgops.decode_image(file))
+        assert torch.equal(v2.CenterCrop(size)(EncodedImage(file)), wanted)
+
+
+def test_a_wrong_setting_is_no_fault_of_a_file() -> None:
+    file = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8))
+    for make in (imgops.decode_images, EncodedImages):
+        with pytest.raises(ValueError, match="mode must be one of"):
+            make([file], "RBG", skipped=[])
+        with pytest.raises(TypeError, match="max_pixels must be an integer, got str"):
+            make([file], max_pixels="many", skipped=[])
+
+
+def test_saved_and_loaded_in_the_safe_mode() -> None:
+    file = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8))
+    memory = io.BytesIO()
+    torch.save([EncodedImage(file), EncodedImages([file])], memory)
+    memory.seek(0)
+    one, batch = torch.load(memory)
+    assert torch.equal(one.decode(), batch.decode()[0])

@@ -748,3 +748,72 @@ def test_the_docstring_names_every_function() -> None:
         (PackedImages.__doc__ or "").partition("These functions return a batch:")[2].partition("Examples")[0]
     )
     assert set(re.findall(r"``(\w+)``", notes)) >= TAKES_PACKED
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos", "hamming", "box"])
+def test_one_pixel_of_interleaved_images(size: tuple[int, int], interpolation: str) -> None:
+    """The strides of an image of one pixel do not show its memory format."""
+    for channels in (2, 3, 4):
+        given = images(channels=channels, interleaved=True)
+        whole = imgops.resize(PackedImages.of(given), size, interpolation)
+        assert bits_equal(whole, torch.stack([imgops.resize(x, size, interpolation) for x in given]))
+        box = torch.tensor([1, 0, 3, 3])
+        part = imgops.resized_crop(PackedImages.of(given), box, size, interpolation)
+        wanted = torch.stack([imgops.resized_crop(x, box, size, interpolation) for x in given])
+        assert bits_equal(part, wanted)
+
+
+def test_a_compiled_pipeline_may_be_the_first_call_of_a_process() -> None:
+    program = """
+import pickle, torch, imgops
+from imgops import transforms as v2
+files = [imgops.encode_image(torch.full((3, h, 80), 9, dtype=torch.uint8)) for h in (50, 60)]
+whole = v2.Compose([v2.RandomResizedCrop(24), v2.ColorJitter(0.1)], per_sample=True)
+batch = imgops.EncodedImages(files)
+assert torch.compile(whole, fullgraph=True, backend="eager")(batch).shape == (2, 3, 24, 24)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_gradients_of_no_images() -> None:
+    batch = PackedImages(torch.zeros(0, requires_grad=True), torch.zeros(0, 2, dtype=torch.int64))
+    calls: list[Callable[[], Tensor]] = [
+        lambda: imgops.resize(batch, (3, 3)),
+        lambda: imgops.crop(batch, (0, 0, 2, 2)),
+        lambda: imgops.adjust_gamma(batch, 0.5).data,
+        lambda: batch.flip([-1]).data,
+    ]
+    for call in calls:
+        (grad,) = torch.autograd.grad(call().sum(), batch.data)
+        assert grad.shape == (0,)
+
+
+def test_what_single_images_refuse() -> None:
+    floats = PackedImages.of([torch.rand(4, 5, 6)])
+    box = torch.tensor([0.0, 0, 3, 3], requires_grad=True)
+    resize = v2.Resize((3, 3), interpolation="lanczos", antialias=False)
+    cases: list[tuple[type[Exception], str, Callable[[], Any]]] = [
+        (ValueError, "resize: antialias must be True with lanczos", lambda: resize(floats)),
+        (
+            TypeError,
+            "solarize: threshold must be at most 1",
+            lambda: v2.RandomSolarize(100, p=1, per_sample=True)(floats),
+        ),
+        (
+            TypeError,
+            "autocontrast: image must have 1 or 3",
+            lambda: v2.RandomAutocontrast(1, per_sample=True)(floats),
+        ),
+        (NotImplementedError, "resize: box must not require", lambda: imgops.resize(floats, (3, 3), box=box)),
+        (TypeError, "or size must be given", lambda: imgops.warp_affine(floats, [[1, 0, 0], [0, 1, 0]])),
+        (
+            ValueError,
+            "padded: fill must be a whole number",
+            lambda: PackedImages.of(images()).padded(fill=float("nan")),
+        ),
+        (ValueError, "from 0 to 1", lambda: PackedImages.of([torch.ones(1, 2, 2).bool()]).padded(fill=2)),
+    ]
+    for kind, text, call in cases:
+        with pytest.raises(kind, match=text):
+            call()

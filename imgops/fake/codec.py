@@ -129,6 +129,7 @@ def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
         fail(TypeError, op, "data must be uint8", data.dtype)
     if data.ndim != 1:
         fail(ValueError, op, "data must have 1 dimension", f"shape {_check.shape(data)}")
+    _check.integer(op, "max_pixels must be an integer", max_pixels)
     if violates(max_pixels >= 1):
         fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
 

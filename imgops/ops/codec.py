@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _check, _torch_private, sharding, vmap
+from imgops import _check, _packed, _torch_private, sharding, vmap
 from imgops._operators import Gradient
 from imgops._packed import PackedImages
 from imgops._registry import operator
@@ -366,9 +367,14 @@ def decode_images(
     """
     op = "decode_images"
     files = _list_of_files(op, files)
+    _require_settings(mode, max_pixels)
     if not (box is None or isinstance(box, Tensor) or _check.is_sequence(box)):
         _check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
-    one = box is None or (box.ndim < 2 if isinstance(box, Tensor) else bool(box) and isinstance(box[0], int))
+    if isinstance(box, np.ndarray):
+        box = torch.from_numpy(box)
+    one = box is None or (
+        box.ndim < 2 if isinstance(box, Tensor) else len(box) > 0 and isinstance(box[0], (int, np.integer))
+    )
     boxes: list[Any] = [box] * len(files) if one else list(box)  # type: ignore[arg-type]
     if len(boxes) != len(files):
         must = f"box must be one box, or one for each of the {len(files)} files"
@@ -495,7 +501,7 @@ class EncodedImages:
     skipped : list, optional
         Let files that cannot be decoded be black images, and append ``(index, error)`` to this list for each
         of them, so that the batch keeps its length; a file without a header has the size of the first that
-        has one. By default the first one raises.
+        has one. By default the first one raises. A copy that a function on trees makes has no list.
     apply_exif_orientation, max_pixels
         As in :func:`decode_image`.
 
@@ -532,6 +538,7 @@ class EncodedImages:
         apply_exif_orientation: bool = False,
         max_pixels: int = DecodeImage.max_pixels,
     ) -> None:
+        _packed.register_operators()  # a compiled pipeline cannot
         files = _list_of_files("EncodedImages", files)
         if not files:
             _check.fail(ValueError, "EncodedImages", "files must be one or more files", "none")
@@ -544,6 +551,7 @@ class EncodedImages:
             "EncodedImages", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
+        _require_settings(mode, max_pixels)
 
         def read(i: int) -> EncodedImage:
             return EncodedImage(
@@ -561,6 +569,10 @@ class EncodedImages:
         self.data = torch.cat(parts)
         lengths = torch.tensor([0, *map(len, parts)], dtype=torch.int64, device="cpu")
         self.offsets = lengths.cumsum(0)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _packed.register_operators()
+        self.__dict__.update(state)
 
     @property
     def num_channels(self) -> int:
@@ -630,6 +642,8 @@ def _unflatten(values: Any, context: tuple[str, bool, int]) -> EncodedImages:
     return new
 
 
+#: So that ``torch.load`` takes them in its default, safe mode.
+torch.serialization.add_safe_globals([EncodedImage, EncodedImages])
 _torch_private.register_pytree(EncodedImages, _flatten, _unflatten, ("data", "offsets", "sizes"))
 
 
@@ -640,6 +654,12 @@ def _list_of_files(op: str, files: Any) -> list[Any]:
     if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
         _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
     return list(files)
+
+
+def _require_settings(mode: Any, max_pixels: Any) -> None:
+    """Check what all files share, which is no fault of a file that may be skipped."""
+    nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
+    fake.decode_image(_any_size, nothing, max_pixels, _mode_of(mode), False, False)
 
 
 def _any_size(*, min: int = 0, max: int | None = None) -> int:

@@ -52,6 +52,9 @@ def take(row: Operator, keeps_size: bool) -> None:
     parameters, keeps_channels = row.tensors - 1, row.name not in _OTHER_CHANNELS
 
     def call(images: PackedImages, *args: Any) -> Any:
+        if row.name in ("resize", "resized_crop") and args[0] is not None and args[0].requires_grad:
+            must = f"{row.name}: box must not require a gradient, which is not implemented"
+            raise NotImplementedError(f"{must}, got a box with requires_grad=True")
         where = images.data, images.sizes, images.offsets
         channels, interleaved = images.num_channels, images.interleaved
         out = function(*where, *args[:parameters], channels, *args[parameters:], interleaved)

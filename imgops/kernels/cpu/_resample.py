@@ -79,7 +79,13 @@ def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: st
 
 
 def packed_by_native(
-    out: Tensor, data: Tensor, sizes: Tensor, offsets: Tensor, boxes: Tensor | None, interpolation: str
+    out: Tensor,
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    boxes: Tensor | None,
+    interpolation: str,
+    interleaved: bool,
 ) -> bool:
     """Resize uint8 images of different sizes, or crops of them, in one native call.
 
@@ -88,7 +94,8 @@ def packed_by_native(
     order = pil_order()
     if order is None:
         return False
-    return native.resized_packed(out, data, sizes, offsets, boxes, interpolation, order is _most_shrunk_first)
+    rows_first = order is _most_shrunk_first
+    return native.resized_packed(out, data, sizes, offsets, boxes, interpolation, rows_first, interleaved)
 
 
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:

@@ -217,11 +217,14 @@ def resized_packed(
     boxes: Tensor | None,
     name: str,
     shrinks_rows_first: bool,
+    interleaved: bool,
 ) -> bool:
-    """Resize, as PIL, uint8 images of different sizes, or a box of each; return False if nothing was done."""
+    """Resize, as PIL, uint8 images of different sizes, or a box of each; return False if nothing was done.
+
+    Images of one pixel do not show the memory format, so ``interleaved`` says it.
+    """
     if not is_built():
         return False
-    interleaved = _layout.writes_interleaved(out)
     target = _layout.array(out.movedim(-3, -1) if interleaved else out)
     source, ends = data.detach().numpy(), offsets.contiguous().numpy()
     where = sizes.contiguous().numpy(), ends, None if boxes is None else boxes.contiguous().numpy()

@@ -18,7 +18,8 @@ def run(operator: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None:
     data, sizes, offsets, *given = args[: 3 + count]
     channels, *rest, interleaved = args[3 + count :]
     parameters = [None if x is None else x.detach() for x in given]
-    if out.numel() == 0 or _by_native(operator, out, data.detach(), sizes, offsets, parameters, rest):
+    where = data.detach(), sizes, offsets
+    if out.numel() == 0 or _by_native(operator, out, *where, parameters, rest, interleaved):
         return
     sources = _packed.images_of(data.detach(), sizes, offsets, channels, interleaved)
     if keeps_size:
@@ -48,6 +49,7 @@ def _by_native(
     offsets: Tensor,
     parameters: list[Tensor | None],
     rest: list[Any],
+    interleaved: bool,
 ) -> bool:
     """Resize uint8 images as PIL does, in one native call; return False if nothing was done."""
     if operator.name not in ("resize", "resized_crop") or data.dtype != torch.uint8:
@@ -64,4 +66,4 @@ def _by_native(
         bounds = sizes[:, [1, 0]]
         if not ((box[:, :2] >= 0) & (box[:, :2] < box[:, 2:]) & (box[:, 2:] <= bounds)).all():
             return False  # the error is that of the image's own call
-    return _resample.packed_by_native(out, data, sizes, offsets, box, interpolation)
+    return _resample.packed_by_native(out, data, sizes, offsets, box, interpolation, interleaved)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._packed import PackedImages
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
@@ -99,6 +100,9 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     def _step(self, image: Tensor) -> Tensor:
         return imgops.solarize(image, self.threshold)
 
+    def _require(self, image: PackedImages) -> None:
+        functional_color.require_threshold(image, self.threshold)
+
     def _computes(self, image: Tensor) -> bool:
         return self.threshold <= functional_color.white_of(image) and super()._computes(image)
 
@@ -124,6 +128,9 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 
     def _step(self, image: Tensor) -> Tensor:
         return imgops.autocontrast(image)
+
+    def _require(self, image: PackedImages) -> None:
+        functional_color.require_one_or_three("autocontrast", image)
 
     def outweighs_pil(self) -> bool:
         return True

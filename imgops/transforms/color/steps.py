@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops._packed import PackedImages
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms.functional import _dispatch
@@ -67,7 +68,12 @@ class ColorStep(ColorSteps):
         """Apply the step to a whole image."""
         raise NotImplementedError
 
+    def _require(self, image: PackedImages) -> None:
+        """Refuse what a call on each image by itself would."""
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            self._require(image)
         if params.is_known:
             return self._step(image)
         numbers = params.beside(image)

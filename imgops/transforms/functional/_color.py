@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
 
 
@@ -42,9 +43,10 @@ def require_not_negative(name: str, value: float | Tensor) -> float | Tensor:
     return value
 
 
-def require_one_or_three(op: str, image: Tensor) -> None:
-    if image.shape[-3] not in (1, 3):
-        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {image.shape[-3]}")
+def require_one_or_three(op: str, image: Tensor | PackedImages) -> None:
+    channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
+    if channels not in (1, 3):
+        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {channels}")
 
 
 def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
@@ -96,11 +98,11 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     return imgops.solarize(image, threshold)
 
 
-def white_of(image: Tensor) -> int:
+def white_of(image: Tensor | PackedImages) -> int:
     return 255 if image.dtype == torch.uint8 else 1
 
 
-def require_threshold(image: Tensor, threshold: float | Tensor) -> None:
+def require_threshold(image: Tensor | PackedImages, threshold: float | Tensor) -> None:
     most = white_of(image)
     if not isinstance(threshold, Tensor) and threshold > most:
         must = f"solarize: threshold must be at most {most} for {image.dtype}"

@@ -68,13 +68,16 @@ def resize(
     antialias: bool | None = True,
 ) -> Tensor:
     height, width = image.shape[-2:]
-    name, _ = _how(interpolation, antialias)
-    if name == "lanczos" and not antialias:
-        raise_error(ValueError, "resize: antialias must be True with lanczos, got False")
+    require_antialias(interpolation, antialias)
     size = torchvision_private.size_after_resize((height, width), size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know the sizes
         return image
     return resize_to(image, size, interpolation, antialias)
+
+
+def require_antialias(interpolation: Interpolation, antialias: bool | None) -> None:
+    if _how(interpolation, antialias)[0] == "lanczos" and not antialias:
+        raise_error(ValueError, "resize: antialias must be True with lanczos, got False")
 
 
 def resize_to(

@@ -76,7 +76,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         high, wide = self.size
         top, left = (_geometry.center_offset(n, m) for n, m in ((image.height, high), (image.width, wide)))
-        if top < 0 or left < 0:  # it is padded
+        if high > image.height or wide > image.width:  # it is padded
             return _geometry.center_crop(image.decode(), self.size)
         return image.decode((left, top, left + wide, top + high))
 

@@ -49,6 +49,7 @@ class Resize(FixedTransform, v2.Resize):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if isinstance(image, PackedImages):
+            _geometry.require_antialias(self.interpolation, self.antialias)
             return _geometry.resize_to(image, self.size, self.interpolation, self.antialias)
         interpolation, antialias = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
         return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
