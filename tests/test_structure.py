@@ -108,6 +108,7 @@ ALLOWED = {
         "sharding",
         "vmap",
     },
+    "integrations": {"", "_check", "_torch_private", "integrations", "kernels", "transforms"},
     "demo": {"", "_check", "_torch_private", "demo"},
     "show": {"", "_check", "ops", "show", "transforms"},
     "__main__": {"", "_check", "demo", "show"},

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from imgops import _packed
 from imgops._operators import Operator
-from imgops.fake import packed as fake
 
 
 def loop(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
@@ -18,9 +17,6 @@ def loop(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
     data, sizes, offsets, *parameters = args[: 3 + count]
     channels, *rest, interleaved = args[3 + count :]
     images = _packed.images_of(data, sizes, offsets, channels, interleaved)
-    if not images:  # of no values, through which gradients flow
-        out = fake.allocate(operator, keeps_size, *args)
-        return data.reshape(out.shape).to(out.dtype)
     made = []
     for i, image in enumerate(images):
         made.append(operator.overload(image, *of_image(operator, parameters, i), *rest))

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout, _packed, vmap
+from imgops import _check, _layout, _packed, _torch_private, vmap
 from imgops._operators import Contract, Operator, table
 from imgops._packed import PackedImages as PackedImages
 from imgops._registry import operator
@@ -57,7 +57,12 @@ def take(row: Operator, keeps_size: bool) -> None:
             raise NotImplementedError(f"{must}, got a box with requires_grad=True")
         where = images.data, images.sizes, images.offsets
         channels, interleaved = images.num_channels, images.interleaved
+        no_images = _torch_private.is_eager() and len(images) == 0 and images.requires_grad
+        if no_images:  # there is no loop over them, but gradients flow through their values, which are none
+            where = images.data.detach(), *where[1:]
         out = function(*where, *args[:parameters], channels, *args[parameters:], interleaved)
+        if no_images:
+            out = images.data.reshape(out.shape).to(out.dtype)
         if not keeps_size:
             return out
         if keeps_channels:

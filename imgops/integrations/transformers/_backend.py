@@ -8,6 +8,7 @@ import PIL.Image
 import torch
 from torch import Tensor
 from transformers.image_processing_backends import TorchvisionBackend
+from transformers.image_processing_base import BatchFeature
 from transformers.image_transforms import (
     convert_to_rgb,
     get_resize_output_image_size,
@@ -73,6 +74,15 @@ class ExactBackend(TorchvisionBackend):
             out = pixels.from_pil(image)
         out = out[None] if out.ndim == 2 else out.permute(2, 0, 1)
         return out if device is None else out.to(device)
+
+    def _preprocess(
+        self, images: Any, do_resize: bool, size: Any, resample: Any = None, **kwargs: Any
+    ) -> BatchFeature:
+        if do_resize and size.height and size.width and pixels.go_together(images):
+            how = pixels.interpolation(resample)
+            images = list(imgops.resize(imgops.PackedImages.of(images), (size.height, size.width), how))
+            do_resize = False
+        return super()._preprocess(images, do_resize=do_resize, size=size, resample=resample, **kwargs)
 
     def resize(
         self, image: Tensor, size: Any, resample: Any = None, antialias: bool = True, **kwargs: Any

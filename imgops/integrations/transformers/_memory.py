@@ -1,4 +1,4 @@
-"""Memory in which the results of one call lie in the order in which they are made, so that joining them is free."""
+"""Memory in which the results of a call lie in the order in which they are made, so that joining is free."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from torch.overrides import TorchFunctionMode
 
 from imgops import _torch_private
 
-#: How much more than the images of a call a lane may reserve: models cut images into tiles. What is never written
-#: takes no memory.
+#: How much more than the images of a call a lane may reserve, because models cut images into tiles. What is
+#: never written takes no memory.
 _RESERVE = 2**28
 #: From how many bytes on a batch is worth it: smaller ones lie in memory that the process has already.
 _LARGE = 2**23
 
 
 class _Lane:
-    """Memory for float results of one kind; the next one begins where the last one that is still used ends."""
+    """Memory for float results of one kind; the next begins where the last one that is still used ends."""
 
     def __init__(self, capacity: int) -> None:
         self._memory = np.empty(capacity, np.float32)
@@ -46,7 +46,7 @@ class _Lane:
         return torch.from_numpy(part)
 
     def joined(self, tensors: Sequence[Tensor], size: int) -> Tensor | None:
-        """Return the ``size`` values of successive tensors; None if they do not lie here one after the other."""
+        """Return the ``size`` values of tensors; None if they do not lie here one after the other."""
         at = tensors[0].data_ptr()
         start = (at - self._memory.ctypes.data) // 4
         if not 0 <= start < len(self._memory):
@@ -61,8 +61,8 @@ class _Lane:
 class JoinedMemory(TorchFunctionMode):
     """Let ``torch.stack`` and ``torch.cat`` of the floats that a call makes on the CPU copy nothing.
 
-    They are most of what a processor takes after its images were resized. The joined tensor has memory of just
-    its size, which it shares with its parts.
+    They are most of what a processor takes after its images were resized. The joined tensor has memory of
+    just its size, which it shares with its parts.
     """
 
     def __init__(self, images: int) -> None:
@@ -72,7 +72,7 @@ class JoinedMemory(TorchFunctionMode):
         self._active = ExitStack()
 
     def take(self, kind: str, shape: Sequence[int]) -> Tensor | None:
-        """Return memory for a float result, after the last one of its kind; None if ordinary memory is better.
+        """Return memory for a float result, after the last one of its kind; None for ordinary memory.
 
         A mode costs each function some microseconds, so this one begins with the first large result.
         """
@@ -83,7 +83,10 @@ class JoinedMemory(TorchFunctionMode):
                 if wanted * 4 < _LARGE or not _torch_private.can_bypass_dispatcher():
                     return None
                 self._active.enter_context(self)
-            lane = self._lanes[kind] = _Lane(wanted + min(15 * wanted, _RESERVE // 4))
+            try:
+                lane = self._lanes[kind] = _Lane(wanted + min(15 * wanted, _RESERVE // 4))
+            except MemoryError:  # the reserve is too much for this process
+                return None
         return lane.take(shape)
 
     def close(self) -> None:
@@ -92,7 +95,7 @@ class JoinedMemory(TorchFunctionMode):
 
     def _joined(self, tensors: Any, dim: int, is_new: bool) -> Tensor | None:
         """Return what ``torch.stack`` (a new dimension) or ``torch.cat`` would, if nothing need be copied."""
-        if dim != 0 or not isinstance(tensors, (list, tuple)) or len(tensors) < 2:
+        if dim != 0 or not isinstance(tensors, (list, tuple)) or not tensors:
             return None
         first = tensors[0].shape
         same = all(t.shape[(not is_new) :] == first[(not is_new) :] for t in tensors)
@@ -115,20 +118,21 @@ class JoinedMemory(TorchFunctionMode):
             found = self._padded(*args, **kwargs)
             if found is not None:
                 return found
-        elif func is torch.Tensor.reshape and is_plain(args[0]) and not args[0].is_contiguous():
-            return self._reshaped(args[0], args[1:], kwargs)
+        elif func is torch.Tensor.reshape and not kwargs and is_plain(args[0]):
+            return self._reshaped(args[0], args[1:])
         return func(*args, **kwargs)
 
     def _padded(
-        self, image: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None
+        self, input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None
     ) -> Tensor | None:
-        if not is_plain(image) or mode != "constant" or len(pad) != 4 or min(pad) < 0:
+        """Return what ``torch.nn.functional.pad`` would, in memory of the call; None if it shall pad."""
+        if not is_plain(input) or mode != "constant" or len(pad) != 4 or min(pad) < 0:
             return None
         if not any(pad):
-            return image
+            return input
         left, right, top, bottom = pad
-        height, width = image.shape[-2:]
-        out = self.take("pad", (*image.shape[:-2], top + height + bottom, left + width + right))
+        height, width = input.shape[-2:]
+        out = self.take("pad", (*input.shape[:-2], top + height + bottom, left + width + right))
         if out is None:
             return None
         value = 0 if value is None else value
@@ -136,20 +140,16 @@ class JoinedMemory(TorchFunctionMode):
         out[..., top + height :, :] = value
         out[..., top : top + height, :left] = value
         out[..., top : top + height, left + width :] = value
-        out[..., top : top + height, left : left + width] = image
+        out[..., top : top + height, left : left + width] = input
         return out
 
-    def _reshaped(self, tensor: Tensor, shape: Any, keywords: Any) -> Tensor:
+    def _reshaped(self, tensor: Tensor, shape: Any) -> Tensor:
         """Reshape into memory of the call, if it takes a copy."""
         try:
-            return tensor.view(*shape, **keywords)
+            return tensor.view(*shape)
         except RuntimeError:
             out = self.take("reshape", tensor.shape)
-            return (
-                tensor.reshape(*shape, **keywords)
-                if out is None
-                else out.copy_(tensor).view(*shape, **keywords)
-            )
+            return tensor.reshape(*shape) if out is None else out.copy_(tensor).view(*shape)
 
 
 def _arguments(tensors: Any, dim: int = 0, **others: Any) -> tuple[Any, int]:

@@ -65,6 +65,19 @@ def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_l
     return (out.double() * (1 / 255)).float() if levels[1] else out
 
 
+def go_together(images: Any) -> bool:
+    """Return whether images of several sizes are worth one call: on the CPU each of them is one anyway."""
+    if not isinstance(images, list) or len({image.shape for image in images}) < 2:
+        return False
+    first = images[0]
+    alike = all(x.dtype == torch.uint8 and x.shape[0] == first.shape[0] for x in images)
+    return alike and first.ndim == 3 and first.shape[0] != 4 and _is_shared(first.device)
+
+
+def _is_shared(device: torch.device) -> bool:
+    return device.type != "cpu"
+
+
 def _of_levels(image: Tensor, size: tuple[int, int], how: str, antialias: bool) -> Tensor:
     """Resize as PIL does, which weights the colors of RGBA by their opacity."""
     if image.dtype != torch.uint8 or image.shape[-3] != 4 or how == "nearest":

@@ -1,0 +1,346 @@
+"""Exact processors return what transformers' PIL backend returns, for every model and for every input that it takes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import imgops
+
+transformers = pytest.importorskip("transformers", "5.20")
+
+from transformers import (  # noqa: E402
+    AutoImageProcessor,
+    AutoProcessor,
+    AutoVideoProcessor,
+    BatchFeature,
+    CLIPImageProcessor,
+    CLIPImageProcessorPil,
+    CLIPProcessor,
+    DetrImageProcessor,
+    LlavaOnevisionVideoProcessor,
+    Qwen2VLImageProcessor,
+    SiglipImageProcessor,
+)
+from transformers.video_processing_utils import BaseVideoProcessor  # noqa: E402
+
+from imgops.integrations.transformers import _memory, _pixels, _registration, exact, register  # noqa: E402
+from tests import processors  # noqa: E402
+from tests.processors import KINDS, difference, photo, result  # noqa: E402
+from tests.tiers import nightly  # noqa: E402
+
+transformers.logging.set_verbosity_error()
+
+#: A thousandth of a level, where a level is 1 / 255 of a range of at least 4 after the normalization.
+TOLERANCE = 2e-5
+#: Both backends of these resize floats by PyTorch's own interpolation, in another order of additions.
+APART = {"Kosmos2_5ImageProcessor": 1e-4, "Pix2StructImageProcessor": 1e-4}
+
+TWINS = [name for name, (_, twin) in processors.classes().items() if twin]
+ALONE = [name for name, (_, twin) in processors.classes().items() if not twin]
+#: Each class with two kinds of inputs; with the others nightly.
+CASES = [
+    pytest.param(name, kind, marks=() if (n + k) % 5 == 0 else nightly, id=f"{name}-{kind}")
+    for n, name in enumerate(TWINS)
+    for k, kind in enumerate(KINDS)
+]
+
+
+@pytest.fixture
+def always_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every batch lie in one memory, not just a large one."""
+    monkeypatch.setattr(_memory, "_LARGE", 0)
+
+
+def of_exact(name: str, images: Any) -> Any:
+    kind, _ = processors.classes()[name]
+    return result(exact(kind(**processors.MADE_WITH.get(name, {}))), name, images)
+
+
+@pytest.mark.usefixtures("always_joined")
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_it_is_the_pil_backend(name: str, kind: str) -> None:
+    twin: Any = processors.classes()[name][1]
+    images = KINDS[kind]()
+    try:
+        wanted = result(twin(**processors.MADE_WITH.get(name, {})), name, images)
+    except Exception:
+        pytest.skip("the PIL backend does not take it")
+    assert difference(of_exact(name, images), wanted) <= APART.get(name, TOLERANCE)
+
+
+def test_most_classes_have_a_twin() -> None:
+    assert len(TWINS) >= 90 and len(ALONE) >= 30
+
+
+@pytest.mark.usefixtures("always_joined")
+@pytest.mark.parametrize("name", ALONE)
+def test_it_is_the_class_whose_resize_is_pils(name: str) -> None:
+    processor: Any = processors.classes()[name][0]()
+    with processors.resized_by_pil():
+        wanted = result(processor, name, photo(333, 207))
+    assert difference(of_exact(name, photo(333, 207)), wanted) <= TOLERANCE
+
+
+def video_classes() -> list[Any]:
+    found = []
+    for path in sorted((Path(transformers.__file__).parent / "models").glob("*/video_processing_*.py")):
+        module = import_module(f"transformers.models.{path.parent.name}.{path.stem}")
+        found += [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and value.__module__ == module.__name__
+            and issubclass(value, BaseVideoProcessor)
+        ]
+    return found
+
+
+VIDEOS_MADE_WITH: dict[str, dict[str, Any]] = {
+    "Ernie4_5_VLMoeVideoProcessor": {"draw_on_frames": False},  # it would load a font
+    "NemotronH_Omni_Reasoning_V3VideoProcessor": {"norm_mean": [0.5] * 3, "norm_std": [0.5] * 3},
+}
+
+
+@pytest.mark.parametrize("kind", video_classes(), ids=lambda kind: kind.__name__)
+def test_videos(kind: Any) -> None:
+    frames = [torch.from_numpy(np.roll(np.array(photo(121, 160)), 3 * i, 1)) for i in range(8)]
+    video = torch.stack(frames).permute(0, 3, 1, 2)
+    metadata = [{"total_num_frames": 8, "fps": 4.0, "duration": 2.0, "frames_indices": list(range(8))}]
+    how: dict[str, Any] = {"return_tensors": "pt", "video_metadata": metadata, "do_sample_frames": False}
+    processor = kind(**VIDEOS_MADE_WITH.get(kind.__name__, {}))
+    with processors.resized_by_pil():
+        wanted = processor(video.clone(), **how)
+    assert difference(exact(processor)(video.clone(), **how), wanted) <= TOLERANCE
+
+
+def photographs(count: int = 8) -> list[Any]:
+    return [photo(802, 1024)] * count
+
+
+@pytest.mark.parametrize("kind", [DetrImageProcessor, Qwen2VLImageProcessor, CLIPImageProcessor])
+def test_a_joined_batch_has_its_own_memory_alone(kind: Any) -> None:
+    """What is sent to another process is the storage of a tensor."""
+    values = exact(kind())(photographs(), return_tensors="pt").pixel_values
+    assert values.untyped_storage().nbytes() == values.numel() * 4
+    assert values.is_contiguous()
+    each = exact(kind())(photographs(2)).pixel_values
+    assert torch.equal(
+        torch.as_tensor(each[0]),
+        values.view(8, *each[0].shape)[0] if kind is not Qwen2VLImageProcessor else each[0],
+    )
+
+
+def test_two_results_share_nothing() -> None:
+    processor = exact(DetrImageProcessor())
+    first = processor(photographs(2), return_tensors="pt").pixel_values
+    kept = first.clone()
+    processor([photo(300, 310), photo(300, 310)], return_tensors="pt").pixel_values.zero_()
+    assert torch.equal(first, kept)
+
+
+def test_threads() -> None:
+    processor = exact(DetrImageProcessor())
+    wanted = processor(photographs(3), return_tensors="pt").pixel_values
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(
+            lambda _: processor(photographs(3), return_tensors="pt").pixel_values, range(8)
+        ):
+            assert torch.equal(found, wanted)
+
+
+def test_images_of_several_sizes_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device all images of a batch are resized together; here the CPU stands in its place."""
+    images, processor = KINDS["sizes"](), exact(SiglipImageProcessor())
+    wanted = processor(images, return_tensors="pt").pixel_values
+    calls = []
+    real = imgops.resize
+    monkeypatch.setattr(_pixels, "_is_shared", lambda device: True)
+    monkeypatch.setattr(
+        imgops, "resize", lambda image, *args, **how: calls.append(type(image)) or real(image, *args, **how)
+    )
+    found = processor(images, return_tensors="pt").pixel_values
+    assert calls == [imgops.PackedImages]
+    assert torch.equal(found, wanted)
+
+
+@pytest.fixture
+def registered() -> Any:
+    """Register the backend, and take it back."""
+    loaders = {loader: loader.__dict__["from_pretrained"] for loader in _registration._LOADERS}
+    register()
+    yield
+    for loader, original in loaders.items():
+        loader.from_pretrained = original
+    _registration._State.takes_backend = _registration._State.is_default = False
+
+
+@pytest.mark.usefixtures("registered")
+def test_loaders(tmp_path: Path) -> None:
+    CLIPImageProcessor(size={"shortest_edge": 100}).save_pretrained(tmp_path)
+    image = KINDS["array"]()
+    processor = AutoImageProcessor.from_pretrained(tmp_path, backend="imgops")
+    assert processor.backend == "imgops" and isinstance(processor, CLIPImageProcessor)
+    wanted = AutoImageProcessor.from_pretrained(tmp_path, backend="pil")(image).pixel_values
+    assert difference(processor(image).pixel_values, wanted) <= TOLERANCE
+    assert AutoImageProcessor.from_pretrained(tmp_path).backend == "torchvision"
+
+    register(default=True)
+    assert AutoImageProcessor.from_pretrained(tmp_path).backend == "imgops"
+    assert AutoImageProcessor.from_pretrained(tmp_path, backend="pil").backend == "pil"
+    register()
+    assert AutoImageProcessor.from_pretrained(tmp_path).backend == "torchvision"
+
+    LlavaOnevisionVideoProcessor().save_pretrained(tmp_path / "video")
+    assert AutoVideoProcessor.from_pretrained(tmp_path / "video", backend="imgops").backend == "imgops"
+
+
+def whole_processor(folder: Path) -> Any:
+    """Return a processor of images and texts, whose tokenizer is made here."""
+    from transformers import CLIPTokenizer
+
+    words = ["<|startoftext|>", "<|endoftext|>", "a</w>", "cat</w>"]
+    (folder / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    tokenizer = CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    return CLIPProcessor(CLIPImageProcessorPil(), tokenizer)
+
+
+@pytest.mark.usefixtures("registered")
+def test_processors_of_several_kinds_of_inputs(tmp_path: Path) -> None:
+    whole = whole_processor(tmp_path)
+    image = photo(121, 160)
+    wanted = whole(text="a cat", images=image, return_tensors="pt")
+    found = exact(whole)(text="a cat", images=image, return_tensors="pt")
+    assert difference(found, wanted) <= TOLERANCE
+    assert isinstance(whole.image_processor, CLIPImageProcessorPil)  # a copy was changed
+    whole.save_pretrained(tmp_path / "saved")
+    loaded = AutoProcessor.from_pretrained(tmp_path / "saved", backend="imgops")
+    assert loaded.image_processor.backend == "imgops"
+    assert difference(loaded(text="a cat", images=image, return_tensors="pt"), wanted) <= TOLERANCE
+
+
+def test_a_saved_processor_has_the_models_name(tmp_path: Path) -> None:
+    exact(CLIPImageProcessor(do_center_crop=False)).save_pretrained(tmp_path)
+    assert (
+        json.loads((tmp_path / "preprocessor_config.json").read_text())["image_processor_type"]
+        == "CLIPImageProcessor"
+    )
+    loaded = AutoImageProcessor.from_pretrained(tmp_path)
+    assert type(loaded) is CLIPImageProcessor and not loaded.do_center_crop
+
+
+@pytest.mark.parametrize("kind", [CLIPImageProcessor, CLIPImageProcessorPil, LlavaOnevisionVideoProcessor])
+def test_copies(kind: Any) -> None:
+    processor = exact(kind())
+    assert exact(processor) is processor
+    for other in (copy.copy(processor), copy.deepcopy(processor), pickle.loads(pickle.dumps(processor))):
+        assert type(other) is type(processor)
+        assert other.to_dict() == processor.to_dict()
+
+
+def test_settings_stay() -> None:
+    processor = CLIPImageProcessorPil(
+        size={"shortest_edge": 50}, crop_size={"height": 40, "width": 45}, do_normalize=False
+    )
+    assert exact(processor)(photo(121, 160), return_tensors="pt").pixel_values.shape == (1, 3, 40, 45)
+    assert isinstance(exact(processor)(photo(121, 160)), BatchFeature)
+
+
+def test_what_is_no_processor() -> None:
+    for value in (3, CLIPImageProcessor, "clip"):
+        with pytest.raises(
+            TypeError, match="exact: processor must be an image, video or multimodal processor"
+        ):
+            exact(value)
+    with pytest.raises(TypeError, match="register: default must be True or False, got int"):
+        register(default=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="resize: size must have height and width"):
+        exact(CLIPImageProcessor())(photo(121, 160), size={"longest_edge": 5})
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+
+
+def test_other_versions_and_none() -> None:
+    """One process: an import of imgops does not import transformers, and every failed import says what is missing."""
+    program = """
+import sys, types, imgops
+assert "transformers" not in sys.modules
+for version in ("4.57.1", "5.19.0", "6.0.0", None):
+    if version:
+        sys.modules["transformers"] = types.ModuleType("transformers")
+        sys.modules["transformers"].__version__ = version
+    else:
+        sys.modules["transformers"] = None
+    try:
+        import imgops.integrations.transformers
+    except ImportError as error:
+        print(error)
+"""
+    found = run(program)
+    *others, none = found.stdout.splitlines()
+    for line, version in zip(others, ("4.57.1", "5.19.0", "6.0.0"), strict=True):
+        assert line.endswith(
+            f"transformers must be from 5.20 on, below 6 (imgops[transformers]), got {version}"
+        )
+    assert "transformers must be installed (imgops[transformers]), got" in none
+    assert not found.returncode
+
+
+def test_gradients_of_images() -> None:
+    image = torch.rand(3, 60, 80, requires_grad=True)
+    processor = exact(
+        CLIPImageProcessor(
+            size={"shortest_edge": 30}, crop_size={"height": 24, "width": 24}, do_rescale=False
+        )
+    )
+    out = processor(image, return_tensors="pt").pixel_values
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(0))
+    (grad,) = torch.autograd.grad((out * weights).sum(), image)
+    mean, std = (torch.tensor(x)[:, None, None] for x in (processor.image_mean, processor.image_std))
+
+    def by_hand(x: Tensor) -> Tensor:
+        small = imgops.resize(x, (30, 40), "bicubic", antialias=True)
+        return (((small[:, 3:27, 8:32] - mean) / std) * weights).sum()
+
+    (wanted,) = torch.autograd.grad(by_hand(image), image)
+    assert torch.allclose(grad, wanted, atol=1e-6)
+    assert grad.abs().sum() > 0
+
+
+COMPILED = ("CLIPImageProcessor", "LlavaNextImageProcessor", "Qwen2VLImageProcessor", "DetrImageProcessor")
+
+
+@pytest.mark.usefixtures("always_joined")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in COMPILED else nightly) for name in processors.classes()]
+)
+def test_graphs(name: str) -> None:
+    """It compiles where the backend of torchvision does, with that backend's breaks."""
+    image = KINDS["tensor"]()
+    kind: Any = processors.classes()[name][0]
+    made = kind(**processors.MADE_WITH.get(name, {}))
+
+    def compiled(processor: Any) -> Any:
+        torch._dynamo.reset()
+        return torch.compile(lambda x: processor(x, return_tensors="pt"), backend="eager")(image)
+
+    try:
+        compiled(made)
+    except Exception:
+        pytest.skip("the backend of torchvision does not compile")
+    assert difference(compiled(exact(made)), exact(made)(image, return_tensors="pt")) <= 1e-5
