@@ -149,6 +149,8 @@ def difference(found: Any, wanted: Any) -> float:
             return float("inf")
         if a.dtype == object:
             return difference(list(a), list(b))
+        if a.dtype.kind == "U":
+            return 0.0 if (a == b).all() else float("inf")
         apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
         return float(np.where(np.isnan(a) & np.isnan(b), 0, apart).max()) if a.size else 0.0
     return 0.0 if found == wanted else float("inf")

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import imgops
 
-transformers = pytest.importorskip("transformers", "5.20")
+transformers = pytest.importorskip("transformers")
 
 from transformers import (  # noqa: E402
     AutoImageProcessor,
@@ -48,6 +48,13 @@ TOLERANCE = 2e-5
 #: Both backends of these resize floats by PyTorch's own interpolation, in another order of additions.
 APART = {"Kosmos2_5ImageProcessor": 1e-4, "Pix2StructImageProcessor": 1e-4}
 
+#: Before 5.21 their PIL backend alone filled the margin with another color.
+OTHER_MARGIN = (
+    ("DeepseekVLImageProcessor", "JanusImageProcessor")
+    if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 21)
+    else ()
+)
+
 TWINS = [name for name, (_, twin) in processors.classes().items() if twin]
 ALONE = [name for name, (_, twin) in processors.classes().items() if not twin]
 #: Each class with two kinds of inputs; with the others nightly.
@@ -72,6 +79,8 @@ def of_exact(name: str, images: Any) -> Any:
 @pytest.mark.usefixtures("always_joined")
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_it_is_the_pil_backend(name: str, kind: str) -> None:
+    if name in OTHER_MARGIN:
+        pytest.skip("its PIL backend has another margin in this version of transformers")
     twin: Any = processors.classes()[name][1]
     images = KINDS[kind]()
     try:
@@ -280,7 +289,7 @@ def test_other_versions_and_none() -> None:
     program = """
 import sys, types, imgops
 assert "transformers" not in sys.modules
-for version in ("4.57.1", "5.19.0", "6.0.0", None):
+for version in ("4.57.1", "5.15.0", "6.0.0", None):
     if version:
         sys.modules["transformers"] = types.ModuleType("transformers")
         sys.modules["transformers"].__version__ = version
@@ -293,9 +302,9 @@ for version in ("4.57.1", "5.19.0", "6.0.0", None):
 """
     found = run(program)
     *others, none = found.stdout.splitlines()
-    for line, version in zip(others, ("4.57.1", "5.19.0", "6.0.0"), strict=True):
+    for line, version in zip(others, ("4.57.1", "5.15.0", "6.0.0"), strict=True):
         assert line.endswith(
-            f"transformers must be from 5.20 on, below 6 (imgops[transformers]), got {version}"
+            f"transformers must be from 5.19 on, below 6 (imgops[transformers]), got {version}"
         )
     assert "transformers must be installed (imgops[transformers]), got" in none
     assert not found.returncode
@@ -343,4 +352,6 @@ def test_graphs(name: str) -> None:
         compiled(made)
     except Exception:
         pytest.skip("the backend of torchvision does not compile")
-    assert difference(compiled(exact(made)), exact(made)(image, return_tensors="pt")) <= 1e-5
+    assert difference(compiled(exact(made)), exact(made)(image, return_tensors="pt")) <= APART.get(
+        name, TOLERANCE
+    )

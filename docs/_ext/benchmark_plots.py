@@ -93,6 +93,28 @@ def _loading(axes: Axes, results: Path) -> None:
     axes.margins(x=0.08)
 
 
+def _processors(axes: Axes, results: Path) -> None:
+    """Plot how long the other backends of each image processor take."""
+    table = [cells for _, cells in rows(newest(results, "processors-*.md"))]
+    head, lines = table[0], [r for r in table[1:] if number(r[1]) is not None]
+    for i, row in enumerate(lines):
+        for j, (column, color) in enumerate(zip(("PIL", "torchvision"), PEERS, strict=False)):
+            ratio = number(row[head.index(column)]) or 0.0
+            at = i + (j - 0.5) * 0.36
+            axes.barh(at, ratio, 0.34, color=color, label=f"{column}'s backend" if i == 0 else None)
+            axes.annotate(
+                f"{ratio:.1f}", (ratio, at), (3, 0), textcoords="offset points", va="center", fontsize=8
+            )
+    axes.axvline(1, color=OURS, linewidth=1.5)
+    axes.set_yticks(range(len(lines)), [r[0] for r in lines])
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        "time of the backend over that of the exact one (the line), 8 photographs of 1024 × 802, one thread"
+    )
+    axes.legend(frameon=False, loc="lower right", labelcolor="linecolor")
+    axes.margins(x=0.08)
+
+
 def _operators(axes: Axes, results: Path) -> None:
     table = rows(newest(results, "operators-512-*.md"))
     head = next(cells for _, cells in table if cells[0] == "dtype")
@@ -152,6 +174,7 @@ def draw(results: Path, folder: Path) -> None:
             for name, plot, size in (
                 ("loading", _loading, (9, 4)),
                 ("pipelines", _pipelines, (9, 5.4)),
+                ("processors", _processors, (9, 5.4)),
                 ("operators", _operators, (9, 15)),
             ):
                 figure, axes = plt.subplots(figsize=size)

@@ -236,6 +236,8 @@ def api_page() -> str:
     added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, "from_albumentations")]
     lines += [*_title("Transforms that torchvision does not have"), *_summary(added)]
     lines += [*_title("The same draws everywhere"), *_summary(["imgops.transforms.seeded"])]
+    integrations = [f"imgops.integrations.transformers.{n}" for n in ("exact", "register")]
+    lines += [*_title("Processors of transformers"), *_summary(integrations)]
     lines += [*_title("Functionals of transforms"), _FUNCTIONALS, ""]
     lines += _summary([f"imgops.transforms.functional.{n}" for n in functional.OURS if n in dir(functional)])
     return "\n".join(lines)

@@ -23,11 +23,11 @@ except ImportError as error:
     raise ImportError(f"{_must}, got {error}") from error
 
 #: The first version that was tested, and the first that may be another backend.
-_FIRST, _LAST = (5, 20), (6, 0)
+_FIRST, _LAST = (5, 19), (6, 0)
 _version = tuple(int(part) for part in _transformers.__version__.split(".")[:2])
 if not _FIRST <= _version < _LAST:
     _must = (
-        "imgops.integrations.transformers: transformers must be from 5.20 on, below 6 (imgops[transformers])"
+        "imgops.integrations.transformers: transformers must be from 5.19 on, below 6 (imgops[transformers])"
     )
     raise ImportError(f"{_must}, got {_transformers.__version__}")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
@@ -23,6 +25,11 @@ import imgops
 from imgops.integrations.transformers import _memory
 from imgops.integrations.transformers import _pixels as pixels
 from imgops.kernels.cpu import levels
+
+#: From 5.22 on transformers asks for the form of a converted image.
+_AS_ARRAY: dict[str, Any] = (
+    {"return_numpy": True} if "return_numpy" in inspect.signature(convert_to_rgb).parameters else {}
+)
 
 
 def _new_size(image: Tensor, size: Any) -> tuple[int, int]:
@@ -69,7 +76,7 @@ class ExactBackend(TorchvisionBackend):
         if not isinstance(image, PIL.Image.Image):
             return super().process_image(image, do_convert_rgb, input_data_format, device, **kwargs)
         if do_convert_rgb and (image.mode != "RGB" or "transparency" in image.info):
-            out = torch.from_numpy(convert_to_rgb(image, return_numpy=True))
+            out = torch.from_numpy(np.array(convert_to_rgb(image, **_AS_ARRAY)))
         else:
             out = pixels.from_pil(image)
         out = out[None] if out.ndim == 2 else out.permute(2, 0, 1)
