@@ -56,3 +56,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *(n for n in dir(_reference) if not n.startswith("_"))})
+
+
+# It finds the counterparts among the names above.
+from imgops.transforms.converters import convert as convert  # noqa: E402

@@ -26,7 +26,7 @@ from imgops.transforms._core import encoded, pil_images, programs
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of, has_batches
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms.conversion import Normalize, ToDtype, ToImage
+from imgops.transforms.conversion import Normalize, ToDtype, ToImage, _DivideBy255
 from imgops.transforms.functional import _dispatch
 
 __all__ = ["Compose", "RandomApply", "RandomChoice", "RandomOrder"]
@@ -73,7 +73,7 @@ class _Container(RandomTransform):
         transforms, at = self.transforms, 0
         while at < len(transforms):
             transform = transforms[at]
-            if type(transform) is ToDtype:
+            if type(transform) in _TO_FLOAT:
                 table = _table_of(transforms[at : at + 2], out)
                 if table is not None:
                     out, at = imgops.lut(out, table), at + 2
@@ -127,7 +127,7 @@ class _Container(RandomTransform):
                     rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
                     _sample_ahead(rest, inputs, sampler)
                 sampler.covered = covered or sampler.path in sampler.planned
-            if type(transform) is ToDtype and sampler.gate is None and not several:
+            if type(transform) in _TO_FLOAT and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
             if table is not None:
                 out = imgops.lut(out, table)
@@ -213,17 +213,19 @@ def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shap
 
 def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
     """Return the lookup table of ToDtype and Normalize for the 256 levels, if they come next, else None."""
-    if type(image) is not Tensor or image.dtype != torch.uint8 or [type(t) for t in pair] != _END:
+    if type(image) is not Tensor or image.dtype != torch.uint8 or len(pair) < 2:
+        return None
+    if type(pair[0]) not in _TO_FLOAT or type(pair[1]) is not Normalize:
         return None
     first, second = pair
     if first.dtype != torch.float32 or not first.scale or _is_hooked(first) or _is_hooked(second):
         return None
     if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None
-    return second.levels(image.shape[-3], image.device)
+    return second.levels(image.shape[-3], image.device, type(first) is not ToDtype)
 
 
-_END: list[type] = [ToDtype, Normalize]
+_TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255)
 
 
 def _is_hooked(module: Any) -> bool:

@@ -57,6 +57,23 @@ class ToDtype(OperatorTransform, v2.ToDtype):
         return super().transform(image, {})
 
 
+class _DivideBy255(ToDtype):
+    """ToDtype in the arithmetic of torchvision's first version: a quotient, and no product by 1 / 255."""
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages) or image.dtype != torch.uint8:
+            return super()._image(image, params, kind)
+        return image.to(self.dtype).div_(255)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if not _dispatch.is_image(inpt) or inpt.dtype != torch.uint8:
+            return super().transform(inpt, params)
+        return _dispatch.wrap_like(_subclass.plain(inpt).to(self.dtype).div_(255), inpt)
+
+    def _get_name(self) -> str:
+        return "ToDtype"
+
+
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
 
@@ -96,38 +113,42 @@ class Normalize(OperatorTransform, v2.Normalize):
         super().__setattr__(name, value)
         if name in ("mean", "std"):
             # A graph takes the lookup table as a tensor, so that other numbers do not need another graph.
-            self._levels = _levels_of(self.__dict__.get("mean"), self.__dict__.get("std"), "cpu")
+            given = self.__dict__.get("mean"), self.__dict__.get("std"), "cpu"
+            self._levels, self._levels_of_quotients = (
+                _levels_of(*given, divides) for divides in (False, True)
+            )
 
-    def levels(self, channels: int, device: torch.device) -> Tensor | None:
+    def levels(self, channels: int, device: torch.device, divides: bool) -> Tensor | None:
         """Return the lookup table ``(C, 256)`` of torchvision's arithmetic for the levels of each channel.
 
-        Return None if there is no such table, so that torchvision raises its own error.
+        ``divides`` is for levels that are divided by 255, and not multiplied by 1 / 255. Return None if there
+        is no such table, so that torchvision raises its own error.
         """
         if _subclass.in_graph():
-            table = self._levels
+            table = self._levels_of_quotients if divides else self._levels
             if table is None or table.shape[0] != channels:
                 return None
             return table if device.type == "cpu" else table.to(device, non_blocking=True)
-        table = _levels_of(self.mean, self.std, str(device))
+        table = _levels_of(self.mean, self.std, str(device), divides)
         return None if table is None or table.shape[0] != channels else table
 
 
-def _levels_of(mean: Any, std: Any, device: str) -> Tensor | None:
+def _levels_of(mean: Any, std: Any, device: str, divides: bool) -> Tensor | None:
     if not (isinstance(mean, (list, tuple)) and isinstance(std, (list, tuple))):
         return None
     if len(mean) != len(std) or not mean or not all(std):
         return None
     try:
-        return _compute_levels(tuple(mean), tuple(std), device)
+        return _compute_levels(tuple(mean), tuple(std), device, divides)
     except TypeError:  # the arguments are not numbers
         return None
 
 
 @lru_cache(maxsize=64)
-def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> Tensor:
+def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str, divides: bool) -> Tensor:
     with torch.inference_mode(False):  # the next call may be outside of inference mode
         levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
-        real = v2.functional.to_dtype(levels, torch.float32, scale=True)
+        real = levels / 255 if divides else v2.functional.to_dtype(levels, torch.float32, scale=True)
         return v2.functional.normalize(real, list(mean), list(std))[:, 0].to(device)
 
 

@@ -99,6 +99,10 @@ class OperatorTransform(torchvision_private.Hooks):
         if name in self._config and self.__dict__.get("_description"):
             self._description = programs.description_of(self)
 
+    def _describe(self) -> None:
+        """Set the description, by which a graph makes the transform again."""
+        self._description = programs.description_of(self)
+
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
             return self._image(inputs[0], NOTHING, Tensor)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -181,6 +183,23 @@ def sample_generators(count: int) -> list[torch.Generator] | None:
         must = f"key must be a list of {count}, one for each image sampled alone (per_sample=True)"
         raise ValueError(f"seeded: {must}, got {len(generators)}")
     return generators
+
+
+@contextmanager
+def own_generators() -> Iterator[None]:
+    """Let code that draws by Python's and NumPy's generators depend on the key of a sample, if it has one."""
+    if not _draws.has_key:
+        yield
+        return
+    seed = int(torch.randint(2**32, ()))
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
 
 
 def noise(out: torch.Tensor) -> None:

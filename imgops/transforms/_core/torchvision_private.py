@@ -7,6 +7,8 @@ of ``imgops.transforms`` uses a private name of torchvision.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -54,6 +56,20 @@ def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | No
         return sides
     longest = torch.sym_max(*sides)
     return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
+
+
+def run_first_version(
+    policy: Any, image: Any, note: Callable[..., Any], dirichlet: Callable[..., Any]
+) -> Any:
+    """Run an automatic policy of torchvision's first version, with ``note`` in the place of its steps."""
+    own, forward = copy(policy), type(policy).forward
+    own.__dict__["_sample_dirichlet"] = dirichlet
+
+    def step(image: Any, kind: str, magnitude: float, **how: Any) -> Any:
+        return note(image, kind, magnitude)
+
+    names = {**forward.__globals__, "_apply_op": step}
+    return FunctionType(forward.__code__, names, forward.__name__)(own, image)
 
 
 def size_after_rotation(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:

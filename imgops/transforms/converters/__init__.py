@@ -1,0 +1,71 @@
+"""One verb for the pipelines of other libraries."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from imgops.transforms.albumentations import from_albumentations
+from imgops.transforms.converters import _timm as _timm
+from imgops.transforms.converters import _torchvision as _torchvision
+from imgops.transforms.converters._reader import Converted, Reader
+
+__all__ = ["convert"]
+
+
+def convert(pipeline: Any) -> Any:
+    """Convert a pipeline of another library to one of imgops' transforms.
+
+    Parameters
+    ----------
+    pipeline : callable
+        A transform, or a ``Compose``, of torchvision (both versions, and what ``weights.transforms()``
+        returns), timm or albumentations (see :func:`from_albumentations`).
+
+    Returns
+    -------
+    Compose
+        The pipeline takes PIL images, and what imgops' transforms take. Under equal seeds it draws what the
+        given one draws, by the same generators: timm's transforms draw by ``random`` and NumPy. On PIL images
+        and on tensors of their levels the pixels are those that the given one has on PIL images.
+
+    Raises
+    ------
+    TypeError
+        If ``pipeline`` is no transform of these libraries; or, when the result is called, if an input is
+        neither a PIL image nor a tensor, or a PIL image of more than 8 bits.
+    ValueError
+        If transforms have no counterpart: the message names all of them.
+
+    Warns
+    -----
+    UserWarning
+        If the pixels of some counterparts differ; the warning says how.
+
+    Examples
+    --------
+    >>> from torchvision import transforms as v1
+    >>> from imgops import transforms
+    >>> transforms.convert(v1.Compose([v1.RandomHorizontalFlip(), v1.ToTensor()]))
+    Compose(
+          RandomHorizontalFlip(p=0.5, per_sample=False)
+          PILToTensor()
+          ToDtype(dtype=torch.float32, scale=True)
+    )
+    """
+    library = type(pipeline).__module__.partition(".")[0]
+    if library == "albumentations":
+        return from_albumentations(pipeline)
+    if library == "imgops":
+        return pipeline
+    if not callable(pipeline) or library in ("builtins", "numpy", "torch", "PIL"):
+        must = "convert: pipeline must be a transform of torchvision, timm or albumentations"
+        raise TypeError(f"{must}, got {type(pipeline).__name__}")
+    reader = Reader()
+    made = reader.read(pipeline)
+    if reader.unmapped:
+        raise ValueError(f"convert: transforms must have a counterpart, got {', '.join(reader.unmapped)}")
+    if reader.near:
+        listed = "; ".join(f"{name}: {differs}" for name, differs in reader.near.items())
+        warnings.warn(f"convert: these come near, but differ: {listed}", stacklevel=2)
+    return Converted(made)

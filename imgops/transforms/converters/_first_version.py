@@ -1,0 +1,121 @@
+"""Transforms that draw as those of torchvision's first version, where its second one draws otherwise."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from torch import Tensor
+from torchvision import transforms as v1
+
+from imgops.transforms import containers, geometry, policy
+from imgops.transforms._core import programs, seeding, torchvision_private
+from imgops.transforms._core.base import like
+from imgops.transforms._core.parameters import Shape
+
+
+class _FirstVersion:
+    """A policy whose steps are drawn by the code of torchvision's first version."""
+
+    def _get_name(self) -> str:
+        return type(self).__name__.removeprefix("_")
+
+    def _given(self) -> Any:
+        """Return the policy of the first version that draws."""
+        raise NotImplementedError
+
+    def torchvision_forward(self, image: Tensor) -> Any:
+        this: Any = self
+        return torchvision_private.run_first_version(self._given(), image, self._note, this.dirichlet)
+
+    def _note(self, image: Tensor, kind: str, magnitude: float) -> Tensor:
+        this: Any = self
+        if kind == "Solarize":  # the first version counts in levels, the second in shares of white
+            magnitude = share_of_white(magnitude)
+        return this.step(image, kind, magnitude, None, None)
+
+
+def share_of_white(level: float) -> float:
+    """Return the number that times 255 is a level again, to the bit."""
+    share = level / 255
+    for near in (share, *(share * (1 + sign * 2**-52) for sign in (-1, 1))):
+        if near * 255 == level:
+            return near
+    return share
+
+
+class _AutoAugment(_FirstVersion, policy.AutoAugment):
+    def _given(self) -> Any:
+        return v1.AutoAugment(self.policy)
+
+
+class _RandAugment(_FirstVersion, policy.RandAugment):
+    def _given(self) -> Any:
+        return v1.RandAugment(self.num_ops, self.magnitude, self.num_magnitude_bins)
+
+
+class _TrivialAugmentWide(_FirstVersion, policy.TrivialAugmentWide):
+    def _given(self) -> Any:
+        return v1.TrivialAugmentWide(self.num_magnitude_bins)
+
+
+class _AugMix(_FirstVersion, policy.AugMix):
+    def _given(self) -> Any:
+        return v1.AugMix(self.severity, self.mixture_width, self.chain_depth, self.alpha, self.all_ops)
+
+
+class _RandomCrop(geometry.RandomCrop):
+    """A crop that draws a row and a column wherever one of them is to be chosen."""
+
+    def _get_name(self) -> str:
+        return "RandomCrop"
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, _, height, width = self.shape_of(flat_inputs)
+        left, top, right, bottom = self._padding(height, width)
+        padded = like(1, 1, height + top + bottom, width + left + right)
+        top, left, _, _ = v1.RandomCrop.get_params(padded, self.size)
+        return {"top": top, "left": left}
+
+
+class _PythonChoice(containers._Choice):
+    """The sampling of the first version's RandomChoice."""
+
+    weights: list[float] | None
+    count: int
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        with seeding.own_generators():
+            return [float(random.choices(range(self.count), weights=self.weights)[0])]
+
+
+class _PythonOrder(containers._Order):
+    """The sampling of the first version's RandomOrder."""
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        order = list(range(shape[1]))
+        with seeding.own_generators():
+            random.shuffle(order)
+        return [float(i) for i in order]
+
+
+class _RandomChoice(_PythonChoice, containers.RandomChoice):
+    _config: Any = ("weights", "count")
+    _description_name = "_PythonChoice"
+
+    def __init__(self, transforms: list[Any], weights: Any) -> None:
+        self.weights, self.count = None if weights is None else list(weights), len(transforms)
+        super().__init__(transforms)
+
+    def _get_name(self) -> str:
+        return "RandomChoice"
+
+
+class _RandomOrder(_PythonOrder, containers.RandomOrder):
+    _description_name = "_PythonOrder"
+
+    def _get_name(self) -> str:
+        return "RandomOrder"
+
+
+programs.CLASSES.update(_PythonChoice=_PythonChoice, _PythonOrder=_PythonOrder)

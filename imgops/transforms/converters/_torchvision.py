@@ -1,0 +1,224 @@
+"""The counterparts of torchvision's transforms: of both versions, and of what its weights are used with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+from imgops import _subclass, transforms
+from imgops.transforms import conversion
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.parameters import Params
+from imgops.transforms.converters import _first_version as first
+from imgops.transforms.converters._reader import MAKERS, NEAR, Reader
+from imgops.transforms.functional import _dispatch
+
+
+def _warped(levels: str) -> str:
+    return f"on tensors the pixels are OpenCV's, {levels} from PIL's; on PIL images they are PIL's"
+
+
+_WARPS = _warped("which differ where an edge is moved by a part of a pixel,")
+#: How the counterparts of both versions differ.
+_DIFFERENT = {
+    "RandomRotation": _WARPS,
+    "RandomAffine": _WARPS,
+    "RandomPerspective": _WARPS,
+    "ElasticTransform": "a level in a few values",
+    "GaussianBlur": "a level in a few values",
+    "ColorJitter": "on tensors a level in a few values, where the hue changes",
+    "AutoAugment": _WARPS,
+    "RandAugment": _WARPS,
+    "TrivialAugmentWide": _WARPS,
+    "AugMix": "steps that move pixels are OpenCV's, and torchvision interpolates tensors",
+}
+
+
+def _of_second_version(given: Any, reader: Reader) -> Any:
+    """Return a transform of imgops' class of the same name, with the same attributes."""
+    cls = getattr(transforms, type(given).__name__)
+    made = cls.__new__(cls)
+    torch.nn.Module.__init__(made)
+    for name, value in vars(given).items():
+        if name not in vars(made):  # what a module has anyway; lookup tables follow from an attribute
+            setattr(made, name, value)
+    if isinstance(made, RandomTransform):
+        made._start(False, None)
+    elif isinstance(made, OperatorTransform):
+        made._describe()
+    return made
+
+
+def _compose(given: Any, reader: Reader) -> Any:
+    return reader.read_all(given.transforms)
+
+
+def _apply(given: Any, reader: Reader) -> Any:
+    return transforms.RandomApply(reader.read_all(given.transforms), given.p)
+
+
+def _fill(given: Any) -> Any:
+    fill = given.fill
+    return tuple(fill) if isinstance(fill, list) else fill
+
+
+def to_tensor(given: Any = None, reader: Any = None) -> list[Any]:
+    return [transforms.PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
+
+
+def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
+    mean, std = (x.tolist() if isinstance(x, Tensor) else list(x) for x in (mean, std))
+    return transforms.Normalize(mean, std, inplace)
+
+
+#: The first version's classes: transforms of the second version's classes that draw in the same way.
+_FIRST: dict[str, Any] = {
+    "Compose": _compose,
+    "ToTensor": to_tensor,
+    "PILToTensor": lambda t, _: transforms.PILToTensor(),
+    "ConvertImageDtype": lambda t, _: conversion._DivideBy255(t.dtype, scale=True),
+    "ToPILImage": lambda t, _: transforms.ToPILImage(t.mode),
+    "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
+    "Resize": lambda t, _: transforms.Resize(t.size, t.interpolation, t.max_size, t.antialias),
+    "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
+    "Pad": lambda t, _: transforms.Pad(t.padding, _fill(t), t.padding_mode),
+    "Lambda": lambda t, _: transforms.Lambda(t.lambd),
+    "RandomApply": _apply,
+    "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
+    "RandomOrder": lambda t, r: first._RandomOrder([r.read_one(x) for x in t.transforms]),
+    "RandomCrop": lambda t, _: first._RandomCrop(
+        t.size, t.padding, t.pad_if_needed, _fill(t), t.padding_mode
+    ),
+    "RandomHorizontalFlip": lambda t, _: transforms.RandomHorizontalFlip(t.p),
+    "RandomVerticalFlip": lambda t, _: transforms.RandomVerticalFlip(t.p),
+    "RandomResizedCrop": lambda t, _: transforms.RandomResizedCrop(
+        t.size, t.scale, t.ratio, t.interpolation, t.antialias
+    ),
+    "FiveCrop": lambda t, _: transforms.FiveCrop(t.size),
+    "TenCrop": lambda t, _: transforms.TenCrop(t.size, t.vertical_flip),
+    "LinearTransformation": lambda t, _: transforms.LinearTransformation(
+        t.transformation_matrix, t.mean_vector
+    ),
+    "ColorJitter": lambda t, _: _jitter(t),
+    "RandomRotation": lambda t, _: transforms.RandomRotation(
+        t.degrees, t.interpolation, t.expand, t.center, _fill(t)
+    ),
+    "RandomAffine": lambda t, _: transforms.RandomAffine(
+        t.degrees, t.translate, t.scale, t.shear, t.interpolation, _fill(t), t.center
+    ),
+    "Grayscale": lambda t, _: transforms.Grayscale(t.num_output_channels),
+    "RandomGrayscale": lambda t, _: transforms.RandomGrayscale(t.p),
+    "RandomPerspective": lambda t, _: transforms.RandomPerspective(
+        t.distortion_scale, t.p, t.interpolation, _fill(t)
+    ),
+    "RandomErasing": lambda t, _: transforms.RandomErasing(t.p, t.scale, t.ratio, t.value, t.inplace),
+    "GaussianBlur": lambda t, _: transforms.GaussianBlur(t.kernel_size, t.sigma),
+    "RandomInvert": lambda t, _: transforms.RandomInvert(t.p),
+    "RandomPosterize": lambda t, _: transforms.RandomPosterize(t.bits, t.p),
+    "RandomSolarize": lambda t, _: transforms.RandomSolarize(t.threshold, t.p),
+    "RandomAdjustSharpness": lambda t, _: transforms.RandomAdjustSharpness(t.sharpness_factor, t.p),
+    "RandomAutocontrast": lambda t, _: transforms.RandomAutocontrast(t.p),
+    "RandomEqualize": lambda t, _: transforms.RandomEqualize(t.p),
+    "ElasticTransform": lambda t, _: transforms.ElasticTransform(t.alpha, t.sigma, t.interpolation, _fill(t)),
+}
+_FIRST_POLICIES: dict[str, Any] = {
+    "AutoAugment": lambda t, _: first._AutoAugment(t.policy, t.interpolation, _fill(t)),
+    "RandAugment": lambda t, _: first._RandAugment(
+        t.num_ops, t.magnitude, t.num_magnitude_bins, t.interpolation, _fill(t)
+    ),
+    "TrivialAugmentWide": lambda t, _: first._TrivialAugmentWide(
+        t.num_magnitude_bins, t.interpolation, _fill(t)
+    ),
+    "AugMix": lambda t, _: first._AugMix(
+        t.severity, t.mixture_width, t.chain_depth, t.alpha, t.all_ops, t.interpolation, _fill(t)
+    ),
+}
+
+
+def _jitter(given: Any) -> Any:
+    """Return a ColorJitter of the ranges that the given one has already made of its factors."""
+    made = transforms.ColorJitter()
+    for name in ("brightness", "contrast", "saturation", "hue"):
+        setattr(made, name, getattr(given, name))
+    return made
+
+
+# -- what weights are used with --------------------------------------------------------------------------
+
+
+class _Video(OperatorTransform, v2.Transform):
+    """Move the channels of a video before its frames, ``(..., T, C, H, W)`` to ``(..., C, T, H, W)``."""
+
+    def _get_name(self) -> str:
+        return "ChannelsBeforeFrames"
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return image.movedim(-3, -4)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return _subclass.plain(inpt).movedim(-3, -4) if _dispatch.is_image(inpt) else inpt
+
+
+def _classification(given: Any, reader: Reader) -> list[Any]:
+    resize = transforms.Resize(given.resize_size, given.interpolation, antialias=given.antialias)
+    return [resize, transforms.CenterCrop(given.crop_size), *to_tensor(), normalize(given.mean, given.std)]
+
+
+def _segmentation(given: Any, reader: Reader) -> list[Any]:
+    steps = [*to_tensor(), normalize(given.mean, given.std)]
+    if given.resize_size is None:
+        return steps
+    return [transforms.Resize(given.resize_size, given.interpolation, antialias=given.antialias), *steps]
+
+
+def _video_classification(given: Any, reader: Reader) -> list[Any]:
+    return [
+        transforms.Resize(given.resize_size, given.interpolation, antialias=False),
+        transforms.CenterCrop(given.crop_size),
+        conversion._DivideBy255(torch.float32, scale=True),
+        normalize(given.mean, given.std),
+        _Video(),
+    ]
+
+
+def _optical_flow(given: Any, reader: Reader) -> list[Any]:
+    return [
+        transforms.ToImage(),  # both of the two images are one, and not only the first tensor
+        conversion._DivideBy255(torch.float32, scale=True),
+        transforms.Normalize([0.5] * 3, [0.5] * 3),
+        transforms.ToPureTensor(),
+    ]
+
+
+_PRESETS = {
+    "ObjectDetection": to_tensor,
+    "ImageClassification": _classification,
+    "SemanticSegmentation": _segmentation,
+    "VideoClassification": _video_classification,
+    "OpticalFlow": _optical_flow,
+}
+
+for _name, _maker in _FIRST.items():
+    MAKERS[f"torchvision.transforms.transforms.{_name}"] = _maker
+for _name, _maker in _FIRST_POLICIES.items():
+    MAKERS[f"torchvision.transforms.autoaugment.{_name}"] = _maker
+for _name, _maker in _PRESETS.items():
+    MAKERS[f"torchvision.transforms._presets.{_name}"] = _maker
+NEAR["torchvision.transforms._presets.VideoClassification"] = "a level in a few values"
+for _name in vars(transforms)["OURS"]:
+    _theirs = getattr(v2, _name, None)
+    if _theirs is not None:
+        MAKERS[f"{_theirs.__module__}.{_name}"] = _of_second_version
+for _name, _maker in {
+    "Compose": _compose,
+    "RandomApply": _apply,
+    "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
+    "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
+}.items():
+    MAKERS[f"{getattr(v2, _name).__module__}.{_name}"] = _maker
+for _name, _text in _DIFFERENT.items():
+    for _known in [n for n in MAKERS if n.startswith("torchvision.") and n.endswith(f".{_name}")]:
+        NEAR[_known] = _text

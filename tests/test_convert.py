@@ -1,0 +1,377 @@
+"""Converted pipelines of torchvision and timm: the same draws under the same seeds, and the same pixels."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from skimage import data
+from torch import Tensor
+from torchvision import models
+from torchvision import transforms as v1
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops import transforms as ours
+from imgops.transforms.converters._first_version import share_of_white
+from imgops.transforms.converters._reader import MAKERS
+from tests.tiers import nightly
+
+pytestmark = pytest.mark.filterwarnings("ignore:convert. these come near", "ignore:The transform `ToTensor")
+
+
+def photo(width: int = 97, height: int = 75) -> Image.Image:
+    return Image.fromarray(data.astronaut()).resize((width, height))
+
+
+def seed(number: int) -> None:
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)
+
+
+def state() -> Any:
+    return torch.get_rng_state().tolist(), random.getstate(), str(np.random.get_state())
+
+
+def values(out: Any) -> list[np.ndarray]:
+    if isinstance(out, (tuple, list)):
+        return [v for each in out for v in values(each)]
+    return [np.asarray(out)]
+
+
+def levels_apart(found: Any, wanted: Any) -> float:
+    """Return the greatest difference of what two pipelines return; infinity where the shapes differ."""
+    pairs = list(zip(values(found), values(wanted), strict=True))
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in pairs):
+        return float("inf")
+    return max(float(np.abs(a.astype(np.float64) - b).max()) for a, b in pairs)
+
+
+BICUBIC, BILINEAR = InterpolationMode.BICUBIC, InterpolationMode.BILINEAR
+CIFAR10 = v1.AutoAugmentPolicy.CIFAR10
+#: Name and arguments of a class that both versions have; several where its code has branches.
+BOTH: list[tuple[str, dict[str, Any]]] = [
+    ("Resize", {"size": 50}),
+    ("Resize", {"size": (40, 60), "interpolation": BICUBIC}),
+    ("Resize", {"size": 40, "max_size": 45}),
+    ("CenterCrop", {"size": 60}),
+    ("CenterCrop", {"size": 120}),
+    ("Pad", {"padding": (3, 4), "padding_mode": "reflect"}),
+    ("Pad", {"padding": 5, "fill": (1, 2, 3)}),
+    ("RandomCrop", {"size": 50, "padding": 4}),
+    ("RandomCrop", {"size": (75, 50)}),
+    ("RandomCrop", {"size": (75, 97)}),
+    ("RandomCrop", {"size": (50, 130), "pad_if_needed": True}),
+    ("RandomHorizontalFlip", {}),
+    ("RandomVerticalFlip", {}),
+    ("RandomResizedCrop", {"size": 40}),
+    ("RandomResizedCrop", {"size": 40, "scale": (2, 3), "interpolation": BICUBIC}),
+    ("FiveCrop", {"size": 30}),
+    ("TenCrop", {"size": 30}),
+    ("ColorJitter", {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}),
+    ("ColorJitter", {"contrast": 0.4}),
+    ("RandomRotation", {"degrees": 30}),
+    ("RandomRotation", {"degrees": 30, "interpolation": BILINEAR, "expand": True, "fill": 3}),
+    ("RandomAffine", {"degrees": 30, "translate": (0.1, 0.2), "scale": (0.8, 1.2), "shear": 10}),
+    ("RandomAffine", {"degrees": 10, "shear": (1, 2, 3, 4), "interpolation": BICUBIC, "fill": 9}),
+    ("Grayscale", {"num_output_channels": 3}),
+    ("Grayscale", {}),
+    ("RandomGrayscale", {"p": 0.5}),
+    ("RandomPerspective", {"p": 0.7}),
+    ("GaussianBlur", {"kernel_size": 5}),
+    ("RandomInvert", {}),
+    ("RandomPosterize", {"bits": 3}),
+    ("RandomSolarize", {"threshold": 100}),
+    ("RandomAdjustSharpness", {"sharpness_factor": 2}),
+    ("RandomAutocontrast", {}),
+    ("RandomEqualize", {}),
+    ("ElasticTransform", {}),
+    ("AutoAugment", {}),
+    ("AutoAugment", {"policy": CIFAR10, "fill": 128}),
+    ("RandAugment", {}),
+    ("RandAugment", {"num_ops": 4, "magnitude": 12, "interpolation": BILINEAR, "fill": (1, 2, 3)}),
+    ("TrivialAugmentWide", {}),
+    ("AugMix", {}),
+    ("ToTensor", {}),
+    ("PILToTensor", {}),
+]
+#: The most that the levels may differ: convert warns about these.
+NEAR = {"GaussianBlur": 1, "ElasticTransform": 1, "AugMix": 255}
+
+
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+@pytest.mark.parametrize(("name", "arguments"), BOTH, ids=[f"{n}{i}" for i, (n, _) in enumerate(BOTH)])
+def test_classes_of_torchvision(name: str, arguments: dict[str, Any], version: Any) -> None:
+    given = getattr(version, name)(**arguments)
+    converted = ours.convert(given)
+    for number in range(6):
+        seed(number)
+        wanted = given(photo())
+        after = state()
+        seed(number)
+        assert levels_apart(converted(photo()), wanted) <= NEAR.get(name, 0)
+        assert state() == after
+
+
+def of_floats(version: Any) -> list[Any]:
+    matrix = torch.rand(12, 12, generator=torch.Generator().manual_seed(0))
+    return [
+        version.RandomErasing(0.8),
+        version.RandomErasing(1.0, value="random"),
+        version.RandomErasing(1.0, value=(1, 2, 3)),
+        version.Normalize([0.1, 0.2, 0.3], [0.4, 0.5, 0.6]),
+        version.ConvertImageDtype(torch.float64),
+        version.LinearTransformation(matrix, matrix[0]),
+        version.Lambda(lambda x: x + 1),
+    ]
+
+
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+@pytest.mark.parametrize("i", range(7))
+def test_classes_that_take_floats(version: Any, i: int) -> None:
+    given = of_floats(version)[i]
+    image = v1.functional.to_tensor(photo(2, 2) if i == 5 else photo())
+    for number in range(4):
+        seed(number)
+        wanted, after = given(image), state()
+        seed(number)
+        assert levels_apart(ours.convert(given)(image), wanted) == 0
+        assert state() == after
+
+
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+def test_containers(version: Any) -> None:
+    steps = [version.RandomInvert(1), version.RandomPosterize(2, 1), version.RandomSolarize(10, 1)]
+    for given in (
+        version.RandomApply(steps, 0.5),
+        version.RandomChoice(steps),
+        version.RandomChoice(steps, p=[0.2, 0.3, 0.6]),
+        version.RandomOrder(steps),
+        version.Compose(
+            [version.RandomChoice([version.Compose(steps[:2]), steps[2]]), version.RandomOrder(steps)]
+        ),
+    ):
+        converted = ours.convert(given)
+        for number in range(8):
+            seed(number)
+            wanted, after = given(photo()), state()
+            seed(number)
+            assert levels_apart(converted(photo()), wanted) == 0
+            assert state() == after
+
+
+def test_every_class_has_a_counterpart() -> None:
+    names = {*v1.transforms.__all__, *v1.autoaugment.__all__} - {"InterpolationMode", "AutoAugmentPolicy"}
+    assert {f"torchvision.transforms.{m}.{n}" for m in ("transforms", "autoaugment") for n in names} & set(
+        MAKERS
+    ) == {f"torchvision.transforms.{getattr(v1, n).__module__.rpartition('.')[2]}.{n}" for n in names}
+    second = {
+        f"{c.__module__}.{n}"
+        for n, c in vars(v2).items()
+        if isinstance(c, type) and issubclass(c, v2.Transform)
+    }
+    assert second - {"torchvision.transforms.v2._transform.Transform"} <= set(MAKERS)
+
+
+def presets() -> dict[str, Any]:
+    """Return what the weights of torchvision are used with, each once."""
+    found = {}
+    for name in models.list_models():
+        for weights in models.get_model_weights(name):
+            found.setdefault(repr(weights.transforms()), (str(weights), weights.transforms()))
+    return dict(found.values())
+
+
+@pytest.mark.parametrize("name", presets())
+def test_transforms_of_weights(name: str) -> None:
+    given = presets()[name]
+    converted = ours.convert(given)
+    for image in (photo(), photo(300, 401)):
+        kind = type(given).__name__
+        if kind == "VideoClassification":
+            video = torch.stack([v1.functional.pil_to_tensor(image)] * 2)
+            assert levels_apart(converted(video), given(video)) <= 1.01 / 255 / min(given.std)
+        elif kind == "OpticalFlow":
+            assert levels_apart(converted(image, image), given(image, image)) == 0
+        else:
+            assert levels_apart(converted(image), given(image)) == 0
+            assert levels_apart(converted(v1.functional.pil_to_tensor(image)), given(image)) == 0
+
+
+@pytest.mark.parametrize("bins", [5, 10, 31, 77])
+def test_levels_of_the_first_version(bins: int) -> None:
+    for level in torch.linspace(255.0, 0.0, bins).tolist():
+        assert share_of_white(level) * 255 == pytest.approx(level, abs=1e-12)
+        assert np.ceil(share_of_white(level) * 255) == np.ceil(level)  # the same levels are inverted
+
+
+# -- timm ----------------------------------------------------------------------------------------------
+
+
+def evaluations() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the configurations of timm's pretrained models, each once, by the first model's name."""
+    timm = pytest.importorskip("timm")
+    found = {}
+    for name in timm.list_models(pretrained=True):
+        settings = timm.data.resolve_data_config(
+            pretrained_cfg=timm.get_pretrained_cfg(name).to_dict(), verbose=False
+        )
+        found.setdefault(json.dumps(settings, sort_keys=True, default=str), (name, settings))
+    return found
+
+
+def test_evaluation_of_timms_models() -> None:
+    timm = pytest.importorskip("timm")
+    found = evaluations()
+    assert len(found) > 100
+    images = [photo(), photo(300, 401)]
+    for i, (name, settings) in enumerate(found.values()):
+        given = timm.data.create_transform(**settings)
+        converted, image = ours.convert(given), images[i % 2]
+        wanted = given(image)
+        assert levels_apart(converted(image), wanted) == 0, name
+        assert levels_apart(converted(v1.functional.pil_to_tensor(image)), wanted) == 0, name
+
+
+def of_timm() -> list[Callable[[], Any]]:
+    timm = pytest.importorskip("timm")
+    t, n = timm.data.transforms, timm.data.naflex_transforms
+    return [
+        lambda: t.RandomResizedCropAndInterpolation(64, interpolation="bicubic"),
+        lambda: t.RandomResizedCropAndInterpolation((64, 50), interpolation="random"),
+        lambda: t.ResizeKeepRatio(100, random_scale_prob=0.7, random_aspect_prob=0.7),
+        lambda: t.ResizeKeepRatio(100, 1, "random", random_scale_prob=0.7, random_scale_area=True),
+        lambda: t.CenterCropOrPad(120, fill=(1, 2, 3)),
+        lambda: t.CenterCropOrPad((90, 301)),
+        lambda: t.ToNumpy(),
+        lambda: n.ResizeToSequence(16, 256),
+        lambda: n.ResizeToSequence((8, 16), 100, interpolation="bilinear", divisible_by_patch=False),
+    ]
+
+
+@pytest.mark.parametrize("i", range(9))
+def test_classes_of_timm(i: int) -> None:
+    given = of_timm()[i]()
+    converted = ours.convert(given)
+    for image in (photo(), photo(300, 201)):
+        for number in range(4):
+            seed(number)
+            wanted, after = given(image), state()
+            seed(number)
+            assert levels_apart(converted(image), wanted) == 0
+            assert state() == after
+            seed(number)
+            found = converted(v1.functional.pil_to_tensor(image))
+            if isinstance(found, Tensor):
+                found = found.permute(1, 2, 0)
+            assert levels_apart(found, wanted) == 0
+            assert state() == after
+
+
+# -- what a converted pipeline can do ------------------------------------------------------------------
+
+
+def pipelines() -> list[Any]:
+    first = v1.Compose(
+        [
+            v1.RandomResizedCrop(32),
+            v1.RandomChoice([v1.RandomInvert(1), v1.RandomHorizontalFlip()]),
+            v1.RandAugment(),
+            v1.ToTensor(),
+            v1.Normalize([0.4] * 3, [0.2] * 3),
+        ]
+    )
+    found = [first, v1.Compose([v1.RandomCrop(40), v1.RandomOrder([v1.ColorJitter(0.3), v1.AutoAugment()])])]
+    try:
+        from timm.data.transforms import RandomResizedCropAndInterpolation
+
+        found.append(
+            v1.Compose([RandomResizedCropAndInterpolation(32, interpolation="random"), v1.ToTensor()])
+        )
+    except ImportError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("i", [0, pytest.param(1, marks=nightly), 2])
+def test_graphs_and_samples(i: int) -> None:
+    """One graph with the draws of eager mode; with per_sample=True those of a loop; a key decides all draws."""
+    given = pipelines()[i]
+    converted = ours.convert(given)
+    images = torch.stack([v1.functional.pil_to_tensor(photo())] * 4)
+    each = ours.Compose(converted.transforms, per_sample=True)
+    seed(3)
+    wanted = torch.stack([converted(image) for image in images])
+    seed(3)
+    assert torch.allclose(each(images), wanted, atol=1e-6)
+    seed(3)
+    graph = torch.compile(each, fullgraph=True, backend="aot_eager")
+    assert torch.allclose(graph(images), wanted, atol=1e-6)
+    seed(1)
+    keyed, before = ours.seeded(converted, "a key")(images[0]), state()
+    seed(2)
+    assert torch.equal(ours.seeded(converted, "a key")(images[0]), keyed)
+    seed(1)
+    assert state() == before
+    assert torch.equal(ours.seeded(pickle.loads(pickle.dumps(converted)), "a key")(images[0]), keyed)
+
+
+def test_what_has_no_counterpart() -> None:
+    class Mine:
+        def __call__(self, image: Any) -> Any:
+            return image
+
+    class MyCrop(v1.RandomCrop):
+        pass
+
+    given = v1.Compose([v1.Resize(9), Mine(), v1.RandomApply([MyCrop(3)]), lambda image: image])
+    with pytest.raises(
+        ValueError, match=re.escape("convert: transforms must have a counterpart, got ")
+    ) as error:
+        ours.convert(given)
+    assert all(name in str(error.value) for name in ("Mine", "MyCrop", "<lambda>"))
+    for wrong in (3, "crop", np.zeros(3), torch.zeros(3)):
+        with pytest.raises(TypeError, match="convert: pipeline must be a transform of torchvision, timm or"):
+            ours.convert(wrong)
+
+
+def test_what_comes_near_is_said_once() -> None:
+    given = v1.Compose([v1.GaussianBlur(3), v1.GaussianBlur(5), v1.RandomRotation(3), v1.ToTensor()])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ours.convert(given)
+    (warning,) = caught
+    assert str(warning.message).count("GaussianBlur") == 1 and "RandomRotation" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_inputs_that_are_refused() -> None:
+    converted = ours.convert(v1.Compose([v1.Resize(9), v1.ToTensor()]))
+    for wrong in (np.zeros((5, 5, 3), np.uint8), "file.jpg", [], None):
+        with pytest.raises(TypeError, match="convert: image must be a PIL image or a Tensor, got "):
+            converted(wrong)
+    with pytest.raises(TypeError, match="convert: image must have 8 bits for each value, got mode I;16"):
+        converted(photo().convert("L").convert("I;16"))
+
+
+def test_a_pipeline_of_imgops_stays() -> None:
+    given = ours.Compose([ours.RandomCrop(3)])
+    assert ours.convert(given) is given
+    mixed = ours.convert(v1.Compose([ours.RandomCrop(30), v1.ToTensor()]))
+    assert mixed(photo()).shape == (3, 30, 30)
+
+
+def test_albumentations() -> None:
+    A = pytest.importorskip("albumentations", "2.0.8")
+    assert repr(ours.convert(A.Compose([A.CLAHE(p=1.0)]))) == repr(
+        ours.from_albumentations(A.Compose([A.CLAHE(p=1.0)]))
+    )
