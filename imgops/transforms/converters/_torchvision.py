@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from imgops import _subclass, transforms
@@ -41,7 +41,7 @@ def _of_second_version(given: Any, reader: Reader) -> Any:
     """Return a transform of imgops' class of the same name, with the same attributes."""
     cls = getattr(transforms, type(given).__name__)
     made = cls.__new__(cls)
-    torch.nn.Module.__init__(made)
+    nn.Module.__init__(made)
     for name, value in vars(given).items():
         if name not in vars(made):  # what a module has anyway; lookup tables follow from an attribute
             setattr(made, name, value)
