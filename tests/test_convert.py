@@ -255,10 +255,12 @@ def of_timm() -> list[Callable[[], Any]]:
         lambda: t.ToNumpy(),
         lambda: n.ResizeToSequence(16, 256),
         lambda: n.ResizeToSequence((8, 16), 100, interpolation="bilinear", divisible_by_patch=False),
+        lambda: t.TrimBorder(20),
+        lambda: t.TrimBorder(0),
     ]
 
 
-@pytest.mark.parametrize("i", range(9))
+@pytest.mark.parametrize("i", range(11))
 def test_classes_of_timm(i: int) -> None:
     given = of_timm()[i]()
     converted = ours.convert(given)
@@ -275,6 +277,19 @@ def test_classes_of_timm(i: int) -> None:
                 found = found.permute(1, 2, 0)
             assert levels_apart(found, wanted) == 0
             assert state() == after
+
+
+@pytest.mark.parametrize("more", [{}, {"patchify_flatten": False}, {"patchify_channels_last": False}])
+def test_naflex(more: dict[str, Any]) -> None:
+    timm = pytest.importorskip("timm")
+    how = {"naflex": True, "patch_size": 16, "max_seq_len": 60, "patchify": True, "crop_border_pixels": 3}
+    given = timm.data.create_transform(224, **how, **more)
+    converted = ours.convert(given)
+    for image in (photo(), photo(300, 401)):
+        wanted = given(image)
+        for found in (converted(image), converted(v1.functional.pil_to_tensor(image))):
+            assert found.keys() == wanted.keys()
+            assert all(torch.equal(found[key], wanted[key]) for key in wanted)
 
 
 # -- what a converted pipeline can do ------------------------------------------------------------------

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import functional as v1_functional
 
-from imgops import transforms
+from imgops import _subclass, transforms
 from imgops._torch_private import raise_error
 from imgops.transforms import geometry
 from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.base import NOTHING, OperatorTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms._core.sizes import FixedTransform
 from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
@@ -190,11 +191,63 @@ class _CenterCropOrPad(FixedTransform, v2.Transform):
         from timm.data.transforms import center_crop_or_pad
 
         if _dispatch.is_image(inpt):
-            return _dispatch.wrap_like(self._image(inpt, Params((0, 0), []), type(inpt)), inpt)
+            return _dispatch.wrap_like(self._image(_subclass.plain(inpt), NOTHING, type(inpt)), inpt)
         if type(inpt).__module__.startswith("PIL."):
             return center_crop_or_pad(inpt, list(self.size), self.fill, self.padding_mode)
         must = f"CenterCropOrPad: inputs must be images, got {type(inpt).__name__}"
         return raise_error(NotImplementedError, must)
+
+
+class _TrimBorder(FixedTransform, v2.Transform):
+    _config = ("border_size",)
+
+    def __init__(self, border_size: int) -> None:
+        v2.Transform.__init__(self)
+        self.border_size = border_size
+        self._describe()
+
+    def _get_name(self) -> str:
+        return "TrimBorder"
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        high, wide = (max(0, n - 2 * self.border_size) for n in (height, width))
+        return high, wide
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        height, width = image.shape[-2:]
+        top, left = (min(self.border_size, n) for n in (height, width))
+        return _geometry.crop(image, top, left, *self._out_size(height, width))
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        height, width = v2.functional.get_size(inpt)
+        top, left = (min(self.border_size, n) for n in (height, width))
+        return self.call_kernel(v2.functional.crop, inpt, top, left, *self._out_size(height, width))
+
+
+class _Patchify(OperatorTransform, v2.Transform):
+    """Cut an image into patches by timm's function: a dict of patches, coordinates, and which are valid."""
+
+    def __init__(self, patch_size: Any, flatten_patches: bool, channels_last: bool) -> None:
+        v2.Transform.__init__(self)
+        self.patch_size, self.flatten_patches = tuple(patch_size), flatten_patches
+        self.channels_last = channels_last
+
+    def _get_name(self) -> str:
+        return "Patchify"
+
+    def _plan(self, shape: Any, program: Any) -> None:
+        return None
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Any:
+        from timm.data.naflex_transforms import patchify_image
+
+        how = {"flatten_patches": self.flatten_patches, "channels_last": self.channels_last}
+        patches, places, valid = patchify_image(image, self.patch_size, **how)
+        return {"patches": patches, "patch_coord": places, "patch_valid": valid}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        image = inpt if isinstance(inpt, Tensor) else v1_functional.to_tensor(inpt)
+        return self._image(image, NOTHING, Tensor)
 
 
 class _RandomResizedCrop(geometry.RandomResizedCrop):
@@ -295,6 +348,8 @@ _TRANSFORMS: dict[str, Any] = {
     "transforms.ResizeKeepRatio": _resize_keep_ratio,
     "transforms.RandomResizedCropAndInterpolation": _resized_crop,
     "naflex_transforms.ResizeToSequence": _resize_to_sequence,
+    "transforms.TrimBorder": lambda t, _: _TrimBorder(t.border_size),
+    "naflex_transforms.Patchify": lambda t, _: _Patchify(t.patch_size, t.flatten_patches, t.channels_last),
     "transforms.CenterCropOrPad": lambda t, _: _CenterCropOrPad(t.size, t.fill, t.padding_mode),
 }
 for _name, _maker in _TRANSFORMS.items():
