@@ -355,3 +355,87 @@ def test_graphs(name: str) -> None:
     assert difference(compiled(exact(made)), exact(made)(image, return_tensors="pt")) <= APART.get(
         name, TOLERANCE
     )
+
+
+# -- what was found ------------------------------------------------------------------------------------
+
+GAIN = 1.0
+
+
+class WithGain(CLIPImageProcessor):
+    """A user's processor, whose module changes after it was made exact."""
+
+    def rescale_and_normalize(self, *args: Any, **keywords: Any) -> Any:
+        return GAIN * super().rescale_and_normalize(*args, **keywords)
+
+
+def test_a_users_module_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor, image = exact(WithGain()), KINDS["tensor"]()
+    once = processor(image, return_tensors="pt").pixel_values
+    monkeypatch.setattr(sys.modules[__name__], "GAIN", 3.0)
+    assert torch.equal(processor(image, return_tensors="pt").pixel_values, 3 * once)
+    floats = KINDS["floats"]()
+    wanted = exact(CLIPImageProcessor())(floats, do_rescale=False, return_tensors="pt").pixel_values
+    assert torch.equal(processor(floats, do_rescale=False, return_tensors="pt").pixel_values, 3 * wanted)
+
+
+@pytest.mark.usefixtures("registered")
+def test_remote_code_is_saved_with_its_own_code(tmp_path: Path) -> None:
+    code = "from transformers import CLIPImageProcessor\nclass Remote(CLIPImageProcessor):\n    pass\n"
+    (tmp_path / "image_processing_remote.py").write_text(code)
+    name = "image_processing_remote.Remote"
+    config = {"image_processor_type": "Remote", "auto_map": {"AutoImageProcessor": name}}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+    how: dict[str, Any] = {"trust_remote_code": True}
+    processor = AutoImageProcessor.from_pretrained(tmp_path, backend="imgops", **how)
+    processor.save_pretrained(tmp_path / "saved")
+    assert (tmp_path / "saved" / "image_processing_remote.py").read_text() == code
+    assert type(AutoImageProcessor.from_pretrained(tmp_path / "saved", **how)).__name__ == "Remote"
+    register(default=True)
+    free = AutoImageProcessor.from_pretrained(tmp_path, backend=None, use_fast=None, **how)
+    assert free.backend == "imgops"
+    both = AutoImageProcessor.from_pretrained(tmp_path, return_unused_kwargs=True, unknown=3, **how)
+    assert both[0].backend == "imgops" and both[1] == {"unknown": 3}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "int64", "uint16", "float16", "float64"])
+def test_dtypes_are_those_of_pil(dtype: str) -> None:
+    levels = _levels_below_100()
+    image = (levels / 99).astype(dtype) if dtype.startswith("float") else levels.astype(dtype)
+    how: dict[str, Any] = {"do_rescale": not dtype.startswith("float"), "return_tensors": "np"}
+    wanted = CLIPImageProcessorPil()(image, **how)
+    assert difference(exact(CLIPImageProcessor())(image, **how), wanted) <= TOLERANCE
+
+
+def _levels_below_100() -> np.ndarray:
+    return np.array(photo(121, 160)) // 3
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, bool])
+@pytest.mark.parametrize("name", ["BeitImageProcessor", "DPTImageProcessor"])
+def test_dtypes_of_label_maps(name: str, dtype: Any) -> None:
+    kind, twin = processors.classes()[name]
+    labels = (_levels_below_100()[..., 0] % 9).astype(dtype)
+    wanted = twin()(_levels_below_100(), segmentation_maps=labels)  # type: ignore[misc]
+    found = exact(kind())(_levels_below_100(), segmentation_maps=labels)
+    assert difference(found, wanted) <= TOLERANCE
+
+
+def test_floats_of_a_group_are_judged_one_by_one() -> None:
+    levels = np.array(photo(121, 160))
+    mask, shares = (levels > 128).astype(np.float32), (levels / 255).astype(np.float32)
+    for images, rescales in (([mask, shares], False), ([levels.astype(np.float32), shares], True)):
+        how: dict[str, Any] = {"do_rescale": rescales, "return_tensors": "np"}
+        wanted = CLIPImageProcessorPil()(images, **how)
+        found = exact(CLIPImageProcessor())(images, disable_grouping=False, **how)
+        assert difference(found, wanted) <= TOLERANCE
+
+
+def test_errors_of_calls() -> None:
+    processor, image = exact(CLIPImageProcessor()), KINDS["array"]()
+    with pytest.raises(ValueError, match="resize: image must have values from 0 to 255, got 0 to 2"):
+        processor(image.astype(np.int64) * 10)
+    with pytest.raises(ValueError, match="normalize: mean must have a value for each of 3 channels, got 1"):
+        processor(image, image_mean=[0.5])
+    by_name = processor(image, resample="bilinear", return_tensors="pt").pixel_values
+    assert torch.equal(by_name, processor(image, resample=2, return_tensors="pt").pixel_values)

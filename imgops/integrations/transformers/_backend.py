@@ -55,7 +55,7 @@ class ExactBackend(TorchvisionBackend):
     """transformers' backend on tensors, with the pixels of its backend on PIL images."""
 
     #: Whether the model has a PIL backend, whose images have 256 levels.
-    has_pil_backend = True
+    has_pil_backend = False
 
     @property
     def backend(self) -> str:
@@ -128,7 +128,7 @@ class ExactBackend(TorchvisionBackend):
             return super().rescale_and_normalize(
                 images, do_rescale, rescale_factor, do_normalize, image_mean, image_std
             )
-        key = [do_rescale and rescale_factor, do_normalize]
+        key = [rescale_factor if do_rescale else None, do_normalize]
         key += [tuple(x) if isinstance(x, (list, tuple)) else x for x in (image_mean, image_std)]
         table = pixels.table(*key, images.shape[-3], images.device)
         images, memory = images.contiguous(), _memory.current()

@@ -19,19 +19,28 @@ def exact_class(original: Any) -> Any:
         b for b in original.__bases__ if issubclass(b, TorchvisionBackend) and b is not TorchvisionBackend
     ]
     parents = tuple(exact_class(b) for b in above) or (ExactBackend,)
-    names = _rebinding.names_of(original.__module__)
-    body: dict[str, Any] = {"__module__": __name__, "__doc__": original.__doc__, "original": original}
+    # With the name of the original's module, a processor of remote code is saved with its own code.
+    body: dict[str, Any] = {"__module__": original.__module__, "__doc__": original.__doc__}
+    body |= {"original": original, "__reduce__": _reduced}
+    if _rebinding.is_of_a_model(original.__module__):
+        body |= _rebound(original)
+        if original.__module__.startswith("transformers."):  # other classes are as the one below them
+            body["has_pil_backend"] = _rebinding.has_pil_backend(original.__module__)
+        body |= _models.METHODS.get(original.__name__, {})
+    if "preprocess" in vars(original):
+        body["preprocess"] = _in_one_memory(body.get("preprocess", original.preprocess))
+    return type(original.__name__, (original, *parents), body)
+
+
+def _rebound(original: Any) -> dict[str, Any]:
+    """Return the methods of a class that call exact functions."""
+    names, body = _rebinding.names_of(original.__module__), {}
     for name, value in vars(original).items():
         inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
         if isinstance(inner, FunctionType) and not name.startswith("post_process"):
-            copy: Any = _rebinding.rebound(inner, names)
-            body[name] = type(value)(copy) if inner is not value else copy
-    body["has_pil_backend"] = _rebinding.has_pil_backend(original.__module__)
-    body["__reduce__"] = _reduced
-    if "preprocess" in body:
-        body["preprocess"] = _in_one_memory(body["preprocess"])
-    body |= _models.METHODS.get(original.__name__, {})
-    return type(original.__name__, (original, *parents), body)
+            copy = names.rebound(inner)
+            body[name] = copy if inner is value else type(value)(copy)
+    return body
 
 
 def _in_one_memory(preprocess: Any) -> Any:

@@ -19,7 +19,9 @@ import imgops
 def _mode(resample: Any) -> InterpolationMode:
     if resample is None:
         return InterpolationMode.BILINEAR
-    return resample if isinstance(resample, InterpolationMode) else pil_torch_interpolation_mapping[resample]
+    if isinstance(resample, (InterpolationMode, str)):
+        return InterpolationMode(resample)
+    return pil_torch_interpolation_mapping[resample]
 
 
 def interpolation(resample: Any) -> str:
@@ -54,7 +56,9 @@ def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_l
     if not antialias:  # OpenCV resizes interleaved frames, and a plane of one by itself can differ by a level
         image = image.movedim(-3, -1).contiguous().movedim(-1, -3)
     if not image.is_floating_point():
-        return _of_levels(image, size, how, antialias)
+        return _of_levels(image if how == "nearest" else as_bytes(image), size, how, antialias)
+    if by_levels and image.ndim > 3 and len(image) > 1:  # whether an image has levels is a matter of its own
+        return torch.stack([resize(x, size, how, antialias, by_levels) for x in image])
     if not by_levels or image.requires_grad or torch.compiler.is_compiling():
         return imgops.resize(image, size, how, antialias=antialias)
     levels = as_levels(image)
@@ -63,6 +67,16 @@ def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_l
         return torchvision_functional.resize(image, list(size), interpolation=mode, antialias=antialias)
     out = _of_levels(levels[0], size, how, antialias)
     return (out.double() * (1 / 255)).float() if levels[1] else out
+
+
+def as_bytes(image: Tensor) -> Tensor:
+    """Return integers or truth values as the levels that PIL has for them."""
+    if image.dtype == torch.uint8:
+        return image
+    low, high = (int(x) for x in image.long().aminmax())
+    if low < 0 or high > 255:
+        raise ValueError(f"resize: image must have values from 0 to 255, got {low} to {high}")
+    return image.to(torch.uint8)
 
 
 def go_together(images: Any) -> bool:
@@ -103,17 +117,21 @@ def as_levels(image: Tensor) -> tuple[Tensor, bool] | None:
         return None
     if is_whole:
         return image.to(torch.uint8), False
-    return (image.double() * 255).to(image.dtype).to(torch.uint8), True
+    return (image.double() * 255).float().to(torch.uint8), True
 
 
 @functools.lru_cache(maxsize=64)
 def table(factor: Any, normalizes: bool, mean: Any, std: Any, channels: int, device: torch.device) -> Tensor:
     """Return rescaled and normalized levels, in the arithmetic of transformers' backend on arrays."""
     levels: Any = np.arange(256, dtype=np.uint8)
-    if factor:
+    if factor is not None:
         levels = (levels.astype(np.float64) * factor).astype(np.float32)
     rows = np.broadcast_to(levels, (channels, 256)).astype(np.float32)
     if normalizes:
+        for name, x in (("mean", mean), ("std", std)):
+            if isinstance(x, tuple) and len(x) != channels:
+                must = f"normalize: {name} must have a value for each of {channels} channels"
+                raise ValueError(f"{must}, got {len(x)}")
         each = [np.broadcast_to(np.array(x, dtype=np.float32), (channels,))[:, None] for x in (mean, std)]
         rows = (rows - each[0]) / each[1]
     return torch.from_numpy(np.ascontiguousarray(rows)).to(device)

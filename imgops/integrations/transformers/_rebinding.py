@@ -44,6 +44,14 @@ class _Functions:
         return getattr(torchvision_functional, name)
 
 
+def is_of_a_model(module: str) -> bool:
+    """Return whether a module is transformers' own or one that came with a model.
+
+    Their names do not change, so that functions may be copied beside them; those of a user's program do.
+    """
+    return module.startswith(("transformers.", "transformers_modules.")) and module in sys.modules
+
+
 @functools.cache
 def has_pil_backend(module: str) -> bool:
     """Return whether there is a PIL backend beside the module of a model's processor; none is for videos."""
@@ -52,38 +60,47 @@ def has_pil_backend(module: str) -> bool:
 
 
 @functools.cache
-def names_of(module: str) -> dict[str, Any]:
+def names_of(module: str) -> Names:
     """Return the names of a module in which ``tvF`` and the module's own functions are exact."""
-    names = dict(vars(sys.modules[module]))
-    for name, value in names.items():
-        if value is torchvision_functional:
-            names[name] = _Functions(has_pil_backend(module))
-        elif isinstance(value, FunctionType) and value.__module__ == module:
-            names[name] = rebound(value, names)
-    return names
+    return Names(module)
 
 
-def rebound(function: FunctionType, names: dict[str, Any]) -> FunctionType:
-    """Return a copy of a function, and of those that it wraps, for which ``names`` are the globals."""
-    if function.__globals__ is names:
-        return function
-    home = sys.modules.get(function.__module__ or "")
-    where = names if home is not None and vars(home) is function.__globals__ else function.__globals__
-    cells = tuple(_rebound_cell(cell, names) for cell in function.__closure__ or ())
-    copy = FunctionType(
-        function.__code__, where, function.__name__, function.__defaults__, cells or function.__closure__
-    )
-    copy.__kwdefaults__, copy.__qualname__ = function.__kwdefaults__, function.__qualname__
-    functools.update_wrapper(copy, function)
-    copy.__dict__.pop("__wrapped__", None)
-    if hasattr(function, "__wrapped__"):
-        copy.__wrapped__ = function.__wrapped__  # type: ignore[attr-defined]
-    return copy
+class Names:
+    """The names of a module for copies of its functions, each of which is copied once."""
 
+    def __init__(self, module: str) -> None:
+        self._module = vars(sys.modules[module])
+        self._names = dict(self._module)
+        self._copies: dict[FunctionType, FunctionType] = {}
+        for name, value in self._module.items():
+            if value is torchvision_functional:
+                self._names[name] = _Functions(has_pil_backend(module))
+            elif isinstance(value, FunctionType) and value.__module__ == module:
+                self._names[name] = self.rebound(value)
 
-def _rebound_cell(cell: CellType, names: dict[str, Any]) -> CellType:
-    """Return the cell of a closure; a decorated function of the module is in a cell of its decorator."""
-    value = cell.cell_contents
-    if isinstance(value, FunctionType) and value.__globals__.get("__name__") == names.get("__name__"):
-        return CellType(rebound(value, names))
-    return cell
+    def rebound(self, function: FunctionType) -> FunctionType:
+        """Return a copy of a function, and of those that it wraps, whose globals are these names."""
+        if function in self._copies:
+            return self._copies[function]
+        where = self._names if function.__globals__ is self._module else function.__globals__
+        given = function.__closure__
+        cells = None if given is None else tuple(CellType() for _ in given)
+        copy = FunctionType(function.__code__, where, function.__name__, function.__defaults__, cells)
+        self._copies[function] = copy  # before its cells are filled, which may hold the function itself
+        copy.__kwdefaults__, copy.__qualname__ = function.__kwdefaults__, function.__qualname__
+        functools.update_wrapper(copy, function)
+        copy.__dict__.pop("__wrapped__", None)
+        if hasattr(function, "__wrapped__"):
+            copy.__wrapped__ = function.__wrapped__  # type: ignore[attr-defined]
+        for cell, old in zip(cells or (), given or (), strict=True):
+            self._fill(cell, old)
+        return copy
+
+    def _fill(self, cell: CellType, given: CellType) -> None:
+        """Fill the cell of a closure; a decorated function of the module is in a cell of its decorator."""
+        try:
+            value = given.cell_contents
+        except ValueError:  # it is empty
+            return
+        is_own = isinstance(value, FunctionType) and value.__globals__ is self._module
+        cell.cell_contents = self.rebound(value) if is_own else value

@@ -34,14 +34,17 @@ def add_backend(exact: Callable[[Any], Any], default: bool) -> None:
 def _loading(load: Callable[..., Any], exact: Callable[[Any], Any], names_backend: bool) -> Any:
     @functools.wraps(load)
     def from_pretrained(name: Any, *args: Any, **keywords: Any) -> Any:
-        asked = keywords.get("backend", "use_fast" not in keywords and _State.is_default and BACKEND)
-        if asked != BACKEND:
+        by_name = keywords.get("backend") == BACKEND
+        is_free = keywords.get("backend") is None and keywords.get("use_fast") is None
+        if not by_name and not (is_free and _State.is_default):
             return load(name, *args, **keywords)
-        by_name = keywords.pop("backend", None) is not None
+        keywords.pop("backend", None)
         if names_backend:  # AutoProcessor hands everything on to the tokenizer as well
             keywords["backend"] = "torchvision"
         found = load(name, *args, **keywords)
         try:
+            if isinstance(found, tuple):  # with the keywords that were not used
+                return exact(found[0]), *found[1:]
             return exact(found)
         except TypeError:
             if by_name:
