@@ -279,6 +279,46 @@ def test_classes_of_timm(i: int) -> None:
             assert state() == after
 
 
+#: Arguments of timm's create_transform, for training.
+TRAINING: list[dict[str, Any]] = [
+    {"auto_augment": "rand-m9-mstd0.5-inc1"},
+    {"auto_augment": "rand-m9-n3-mstd101", "interpolation": "bicubic"},
+    {"auto_augment": "rand-m5-inc1-tweights"},
+    {"auto_augment": "rand-m9-p0.7-t3a"},
+    {"auto_augment": "rand-m9-mstd0.5-inc1", "interpolation": "random", "re_prob": 0.5, "re_mode": "rand"},
+    {"auto_augment": "v0"},
+    {"auto_augment": "v0r-mstd0.5"},
+    {"auto_augment": "original"},
+    {"auto_augment": "originalr"},
+    {"auto_augment": "3a", "color_jitter": 0.3},
+    {"auto_augment": "augmix-m5-w4-d2"},
+    {"auto_augment": "augmix-m3-b1"},
+    {"re_prob": 1.0, "re_mode": "pixel"},
+    {"re_prob": 0.7, "re_mode": "rand", "re_count": 3},
+    {"re_prob": 0.8, "re_mode": "const"},
+    {"color_jitter": 0.4, "color_jitter_prob": 0.8, "grayscale_prob": 0.2},
+    {"train_crop_mode": "rkrc", "vflip": 0.5},
+    {"no_aug": True},
+]
+
+
+@pytest.mark.parametrize("i", range(len(TRAINING)))
+def test_training_of_timm(i: int) -> None:
+    timm = pytest.importorskip("timm")
+    given = timm.data.create_transform(64, is_training=True, **TRAINING[i])
+    converted, image = ours.convert(given), photo(150, 112)
+    for number in range(8):
+        seed(number)
+        try:
+            wanted, after = given(image), state()
+        except ValueError:  # Pillow 13 refuses to keep no bits, which timm's posterize asks for
+            continue
+        for form in (image, v1.functional.pil_to_tensor(image)):
+            seed(number)
+            assert levels_apart(converted(form), wanted) == 0
+            assert state() == after
+
+
 @pytest.mark.parametrize("more", [{}, {"patchify_flatten": False}, {"patchify_channels_last": False}])
 def test_naflex(more: dict[str, Any]) -> None:
     timm = pytest.importorskip("timm")
@@ -307,11 +347,15 @@ def pipelines() -> list[Any]:
     )
     found = [first, v1.Compose([v1.RandomCrop(40), v1.RandomOrder([v1.ColorJitter(0.3), v1.AutoAugment()])])]
     try:
-        from timm.data.transforms import RandomResizedCropAndInterpolation
+        import timm
 
-        found.append(
-            v1.Compose([RandomResizedCropAndInterpolation(32, interpolation="random"), v1.ToTensor()])
-        )
+        how = {
+            "auto_augment": "rand-m9-mstd0.5-inc1",
+            "interpolation": "random",
+            "re_prob": 0.7,
+            "re_mode": "pixel",
+        }
+        found.append(timm.data.create_transform(32, is_training=True, **how))
     except ImportError:
         pass
     return found

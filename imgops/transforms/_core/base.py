@@ -86,6 +86,8 @@ class OperatorTransform(torchvision_private.Hooks):
         if cls.__module__.startswith("imgops."):
             if "_description_name" not in vars(cls):
                 cls._description_name = cls.__name__
+            known = programs.CLASSES.setdefault(cls.__name__, cls)
+            assert known.__module__ == cls.__module__, f"{cls.__name__}: a description names one class alone"
             programs.CLASSES[cls.__name__] = cls
             if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 take_init(cls, OperatorTransform)

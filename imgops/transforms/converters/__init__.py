@@ -7,6 +7,7 @@ from typing import Any
 
 from imgops.transforms.albumentations import from_albumentations
 from imgops.transforms.converters import _timm as _timm
+from imgops.transforms.converters import _timm_policies as _timm_policies
 from imgops.transforms.converters import _torchvision as _torchvision
 from imgops.transforms.converters._reader import Converted, Reader
 

@@ -52,7 +52,7 @@ class _ResizeTo(FixedTransform, v2.Transform):
         return self.call_kernel(v2.functional.resize, inpt, list(size), **how)
 
 
-class _ResizeKeepRatio(_ResizeTo):
+class _TimmResizeKeepRatio(_ResizeTo):
     _config = ("target", "longest", "interpolation")
 
     def __init__(self, target: Any, longest: float, interpolation: str) -> None:
@@ -70,7 +70,7 @@ class _ResizeKeepRatio(_ResizeTo):
         return high, wide
 
 
-class _ResizeToSequence(_ResizeTo):
+class _TimmResizeToSequence(_ResizeTo):
     _config = ("patch_size", "max_seq_len", "divisible_by_patch", "max_ratio", "interpolation")
 
     def __init__(
@@ -98,7 +98,7 @@ class _ResizeToSequence(_ResizeTo):
         return high, wide
 
 
-class _RandomResizeKeepRatio(_RandomResize, v2.Transform):
+class _TimmRandomResizeKeepRatio(_RandomResize, v2.Transform):
     """A resize by a random scale and aspect ratio."""
 
     random_parameters: Any = (*_RandomResize.random_parameters, Parameter("mode", kind=int))
@@ -162,7 +162,7 @@ def _in_one_mode(mode: Any, interpolations: list[str], resize: Any) -> Tensor:
     return torch.where(mode[..., None, None, None].to(first.device) > 0, second, first)
 
 
-class _CenterCropOrPad(FixedTransform, v2.Transform):
+class _TimmCenterCropOrPad(FixedTransform, v2.Transform):
     _config = ("size", "fill", "padding_mode")
 
     def __init__(self, size: Any, fill: Any, padding_mode: str) -> None:
@@ -198,7 +198,7 @@ class _CenterCropOrPad(FixedTransform, v2.Transform):
         return raise_error(NotImplementedError, must)
 
 
-class _TrimBorder(FixedTransform, v2.Transform):
+class _TimmTrimBorder(FixedTransform, v2.Transform):
     _config = ("border_size",)
 
     def __init__(self, border_size: int) -> None:
@@ -224,7 +224,7 @@ class _TrimBorder(FixedTransform, v2.Transform):
         return self.call_kernel(v2.functional.crop, inpt, top, left, *self._out_size(height, width))
 
 
-class _Patchify(OperatorTransform, v2.Transform):
+class _TimmPatchify(OperatorTransform, v2.Transform):
     """Cut an image into patches by timm's function: a dict of patches, coordinates, and which are valid."""
 
     def __init__(self, patch_size: Any, flatten_patches: bool, channels_last: bool) -> None:
@@ -250,7 +250,7 @@ class _Patchify(OperatorTransform, v2.Transform):
         return self._image(image, NOTHING, Tensor)
 
 
-class _RandomResizedCrop(geometry.RandomResizedCrop):
+class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
     """A resized crop drawn by timm, in one of several interpolations."""
 
     random_parameters: Any = (*geometry.RandomResizedCrop.random_parameters, Parameter("mode", kind=int))
@@ -298,7 +298,7 @@ class _RandomResizedCrop(geometry.RandomResizedCrop):
         return _in_one_mode(_number(params, 4), self.interpolations, crop)
 
 
-class _ToNumpy(OperatorTransform, v2.Transform):
+class _TimmToNumpy(OperatorTransform, v2.Transform):
     """Convert an image to an array ``(C, H, W)`` of levels, as timm's loaders take them."""
 
     def _get_name(self) -> str:
@@ -314,8 +314,8 @@ class _ToNumpy(OperatorTransform, v2.Transform):
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
     modes = _modes(given.interpolation)
     if not given.random_scale_prob and not given.random_aspect_prob and len(modes) == 1:
-        return _ResizeKeepRatio(given.size, given.longest, modes[0])
-    return _RandomResizeKeepRatio(
+        return _TimmResizeKeepRatio(given.size, given.longest, modes[0])
+    return _TimmRandomResizeKeepRatio(
         target=tuple(given.size),
         longest=given.longest,
         scale_prob=given.random_scale_prob,
@@ -328,14 +328,14 @@ def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
 
 
 def _resized_crop(given: Any, reader: Reader) -> Any:
-    return _RandomResizedCrop(given.size, given.scale, given.ratio, _modes(given.interpolation))
+    return _TimmRandomResizedCrop(given.size, given.scale, given.ratio, _modes(given.interpolation))
 
 
 def _resize_to_sequence(given: Any, reader: Reader) -> Any:
     modes = _modes(given.interpolation)
     if len(modes) > 1:
         raise Unmapped("interpolation='random'")
-    return _ResizeToSequence(
+    return _TimmResizeToSequence(
         given.patch_size, given.max_seq_len, given.divisible_by_patch, given.max_ratio, modes[0]
     )
 
@@ -344,13 +344,15 @@ _TRANSFORMS: dict[str, Any] = {
     "transforms.MaybeToTensor": to_tensor,
     "transforms.MaybePILToTensor": lambda t, _: transforms.PILToTensor(),
     "transforms.ToTensor": lambda t, _: [transforms.PILToTensor(), transforms.ToDtype(t.dtype)],
-    "transforms.ToNumpy": lambda t, _: _ToNumpy(),
+    "transforms.ToNumpy": lambda t, _: _TimmToNumpy(),
     "transforms.ResizeKeepRatio": _resize_keep_ratio,
     "transforms.RandomResizedCropAndInterpolation": _resized_crop,
     "naflex_transforms.ResizeToSequence": _resize_to_sequence,
-    "transforms.TrimBorder": lambda t, _: _TrimBorder(t.border_size),
-    "naflex_transforms.Patchify": lambda t, _: _Patchify(t.patch_size, t.flatten_patches, t.channels_last),
-    "transforms.CenterCropOrPad": lambda t, _: _CenterCropOrPad(t.size, t.fill, t.padding_mode),
+    "transforms.TrimBorder": lambda t, _: _TimmTrimBorder(t.border_size),
+    "naflex_transforms.Patchify": lambda t, _: _TimmPatchify(
+        t.patch_size, t.flatten_patches, t.channels_last
+    ),
+    "transforms.CenterCropOrPad": lambda t, _: _TimmCenterCropOrPad(t.size, t.fill, t.padding_mode),
 }
 for _name, _maker in _TRANSFORMS.items():
     MAKERS[f"timm.data.{_name}"] = _maker
