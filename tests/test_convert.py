@@ -332,6 +332,41 @@ def test_naflex(more: dict[str, Any]) -> None:
             assert all(torch.equal(found[key], wanted[key]) for key in wanted)
 
 
+# -- open_clip -----------------------------------------------------------------------------------------
+
+JITTER = {"color_jitter": (0.4, 0.4, 0.4, 0.0), "color_jitter_prob": 0.8, "gray_scale_prob": 0.4}
+
+
+@pytest.mark.filterwarnings("ignore:Unused augmentation")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"is_train": False},
+        {"is_train": False, "resize_mode": "longest", "fill_color": 7},
+        {"is_train": False, "resize_mode": "squash", "interpolation": "bilinear"},
+        {"is_train": False, "image_size": (100, 80)},
+        {"is_train": True},
+        {"is_train": True, "aug_cfg": JITTER},
+        {
+            "is_train": True,
+            "aug_cfg": {"use_timm": True, "scale": (0.3, 1.0), "color_jitter": 0.4, "re_prob": 0.5},
+        },
+    ],
+)
+def test_open_clip(settings: dict[str, Any]) -> None:
+    transform = pytest.importorskip("open_clip").transform
+    given = transform.image_transform(**{"image_size": 64, **settings})
+    converted = ours.convert(given)
+    for image in (photo(), photo(300, 201)):
+        for number in range(5):
+            seed(number)
+            wanted, after = given(image), state()
+            for form in (image, v1.functional.pil_to_tensor(image)):
+                seed(number)
+                assert levels_apart(converted(form), wanted) == 0
+                assert state() == after
+
+
 # -- what a converted pipeline can do ------------------------------------------------------------------
 
 
@@ -399,7 +434,9 @@ def test_what_has_no_counterpart() -> None:
         ours.convert(given)
     assert all(name in str(error.value) for name in ("Mine", "MyCrop", "<lambda>"))
     for wrong in (3, "crop", np.zeros(3), torch.zeros(3)):
-        with pytest.raises(TypeError, match="convert: pipeline must be a transform of torchvision, timm or"):
+        with pytest.raises(
+            TypeError, match="convert: pipeline must be a transform of torchvision, timm, open_clip or"
+        ):
             ours.convert(wrong)
 
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from imgops.transforms.albumentations import from_albumentations
+from imgops.transforms.converters import _open_clip as _open_clip
 from imgops.transforms.converters import _timm as _timm
 from imgops.transforms.converters import _timm_policies as _timm_policies
 from imgops.transforms.converters import _torchvision as _torchvision
@@ -21,7 +22,7 @@ def convert(pipeline: Any) -> Any:
     ----------
     pipeline : callable
         A transform, or a ``Compose``, of torchvision (both versions, and what ``weights.transforms()``
-        returns), timm or albumentations (see :func:`from_albumentations`).
+        returns), timm, open_clip or albumentations (see :func:`from_albumentations`).
 
     Returns
     -------
@@ -60,7 +61,7 @@ def convert(pipeline: Any) -> Any:
     if library == "imgops":
         return pipeline
     if not callable(pipeline) or library in ("builtins", "numpy", "torch", "PIL"):
-        must = "convert: pipeline must be a transform of torchvision, timm or albumentations"
+        must = "convert: pipeline must be a transform of torchvision, timm, open_clip or albumentations"
         raise TypeError(f"{must}, got {type(pipeline).__name__}")
     reader = Reader()
     made = reader.read(pipeline)

@@ -11,8 +11,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms import functional as v1_functional
 
-from imgops import _subclass, transforms
-from imgops._torch_private import raise_error
+from imgops import transforms
 from imgops.transforms import geometry
 from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.base import NOTHING, OperatorTransform, like
@@ -30,7 +29,7 @@ def _modes(interpolation: Any) -> list[str]:
     return [InterpolationMode(mode).value for mode in several]
 
 
-class _ResizeTo(FixedTransform, v2.Transform):
+class ResizeTo(FixedTransform, v2.Transform):
     """A resize to a size that follows from the size of the image."""
 
     interpolation: str
@@ -52,7 +51,7 @@ class _ResizeTo(FixedTransform, v2.Transform):
         return self.call_kernel(v2.functional.resize, inpt, list(size), **how)
 
 
-class _TimmResizeKeepRatio(_ResizeTo):
+class _TimmResizeKeepRatio(ResizeTo):
     _config = ("target", "longest", "interpolation")
 
     def __init__(self, target: Any, longest: float, interpolation: str) -> None:
@@ -70,7 +69,7 @@ class _TimmResizeKeepRatio(_ResizeTo):
         return high, wide
 
 
-class _TimmResizeToSequence(_ResizeTo):
+class _TimmResizeToSequence(ResizeTo):
     _config = ("patch_size", "max_seq_len", "divisible_by_patch", "max_ratio", "interpolation")
 
     def __init__(
@@ -162,7 +161,7 @@ def _in_one_mode(mode: Any, interpolations: list[str], resize: Any) -> Tensor:
     return torch.where(mode[..., None, None, None].to(first.device) > 0, second, first)
 
 
-class _TimmCenterCropOrPad(FixedTransform, v2.Transform):
+class CenterCropOrPad(FixedTransform, v2.Transform):
     _config = ("size", "fill", "padding_mode")
 
     def __init__(self, size: Any, fill: Any, padding_mode: str) -> None:
@@ -171,31 +170,26 @@ class _TimmCenterCropOrPad(FixedTransform, v2.Transform):
         self.fill = tuple(fill) if isinstance(fill, (list, tuple)) else fill
         self._describe()
 
-    def _get_name(self) -> str:
-        return "CenterCropOrPad"
+    def _places(self, height: int, width: int) -> tuple[list[int], int, int]:
+        """Return the padding as left, top, right and bottom, and where the crop starts after it."""
+        high, wide = self.size
+        x, y = max(wide - width, 0), max(high - height, 0)
+        top, left = (round((n - m) / 2) for n, m in ((height + y, high), (width + x, wide)))
+        return [x // 2, y // 2, (x + 1) // 2, (y + 1) // 2], top, left
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        high, wide = self.size
-        height, width = image.shape[-2:]
-        more = max(wide - width, 0), max(high - height, 0)
-        padding = [more[0] // 2, more[1] // 2, (more[0] + 1) // 2, (more[1] + 1) // 2]
+        padding, top, left = self._places(*image.shape[-2:])
         image = _geometry.pad(image, padding, self.fill, self.padding_mode)
-        height, width = image.shape[-2:]
-        top, left = (round((n - m) / 2) for n, m in ((height, high), (width, wide)))
-        return _geometry.crop(image, top, left, high, wide)
+        return _geometry.crop(image, top, left, *self.size)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        from timm.data.transforms import center_crop_or_pad
-
-        if _dispatch.is_image(inpt):
-            return _dispatch.wrap_like(self._image(_subclass.plain(inpt), NOTHING, type(inpt)), inpt)
-        if type(inpt).__module__.startswith("PIL."):
-            return center_crop_or_pad(inpt, list(self.size), self.fill, self.padding_mode)
-        must = f"CenterCropOrPad: inputs must be images, got {type(inpt).__name__}"
-        return raise_error(NotImplementedError, must)
+        padding, top, left = self._places(*v2.functional.get_size(inpt))
+        fill = self.fill if _dispatch.is_image(inpt) or not isinstance(inpt, Tensor) else 0
+        inpt = self.call_kernel(v2.functional.pad, inpt, padding, fill=fill, padding_mode=self.padding_mode)
+        return self.call_kernel(v2.functional.crop, inpt, top, left, *self.size)
 
 
 class _TimmTrimBorder(FixedTransform, v2.Transform):
@@ -352,7 +346,7 @@ _TRANSFORMS: dict[str, Any] = {
     "naflex_transforms.Patchify": lambda t, _: _TimmPatchify(
         t.patch_size, t.flatten_patches, t.channels_last
     ),
-    "transforms.CenterCropOrPad": lambda t, _: _TimmCenterCropOrPad(t.size, t.fill, t.padding_mode),
+    "transforms.CenterCropOrPad": lambda t, _: CenterCropOrPad(t.size, t.fill, t.padding_mode),
 }
 for _name, _maker in _TRANSFORMS.items():
     MAKERS[f"timm.data.{_name}"] = _maker

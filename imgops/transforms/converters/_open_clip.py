@@ -1,0 +1,83 @@
+"""The counterparts of open_clip's transforms, which draw by Python's generator."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+from torchvision.transforms import v2
+
+from imgops import transforms
+from imgops.transforms import containers
+from imgops.transforms._core import programs, seeding
+from imgops.transforms._core.parameters import Shape
+from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
+from imgops.transforms.converters._timm import CenterCropOrPad, ResizeTo
+from imgops.transforms.converters._torchvision import to_tensor
+
+
+class _OpenClipResizeKeepRatio(ResizeTo):
+    _config = ("target", "longest", "interpolation")
+
+    def __init__(self, target: Any, longest: float, interpolation: str) -> None:
+        v2.Transform.__init__(self)
+        self.target, self.longest, self.interpolation = tuple(target), longest, interpolation
+        self._describe()
+
+    def _get_name(self) -> str:
+        return "ResizeKeepRatio"
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        from open_clip.transform import ResizeKeepRatio
+
+        size: Any = SimpleNamespace(size=(width, height))
+        high, wide = ResizeKeepRatio.get_params(size, self.target, self.longest)
+        return high, wide
+
+
+class _PythonChance(containers._Chance):
+    """The sampling of what is applied with a probability, by Python's generator."""
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        with seeding.own_generators():
+            return [1.0 if random.random() < self.p else 0.0]
+
+
+class _PythonApply(_PythonChance, containers.RandomApply):
+    _description_name = "_PythonChance"
+
+    def _get_name(self) -> str:
+        return "RandomApply"
+
+
+programs.CLASSES["_PythonChance"] = _PythonChance
+
+
+def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
+    if given.random_scale_prob or given.random_aspect_prob:
+        raise Unmapped("a random scale or aspect ratio")
+    return _OpenClipResizeKeepRatio(given.size, given.longest, given.interpolation.value)
+
+
+def _apply(given: Any, reader: Reader) -> Any:
+    return _PythonApply(reader.read(given.transf), given.p)
+
+
+def _rgb(given: Any, reader: Reader) -> Any:
+    if getattr(given, "mode", "RGB") != "RGB":
+        raise Unmapped(f"mode={given.mode!r}")
+    return transforms.RGB()
+
+
+_TRANSFORMS: dict[str, Any] = {
+    "ResizeKeepRatio": _resize_keep_ratio,
+    "CenterCropOrPad": lambda t, _: CenterCropOrPad(t.size, t.fill, "constant"),
+    "MaybeConvertMode": _rgb,
+    "_convert_to_rgb": _rgb,
+    "MaybeToTensor": to_tensor,
+    "color_jitter": _apply,
+    "gray_scale": _apply,
+}
+for _name, _maker in _TRANSFORMS.items():
+    MAKERS[f"open_clip.transform.{_name}"] = _maker
