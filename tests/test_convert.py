@@ -367,6 +367,94 @@ def test_open_clip(settings: dict[str, Any]) -> None:
                 assert state() == after
 
 
+# -- lightly -------------------------------------------------------------------------------------------
+
+#: What has no counterpart: Fourier transforms, jigsaws, grids that follow a crop, and segments of an image.
+UNMAPPED = {
+    *(
+        "AddGridTransform",
+        "AmplitudeRescaleTransform",
+        "DetConSTransform",
+        "DetConSViewTransform",
+        "FDATransform",
+    ),
+    *("FDAView1Transform", "FDAView2Transform", "IRFFT2DTransform", "PIRLTransform", "PhaseShiftTransform"),
+    *("RFFT2DTransform", "RandomFrequencyMaskTransform", "VICRegLTransform"),
+}
+LIGHTLY = (
+    *(
+        "AIMTransform",
+        "BYOLTransform",
+        "CAPITransform",
+        "DINOTransform",
+        "DenseCLTransform",
+        "FastSiamTransform",
+    ),
+    *("IBOTTransform", "IJEPATransform", "MAETransform", "MMCRTransform", "MSNTransform", "MoCoV1Transform"),
+    *(
+        "MoCoV2Transform",
+        "SMoGTransform",
+        "SimCLRTransform",
+        "SimSiamTransform",
+        "SwaVTransform",
+        "TiCoTransform",
+    ),
+    *("VICRegLViewTransform", "VICRegTransform", "WMSETransform"),
+)
+
+
+def of_lightly(name: str) -> Any:
+    lightly = pytest.importorskip("lightly.transforms")
+    if name == "IJEPATransform":
+        from lightly.transforms.ijepa_transform import IJEPATransform
+
+        return IJEPATransform
+    return getattr(lightly, name)
+
+
+@pytest.mark.parametrize("name", LIGHTLY)
+def test_lightly(name: str) -> None:
+    given = of_lightly(name)()
+    converted, image = ours.convert(given), photo(120, 100)
+    for number in range(2):
+        seed(number)
+        wanted, after = given(image), state()
+        seed(number)
+        found = converted(image)
+        assert type(found) is type(wanted) and levels_apart(found, wanted) == 0
+        assert state() == after
+
+
+def test_every_transform_of_lightly_is_known() -> None:
+    lightly = pytest.importorskip("lightly.transforms")
+    names = {n for n in dir(lightly) if n.endswith("Transform")}
+    mapped = {n for n in names if f"{getattr(lightly, n).__module__}.{n}" in MAKERS}
+    assert names - mapped == UNMAPPED
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"rr_prob": 1.0}, {"rr_prob": 0.5, "rr_degrees": 20.0, "solarization_prob": 0.5}]
+)
+def test_views_of_lightly(arguments: dict[str, Any]) -> None:
+    """A rotation by a quarter and a view of a batch: draws as a loop, in a graph too."""
+    from_lightly = of_lightly("DINOTransform")(cj_prob=0.0, **arguments)
+    given = ours.convert(from_lightly)
+    images = torch.stack([v1.functional.pil_to_tensor(photo(240, 240))] * 2)
+    seed(3)
+    loop = [given(image) for image in images]
+    each = ours.Compose(given.transforms, per_sample=True)
+    graph = torch.compile(each, fullgraph=True, backend="aot_eager")
+    for call in (each, graph):
+        seed(3)
+        found = call(images)
+        for i, view in enumerate(found):
+            assert torch.allclose(view, torch.stack([one[i] for one in loop]), atol=1e-5)
+    seed(3)
+    wanted = from_lightly(photo(240, 240))
+    seed(3)
+    assert levels_apart(given(photo(240, 240)), wanted) == 0
+
+
 # -- what a converted pipeline can do ------------------------------------------------------------------
 
 
@@ -435,7 +523,8 @@ def test_what_has_no_counterpart() -> None:
     assert all(name in str(error.value) for name in ("Mine", "MyCrop", "<lambda>"))
     for wrong in (3, "crop", np.zeros(3), torch.zeros(3)):
         with pytest.raises(
-            TypeError, match="convert: pipeline must be a transform of torchvision, timm, open_clip or"
+            TypeError,
+            match="convert: pipeline must be a transform of torchvision, timm, open_clip, lightly or",
         ):
             ours.convert(wrong)
 

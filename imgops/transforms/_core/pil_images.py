@@ -7,6 +7,7 @@ Transforms whose pixels differ from PIL's, such as warps, stay torchvision's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import PIL.Image
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
+
+from imgops._torch_private import raise_error
 
 #: The modes whose pixels a tensor holds, and their numbers of channels.
 _MODES = {"L": 1, "RGB": 3}
@@ -34,6 +37,16 @@ def to_pil(image: Tensor) -> PIL.Image.Image:
     """Convert a tensor to a PIL image: one channel to gray, three to RGB."""
     pixels = image[0] if len(image) == 1 else image.permute(1, 2, 0)
     return PIL.Image.fromarray(np.ascontiguousarray(pixels.numpy()))
+
+
+def each(owner: str, image: Tensor, change: Callable[[PIL.Image.Image], PIL.Image.Image]) -> Tensor:
+    """Change each image of a uint8 tensor by a function of PIL images, on the host."""
+    if image.dtype != torch.uint8 or image.shape[-3] not in (1, 3):
+        must = f"{owner}: image must be uint8 of 1 or 3 channels"
+        raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
+    frames = image.detach().reshape(-1, *image.shape[-3:]).cpu()
+    out = torch.stack([to_tensor(change(to_pil(frame))) for frame in frames])
+    return out.reshape(image.shape).to(image.device)
 
 
 def interpolation_of(kind: type, interpolation: Any, antialias: Any) -> tuple[Any, Any]:

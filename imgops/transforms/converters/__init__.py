@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from imgops.transforms.albumentations import from_albumentations
+from imgops.transforms.converters import _lightly as _lightly
 from imgops.transforms.converters import _open_clip as _open_clip
 from imgops.transforms.converters import _timm as _timm
 from imgops.transforms.converters import _timm_policies as _timm_policies
@@ -22,13 +23,13 @@ def convert(pipeline: Any) -> Any:
     ----------
     pipeline : callable
         A transform, or a ``Compose``, of torchvision (both versions, and what ``weights.transforms()``
-        returns), timm, open_clip or albumentations (see :func:`from_albumentations`).
+        returns), timm, open_clip, lightly or albumentations (see :func:`from_albumentations`).
 
     Returns
     -------
     Compose
         The pipeline takes PIL images, and what imgops' transforms take. Under equal seeds it draws what the
-        given one draws, by the same generators: timm's transforms draw by ``random`` and NumPy. On PIL images
+        given one draws, by the same generators: timm and others draw by ``random`` and NumPy. On PIL images
         and on tensors of their levels the pixels are those that the given one has on PIL images.
 
     Raises
@@ -61,7 +62,9 @@ def convert(pipeline: Any) -> Any:
     if library == "imgops":
         return pipeline
     if not callable(pipeline) or library in ("builtins", "numpy", "torch", "PIL"):
-        must = "convert: pipeline must be a transform of torchvision, timm, open_clip or albumentations"
+        must = (
+            "convert: pipeline must be a transform of torchvision, timm, open_clip, lightly or albumentations"
+        )
         raise TypeError(f"{must}, got {type(pipeline).__name__}")
     reader = Reader()
     made = reader.read(pipeline)

@@ -86,7 +86,7 @@ class _TimmPolicy(ProbabilisticTransform):
     def change_image(self, image: Tensor, steps: list[float]) -> Tensor:
         if image.dtype != torch.uint8 or image.shape[-3] != 3:
             must = f"{self._get_name()}: image must be uint8 of 3 channels"
-            return raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
+            raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
         rows = [steps[i : i + _WIDTH] for i in range(0, len(steps), _WIDTH)]
         known = [(_KINDS[int(row[0])], row[1:7], int(row[7])) for row in rows]
         frames = image.detach().reshape(-1, *image.shape[-3:]).cpu()

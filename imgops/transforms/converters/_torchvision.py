@@ -29,7 +29,7 @@ _DIFFERENT = {
     "RandomPerspective": _WARPS,
     "ElasticTransform": "a level in a few values",
     "GaussianBlur": "a level in a few values",
-    "ColorJitter": "on tensors a level in a few values, where the hue changes",
+    "ColorJitter": "on tensors a new hue is that of torchvision's tensors, some levels from PIL's",
     "AutoAugment": _WARPS,
     "RandAugment": _WARPS,
     "TrivialAugmentWide": _WARPS,
