@@ -18,6 +18,7 @@ from skimage import data
 from torch import Tensor
 from torchvision import models
 from torchvision import transforms as v1
+from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms as ours
@@ -546,6 +547,20 @@ def test_inputs_that_are_refused() -> None:
             converted(wrong)
     with pytest.raises(TypeError, match="convert: image must have 8 bits for each value, got mode I;16"):
         converted(photo().convert("L").convert("I;16"))
+
+
+def test_annotations_that_would_not_follow() -> None:
+    timm = pytest.importorskip("timm")
+    converted = ours.convert(timm.data.create_transform(32, is_training=True, auto_augment="v0"))
+    image = tv_tensors.Image(v1.functional.pil_to_tensor(photo()))
+    with pytest.raises(
+        TypeError, match="AutoAugment: inputs must not be masks, boxes or keypoints, got Mask"
+    ):
+        converted(image, tv_tensors.Mask(torch.zeros(75, 97)))
+    with pytest.raises(
+        TypeError, match="AutoAugment: image must be uint8 of 3 channels, got torch.float32 of 3"
+    ):
+        converted(image / 255)
 
 
 def test_a_pipeline_of_imgops_stays() -> None:

@@ -11,6 +11,7 @@ import PIL.Image
 import PIL.ImageFilter
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 
 import imgops
 from imgops._torch_private import raise_error
@@ -64,6 +65,12 @@ class _TimmPolicy(ProbabilisticTransform):
 
     def _get_name(self) -> str:
         return type(self).__name__.removeprefix("_Timm")
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        for inpt in flat_inputs:  # a step moves pixels, which they would not follow
+            if isinstance(inpt, (tv_tensors.Mask, tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+                must = f"{self._get_name()}: inputs must not be masks, boxes or keypoints"
+                raise_error(TypeError, f"{must}, got {type(inpt).__name__}")
 
     def _most_steps(self) -> int:
         raise NotImplementedError
