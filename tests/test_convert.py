@@ -16,9 +16,8 @@ import torch
 from PIL import Image
 from skimage import data
 from torch import Tensor
-from torchvision import models
+from torchvision import models, tv_tensors
 from torchvision import transforms as v1
-from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms as ours
@@ -558,7 +557,7 @@ def test_annotations_that_would_not_follow() -> None:
     ):
         converted(image, tv_tensors.Mask(torch.zeros(75, 97)))
     with pytest.raises(
-        TypeError, match="AutoAugment: image must be uint8 of 3 channels, got torch.float32 of 3"
+        TypeError, match=r"AutoAugment: image must be uint8 of 3 channels, got torch\.float32 of 3"
     ):
         converted(image / 255)
 

@@ -367,7 +367,7 @@ def decode_images(
     """
     op = "decode_images"
     files = _list_of_files(op, files)
-    _require_settings(mode, max_pixels)
+    _require_settings(op, mode, max_pixels)
     if not (box is None or isinstance(box, Tensor) or _check.is_sequence(box)):
         _check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
     if isinstance(box, np.ndarray):
@@ -551,7 +551,7 @@ class EncodedImages:
             "EncodedImages", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
-        _require_settings(mode, max_pixels)
+        _require_settings("EncodedImages", mode, max_pixels)
 
         def read(i: int) -> EncodedImage:
             return EncodedImage(
@@ -656,10 +656,11 @@ def _list_of_files(op: str, files: Any) -> list[Any]:
     return list(files)
 
 
-def _require_settings(mode: Any, max_pixels: Any) -> None:
+def _require_settings(op: str, mode: Any, max_pixels: Any) -> None:
     """Check what all files share, which is no fault of a file that may be skipped."""
-    nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
-    fake.decode_image(_any_size, nothing, max_pixels, _mode_of(mode), False, False)
+    _check.choice(op, "mode", _mode_of(mode), fake.MODES)
+    if _check.integer(op, "max_pixels must be an integer", max_pixels) < 1:
+        _check.fail(ValueError, op, "max_pixels must be at least 1", max_pixels)
 
 
 def _any_size(*, min: int = 0, max: int | None = None) -> int:
