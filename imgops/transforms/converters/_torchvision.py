@@ -17,11 +17,10 @@ from imgops.transforms.converters._reader import MAKERS, NEAR, Reader
 from imgops.transforms.functional import _dispatch
 
 
-def _warped(levels: str) -> str:
-    return f"on tensors the pixels are OpenCV's, {levels} from PIL's; on PIL images they are PIL's"
-
-
-_WARPS = _warped("which differ where an edge is moved by a part of a pixel,")
+_WARPS = (
+    "on tensors the pixels are OpenCV's, which differ from PIL's where an edge is moved by a part of a pixel; "
+    "on PIL images they are PIL's"
+)
 #: How the counterparts of both versions differ.
 _DIFFERENT = {
     "RandomRotation": _WARPS,
