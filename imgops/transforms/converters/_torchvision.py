@@ -16,9 +16,8 @@ from imgops.transforms.converters import _first_version as first
 from imgops.transforms.converters._reader import MAKERS, NEAR, Reader
 from imgops.transforms.functional import _dispatch
 
-
 _WARPS = (
-    "on tensors the pixels are OpenCV's, which differ from PIL's where an edge is moved by a part of a pixel; "
+    "on tensors the pixels are OpenCV's, which differ from PIL's where an edge moves by a part of a pixel; "
     "on PIL images they are PIL's"
 )
 #: How the counterparts of both versions differ.
