@@ -332,6 +332,40 @@ def test_naflex(more: dict[str, Any]) -> None:
             assert all(torch.equal(found[key], wanted[key]) for key in wanted)
 
 
+@pytest.mark.parametrize("mode", ["batch", "elem", "pair"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"cutmix_alpha": 1.0},
+        {"mixup_alpha": 0, "cutmix_alpha": 1.0, "prob": 0.7},
+        {"cutmix_minmax": (0.2, 0.8)},
+    ],
+)
+def test_mixup_of_timm(settings: dict[str, Any], mode: str) -> None:
+    timm = pytest.importorskip("timm")
+    given = timm.data.Mixup(num_classes=7, mode=mode, **settings)
+    converted = ours.convert(given)
+    torch._dynamo.reset()
+    graph = torch.compile(converted, fullgraph=True, backend="aot_eager") if mode == "elem" else converted
+    for number in range(6):
+        images, labels = torch.rand(6, 3, 17, 23), torch.randint(0, 7, (6,))
+        seed(number)
+        wanted, after = given(images.clone(), labels), state()
+        for call in (converted, graph):
+            seed(number)
+            found = call(images, labels)
+            assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+            assert state() == after
+    for wrong, error, text in (
+        (torch.rand(5, 3, 4, 4), ValueError, "Mixup: images must be even in number, got 5"),
+        (torch.rand(3, 4, 4), TypeError, "Mixup: inputs must be a batch"),
+        (images.byte(), TypeError, "Mixup: images must be floating point, got torch"),
+    ):
+        with pytest.raises(error, match=text):
+            converted(wrong, labels)
+
+
 # -- open_clip -----------------------------------------------------------------------------------------
 
 JITTER = {"color_jitter": (0.4, 0.4, 0.4, 0.0), "color_jitter_prob": 0.8, "gray_scale_prob": 0.4}

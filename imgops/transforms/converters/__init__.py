@@ -9,6 +9,7 @@ from imgops.transforms.albumentations import from_albumentations
 from imgops.transforms.converters import _lightly as _lightly
 from imgops.transforms.converters import _open_clip as _open_clip
 from imgops.transforms.converters import _timm as _timm
+from imgops.transforms.converters import _timm_mixup as _timm_mixup
 from imgops.transforms.converters import _timm_policies as _timm_policies
 from imgops.transforms.converters import _torchvision as _torchvision
 from imgops.transforms.converters._reader import Converted, Reader
