@@ -111,7 +111,14 @@ def _processors(axes: Axes, results: Path) -> None:
     axes.set_xlabel(
         "time of the backend over that of the exact one (the line), 8 photographs of 1024 × 802, one thread"
     )
-    axes.legend(frameon=False, loc="lower right", labelcolor="linecolor")
+    axes.legend(
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=2,
+        labelcolor="linecolor",
+        borderaxespad=0,
+    )
     axes.margins(x=0.08)
 
 
