@@ -71,6 +71,7 @@ BOTH: list[tuple[str, dict[str, Any]]] = [
     ("RandomCrop", {"size": (75, 50)}),
     ("RandomCrop", {"size": (75, 97)}),
     ("RandomCrop", {"size": (50, 130), "pad_if_needed": True}),
+    ("RandomCrop", {"size": 84, "padding": 4, "pad_if_needed": True, "padding_mode": "reflect"}),
     ("RandomHorizontalFlip", {}),
     ("RandomVerticalFlip", {}),
     ("RandomResizedCrop", {"size": 40}),
@@ -594,6 +595,69 @@ def test_annotations_that_would_not_follow() -> None:
         TypeError, match=r"AutoAugment: image must be uint8 of 3 channels, got torch\.float32 of 3"
     ):
         converted(image / 255)
+
+
+def sums(crops: Any) -> Tensor:
+    return torch.stack([v1.functional.to_tensor(crop) for crop in crops])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        v1.Compose([v1.FiveCrop(20), v1.Lambda(sums)]),
+        v1.Compose([v1.Lambda(np.asarray), v1.ToTensor()]),
+        v1.Compose([v1.Lambda(lambda x: (x, x)), v1.Lambda(lambda pair: pair[1]), v1.ToTensor()]),
+        v1.Compose([v1.PILToTensor(), v1.ConvertImageDtype(torch.int16)]),
+        v1.Compose([]),
+    ],
+)
+def test_functions_inside_of_the_first_version(given: Any) -> None:
+    assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        v1.Resize((50, 77), InterpolationMode.NEAREST),
+        v1.Resize(30, antialias=False),
+        v1.Resize(30, InterpolationMode.LANCZOS, antialias=None),
+        v2.Resize(30, InterpolationMode.NEAREST),
+        v2.Resize(30, antialias=False),
+    ],
+)
+def test_tensors_have_the_pixels_of_pil(given: Any) -> None:
+    found = ours.convert(given)(v1.functional.pil_to_tensor(photo()))
+    assert levels_apart(found.permute(1, 2, 0), given(photo())) == 0
+
+
+def test_attributes_that_were_changed() -> None:
+    timm = pytest.importorskip("timm")
+    given = timm.data.create_transform(32, is_training=True, auto_augment="rand-m9-n3")
+    for op in next(t for t in given.transforms if type(t).__name__ == "RandAugment").ops:
+        op.magnitude_std, op.magnitude_max, op.kwargs["resample"] = 3.0, 2.0, 0
+    converted = ours.convert(given)
+    for number in range(5):
+        seed(number)
+        wanted, after = given(photo()), state()
+        seed(number)
+        assert levels_apart(converted(photo()), wanted) == 0
+        assert state() == after
+    hooked = v1.CenterCrop(3)
+    hooked.register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match=r"got CenterCrop\(forward hooks\)"):
+        ours.convert(hooked)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P"])
+def test_a_crop_in_a_random_interpolation_of_other_modes(mode: str) -> None:
+    crops = pytest.importorskip("timm").data.transforms
+    crop = crops.RandomResizedCropAndInterpolation(20, interpolation="random")
+    given = v1.RandomChoice([crop, v1.CenterCrop(20)])
+    for number in range(6):
+        seed(number)
+        wanted = given(photo().convert(mode))
+        seed(number)
+        assert levels_apart(ours.convert(given)(photo().convert(mode)), wanted) == 0
 
 
 def test_a_pipeline_of_imgops_stays() -> None:

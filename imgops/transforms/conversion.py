@@ -60,13 +60,16 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 class _DivideBy255(ToDtype):
     """ToDtype in the arithmetic of torchvision's first version: a quotient, and no product by 1 / 255."""
 
+    def _divides(self, image: Tensor) -> bool:
+        return image.dtype == torch.uint8 and self.dtype.is_floating_point
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if isinstance(image, PackedImages) or image.dtype != torch.uint8:
+        if isinstance(image, PackedImages) or not self._divides(image):
             return super()._image(image, params, kind)
         return image.to(self.dtype).div_(255)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if not _dispatch.is_image(inpt) or inpt.dtype != torch.uint8:
+        if not _dispatch.is_image(inpt) or not self._divides(inpt):
             return super().transform(inpt, params)
         return _dispatch.wrap_like(_subclass.plain(inpt).to(self.dtype).div_(255), inpt)
 

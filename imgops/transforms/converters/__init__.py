@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from imgops.transforms import conversion
 from imgops.transforms.albumentations import from_albumentations
 from imgops.transforms.converters import _lightly as _lightly
 from imgops.transforms.converters import _open_clip as _open_clip
@@ -31,7 +32,8 @@ def convert(pipeline: Any) -> Any:
     Compose
         The pipeline takes PIL images, and what imgops' transforms take. Under equal seeds it draws what the
         given one draws, by the same generators: timm and others draw by ``random`` and NumPy. On PIL images
-        and on tensors of their levels the pixels are those that the given one has on PIL images.
+        and on tensors of their levels the pixels are those that the given one has on PIL images; they are
+        PIL's, too, where the given one makes a tensor first and lets torchvision's kernels resize it.
 
     Raises
     ------
@@ -74,4 +76,4 @@ def convert(pipeline: Any) -> Any:
     if reader.near:
         listed = "; ".join(f"{name}: {differs}" for name, differs in reader.near.items())
         warnings.warn(f"convert: these come near, but differ: {listed}", stacklevel=2)
-    return Converted(made)
+    return Converted(made or [conversion.Identity()])

@@ -17,7 +17,7 @@ from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, P
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import FixedTransform
-from imgops.transforms.converters._reader import MAKERS, Reader
+from imgops.transforms.converters._reader import MAKERS, NEAR, Reader
 
 
 class _LightlyViews(containers._Container, v2.Transform):
@@ -147,6 +147,8 @@ def _one_view(given: Any, reader: Reader) -> Any:
 
 
 def _rotate(given: Any, reader: Reader) -> Any:
+    if given.angle % 90:
+        reader.near["RandomRotate"] = NEAR["torchvision.transforms.transforms.RandomRotation"]
     return _NumpyApply([_FixedRotation(given.angle)], given.prob)
 
 

@@ -14,7 +14,7 @@ from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
 from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
 from imgops.transforms.converters._timm import CenterCropOrPad, ResizeTo
-from imgops.transforms.converters._torchvision import to_tensor
+from imgops.transforms.converters._torchvision import resampling, to_tensor
 
 
 class _OpenClipResizeKeepRatio(ResizeTo):
@@ -57,7 +57,7 @@ programs.CLASSES["_PythonChance"] = _PythonChance
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
     if given.random_scale_prob or given.random_aspect_prob:
         raise Unmapped("a random scale or aspect ratio")
-    return _OpenClipResizeKeepRatio(given.size, given.longest, given.interpolation.value)
+    return _OpenClipResizeKeepRatio(given.size, given.longest, resampling(given.interpolation).value)
 
 
 def _apply(given: Any, reader: Reader) -> Any:

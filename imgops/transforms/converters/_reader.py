@@ -52,6 +52,8 @@ class Reader:
         try:
             if name not in MAKERS:
                 raise Unmapped
+            if getattr(given, "_forward_hooks", None) or getattr(given, "_forward_pre_hooks", None):
+                raise Unmapped("forward hooks")
             made = MAKERS[name](given, self)
         except Unmapped as why:
             self.unmapped.append(f"{short}({why})" if str(why) else name)

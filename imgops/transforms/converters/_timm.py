@@ -18,7 +18,7 @@ from imgops.transforms._core.base import NOTHING, OperatorTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms._core.sizes import FixedTransform
 from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
-from imgops.transforms.converters._torchvision import to_tensor
+from imgops.transforms.converters._torchvision import resampling, to_tensor
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
 
@@ -26,7 +26,7 @@ from imgops.transforms.geometry.resize import _RandomResize
 def _modes(interpolation: Any) -> list[str]:
     """Return the names of one interpolation, or of those of which one is drawn."""
     several = interpolation if isinstance(interpolation, (tuple, list)) else (interpolation,)
-    return [InterpolationMode(mode).value for mode in several]
+    return [resampling(mode).value for mode in several]
 
 
 class ResizeTo(FixedTransform, v2.Transform):
@@ -179,7 +179,8 @@ class CenterCropOrPad(FixedTransform, v2.Transform):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         padding, top, left = self._places(*image.shape[-2:])
-        image = _geometry.pad(image, padding, self.fill, self.padding_mode)
+        if any(padding):
+            image = _geometry.pad(image, padding, self.fill, self.padding_mode)
         return _geometry.crop(image, top, left, *self.size)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
@@ -187,8 +188,10 @@ class CenterCropOrPad(FixedTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         padding, top, left = self._places(*v2.functional.get_size(inpt))
-        fill = self.fill if _dispatch.is_image(inpt) or not isinstance(inpt, Tensor) else 0
-        inpt = self.call_kernel(v2.functional.pad, inpt, padding, fill=fill, padding_mode=self.padding_mode)
+        if any(padding):
+            fill = self.fill if _dispatch.is_image(inpt) or not isinstance(inpt, Tensor) else 0
+            how: dict[str, Any] = {"fill": fill, "padding_mode": self.padding_mode}
+            inpt = self.call_kernel(v2.functional.pad, inpt, padding, **how)
         return self.call_kernel(v2.functional.crop, inpt, top, left, *self.size)
 
 
@@ -267,6 +270,11 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
             )
             mode = _draw(self.interpolations)
         return {**dict(zip(("top", "left", "height", "width"), found, strict=True)), "mode": mode}
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        where = (values[name] for name in ("top", "left", "height", "width"))
+        mode = InterpolationMode(self.interpolations[values["mode"]])
+        return v2.functional.resized_crop(inpt, *where, list(self.size), mode, antialias=True)
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         crop = numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4]

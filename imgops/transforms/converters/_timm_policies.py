@@ -173,13 +173,19 @@ def _noting(op: Any, note: Callable[[list[float]], None]) -> Any:
 def _written(op: Any) -> list[Any]:
     """Return an operation as text can hold it."""
     hparams = {n: int(v) if n == "interpolation" and isinstance(v, int) else v for n, v in op.hparams.items()}
-    return [op.name, op.prob, op.magnitude, hparams]
+    resample = op.kwargs.get("resample")
+    modes = [int(m) for m in resample] if isinstance(resample, (list, tuple)) else int(resample)
+    return [op.name, op.prob, op.magnitude, hparams, op.magnitude_std, op.magnitude_max, modes]
 
 
 def _read(written: list[Any]) -> Any:
     from timm.data.auto_augment import AugmentOp
 
-    return AugmentOp(*written[:3], hparams=written[3])
+    name, prob, magnitude, hparams, deviation, most, modes = written
+    made = AugmentOp(name, prob, magnitude, hparams)
+    made.magnitude_std, made.magnitude_max = deviation, most
+    made.kwargs["resample"] = tuple(modes) if isinstance(modes, list) else modes
+    return made
 
 
 class _TimmRandAugment(_TimmPolicy):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor, nn
-from torchvision.transforms import v2
+from torchvision.transforms import InterpolationMode, v2
 
 from imgops import _subclass, transforms
 from imgops.transforms import conversion
@@ -20,6 +22,7 @@ _WARPS = (
     "on tensors the pixels are OpenCV's, which differ from PIL's where an edge moves by a part of a pixel; "
     "on PIL images they are PIL's"
 )
+_HUES = "on tensors a new hue is that of torchvision's tensors, some levels from PIL's"
 #: How the counterparts of both versions differ.
 _DIFFERENT = {
     "RandomRotation": _WARPS,
@@ -27,12 +30,17 @@ _DIFFERENT = {
     "RandomPerspective": _WARPS,
     "ElasticTransform": "a level in a few values",
     "GaussianBlur": "a level in a few values",
-    "ColorJitter": "on tensors a new hue is that of torchvision's tensors, some levels from PIL's",
+    "ColorJitter": _HUES,
+    "RandomPhotometricDistort": _HUES,
     "AutoAugment": _WARPS,
     "RandAugment": _WARPS,
     "TrivialAugmentWide": _WARPS,
     "AugMix": "steps that move pixels are OpenCV's, and torchvision interpolates tensors",
 }
+
+
+#: The transforms whose pixels are PIL's, which always smooths.
+_RESIZES = ("RandomResize", "RandomResizedCrop", "RandomShortestSize", "Resize", "ScaleJitter")
 
 
 def _of_second_version(given: Any, reader: Reader) -> Any:
@@ -43,6 +51,8 @@ def _of_second_version(given: Any, reader: Reader) -> Any:
     for name, value in vars(given).items():
         if name not in vars(made):  # what a module has anyway; lookup tables follow from an attribute
             setattr(made, name, value)
+    if type(given).__name__ in _RESIZES:
+        made.interpolation, made.antialias = resampling(made.interpolation), True
     if isinstance(made, RandomTransform):
         made._start(False, None)
     elif isinstance(made, OperatorTransform):
@@ -59,12 +69,55 @@ def _apply(given: Any, reader: Reader) -> Any:
 
 
 def _fill(given: Any) -> Any:
-    fill = given.fill
-    return tuple(fill) if isinstance(fill, list) else fill
+    if getattr(given, "padding_mode", "constant") != "constant":
+        return 0
+    return tuple(given.fill) if isinstance(given.fill, list) else given.fill
+
+
+class _Whole(nn.Module):
+    """A function of the first version's Lambda, which takes all that the step before it returns."""
+
+    def __init__(self, lambd: Any) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, whole: Any) -> Any:
+        return self.lambd(whole)
+
+    def _get_name(self) -> str:
+        return "Lambda"
+
+
+class _ImageToTensor(conversion.PILToTensor):
+    """A conversion of PIL images, and of arrays that a function made of them."""
+
+    _transformed_types = (PIL.Image.Image, np.ndarray)
+
+    def _get_name(self) -> str:
+        return "PILToTensor"
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if not isinstance(inpt, np.ndarray):
+            return super().transform(inpt, params)
+        return torch.from_numpy(np.atleast_3d(inpt).transpose(2, 0, 1).copy())
 
 
 def to_tensor(given: Any = None, reader: Any = None) -> list[Any]:
-    return [transforms.PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
+    return [_ImageToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
+
+
+def resampling(interpolation: Any) -> InterpolationMode:
+    """Return the interpolation with PIL's pixels, whose nearest pixel is torchvision's exact one."""
+    mode = InterpolationMode(interpolation)
+    return InterpolationMode.NEAREST_EXACT if mode == InterpolationMode.NEAREST else mode
+
+
+def _random_crop(given: Any, reader: Reader) -> list[Any]:
+    """Return a crop; one that pads for two reasons pads twice, which matters where a border is mirrored."""
+    fill, mode = _fill(given), given.padding_mode
+    if given.padding is None or not given.pad_if_needed or mode in ("constant", "edge"):
+        return [first._RandomCrop(given.size, given.padding, given.pad_if_needed, fill, mode)]
+    return [transforms.Pad(given.padding, fill, mode), first._RandomCrop(given.size, None, True, fill, mode)]
 
 
 def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
@@ -80,20 +133,18 @@ _FIRST: dict[str, Any] = {
     "ConvertImageDtype": lambda t, _: conversion._DivideBy255(t.dtype, scale=True),
     "ToPILImage": lambda t, _: transforms.ToPILImage(t.mode),
     "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
-    "Resize": lambda t, _: transforms.Resize(t.size, t.interpolation, t.max_size, t.antialias),
+    "Resize": lambda t, _: transforms.Resize(t.size, resampling(t.interpolation), t.max_size, True),
     "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
     "Pad": lambda t, _: transforms.Pad(t.padding, _fill(t), t.padding_mode),
-    "Lambda": lambda t, _: transforms.Lambda(t.lambd),
+    "Lambda": lambda t, _: _Whole(t.lambd),
     "RandomApply": _apply,
     "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: first._RandomOrder([r.read_one(x) for x in t.transforms]),
-    "RandomCrop": lambda t, _: first._RandomCrop(
-        t.size, t.padding, t.pad_if_needed, _fill(t), t.padding_mode
-    ),
+    "RandomCrop": _random_crop,
     "RandomHorizontalFlip": lambda t, _: transforms.RandomHorizontalFlip(t.p),
     "RandomVerticalFlip": lambda t, _: transforms.RandomVerticalFlip(t.p),
     "RandomResizedCrop": lambda t, _: transforms.RandomResizedCrop(
-        t.size, t.scale, t.ratio, t.interpolation, t.antialias
+        t.size, t.scale, t.ratio, resampling(t.interpolation), True
     ),
     "FiveCrop": lambda t, _: transforms.FiveCrop(t.size),
     "TenCrop": lambda t, _: transforms.TenCrop(t.size, t.vertical_flip),
@@ -161,7 +212,7 @@ class _Video(OperatorTransform, v2.Transform):
 
 
 def _classification(given: Any, reader: Reader) -> list[Any]:
-    resize = transforms.Resize(given.resize_size, given.interpolation, antialias=given.antialias)
+    resize = transforms.Resize(given.resize_size, resampling(given.interpolation))
     return [resize, transforms.CenterCrop(given.crop_size), *to_tensor(), normalize(given.mean, given.std)]
 
 
@@ -169,7 +220,7 @@ def _segmentation(given: Any, reader: Reader) -> list[Any]:
     steps = [*to_tensor(), normalize(given.mean, given.std)]
     if given.resize_size is None:
         return steps
-    return [transforms.Resize(given.resize_size, given.interpolation, antialias=given.antialias), *steps]
+    return [transforms.Resize(given.resize_size, resampling(given.interpolation)), *steps]
 
 
 def _video_classification(given: Any, reader: Reader) -> list[Any]:
@@ -212,6 +263,7 @@ for _name in vars(transforms)["OURS"]:
         MAKERS[f"{_theirs.__module__}.{_name}"] = _of_second_version
 for _name, _maker in {
     "Compose": _compose,
+    "ToTensor": to_tensor,
     "RandomApply": _apply,
     "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
