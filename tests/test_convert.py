@@ -605,7 +605,7 @@ def sums(crops: Any) -> Tensor:
     "given",
     [
         v1.Compose([v1.FiveCrop(20), v1.Lambda(sums)]),
-        v1.Compose([v1.Lambda(np.asarray), v1.ToTensor()]),
+        v1.Compose([v1.Lambda(np.array), v1.ToTensor()]),
         v1.Compose([v1.Lambda(lambda x: (x, x)), v1.Lambda(lambda pair: pair[1]), v1.ToTensor()]),
         v1.Compose([v1.PILToTensor(), v1.ConvertImageDtype(torch.int16)]),
         v1.Compose([]),
