@@ -26,7 +26,7 @@ from imgops.integrations.transformers import _memory
 from imgops.integrations.transformers import _pixels as pixels
 from imgops.kernels.cpu import levels
 
-#: From 5.22 on transformers asks for the form of a converted image.
+#: From 5.21 on transformers asks for the form of a converted image.
 _AS_ARRAY: dict[str, Any] = (
     {"return_numpy": True} if "return_numpy" in inspect.signature(convert_to_rgb).parameters else {}
 )

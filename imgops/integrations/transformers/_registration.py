@@ -16,7 +16,7 @@ _LOADERS = AutoImageProcessor, AutoVideoProcessor, AutoProcessor
 
 
 class _State:
-    """Whether the loaders take the backend, and whether they return it where none is named."""
+    """The state of the loaders: whether they take the backend, and return it where none is named."""
 
     takes_backend = False
     is_default = False

@@ -44,9 +44,13 @@ def each(owner: str, image: Tensor, change: Callable[[PIL.Image.Image], PIL.Imag
     if image.dtype != torch.uint8 or image.shape[-3] not in (1, 3):
         must = f"{owner}: image must be uint8 of 1 or 3 channels"
         raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
+    return each_frame(image, lambda frame: to_tensor(change(to_pil(frame))))
+
+
+def each_frame(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Change each image ``(C, H, W)`` of a tensor by a function, on the host."""
     frames = image.detach().reshape(-1, *image.shape[-3:]).cpu()
-    out = torch.stack([to_tensor(change(to_pil(frame))) for frame in frames])
-    return out.reshape(image.shape).to(image.device)
+    return torch.stack([change(frame) for frame in frames]).reshape(image.shape).to(image.device)
 
 
 def interpolation_of(kind: type, interpolation: Any, antialias: Any) -> tuple[Any, Any]:

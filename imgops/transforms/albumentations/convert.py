@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,16 @@ from imgops.transforms._core.parameters import Shape
 from imgops.transforms._core.probabilistic import _with_corners
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.albumentations import moves, values
-from imgops.transforms.albumentations.rules import OUTSIDE, Arguments, Maker, Near, Rule, Unmapped, chance
+from imgops.transforms.albumentations.rules import (
+    OUTSIDE,
+    Arguments,
+    Maker,
+    Near,
+    Rule,
+    Unmapped,
+    chance,
+    report,
+)
 from imgops.transforms.functional import _dispatch
 
 __all__ = ["from_albumentations"]
@@ -347,10 +355,5 @@ def from_albumentations(compose: Any) -> Any:
         raise TypeError(f"{must}, got {type(compose).__name__}")
     reader = _Reader(compose)
     made = reader.read_outermost(compose)
-    if reader.unmapped:
-        must = "from_albumentations: transforms must have a counterpart"
-        raise ValueError(f"{must}, got {', '.join(reader.unmapped)}")
-    if reader.near:
-        listed = "; ".join(f"{name}: {differs}" for name, differs in reader.near.items())
-        warnings.warn(f"from_albumentations: these come near, but differ: {listed}", stacklevel=2)
+    report("from_albumentations", reader.unmapped, reader.near)
     return made

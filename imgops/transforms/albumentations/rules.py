@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torchvision import tv_tensors
@@ -20,6 +21,15 @@ OUTSIDE = -(2.0**20)
 
 class Unmapped(Exception):
     """The reason why a transform, or one of its arguments, has no counterpart."""
+
+
+def report(op: str, unmapped: Sequence[str], near: Mapping[str, str]) -> None:
+    """Raise for transforms without a counterpart, and warn the caller's caller of those that come near."""
+    if unmapped:
+        raise ValueError(f"{op}: transforms must have a counterpart, got {', '.join(unmapped)}")
+    if near:
+        listed = "; ".join(f"{name}: {differs}" for name, differs in near.items())
+        warnings.warn(f"{op}: these come near, but differ: {listed}", stacklevel=3)
 
 
 class Near(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from imgops.transforms import conversion
 from imgops.transforms.albumentations import from_albumentations
+from imgops.transforms.albumentations.rules import report
 from imgops.transforms.converters import _lightly as _lightly
 from imgops.transforms.converters import _open_clip as _open_clip
 from imgops.transforms.converters import _timm as _timm
@@ -71,9 +71,5 @@ def convert(pipeline: Any) -> Any:
         raise TypeError(f"{must}, got {type(pipeline).__name__}")
     reader = Reader()
     made = reader.read(pipeline)
-    if reader.unmapped:
-        raise ValueError(f"convert: transforms must have a counterpart, got {', '.join(reader.unmapped)}")
-    if reader.near:
-        listed = "; ".join(f"{name}: {differs}" for name, differs in reader.near.items())
-        warnings.warn(f"convert: these come near, but differ: {listed}", stacklevel=2)
+    report("convert", reader.unmapped, reader.near)
     return Converted(made or [conversion.Identity()])

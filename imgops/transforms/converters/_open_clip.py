@@ -6,33 +6,21 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-from torchvision.transforms import v2
-
 from imgops import transforms
 from imgops.transforms import containers
 from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
-from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
-from imgops.transforms.converters._timm import CenterCropOrPad, ResizeTo
+from imgops.transforms.converters._reader import Reader, Unmapped, add_makers
+from imgops.transforms.converters._timm import CenterCropOrPad, ResizeKeepRatio
 from imgops.transforms.converters._torchvision import resampling, to_tensor
 
 
-class _OpenClipResizeKeepRatio(ResizeTo):
-    _config = ("target", "longest", "interpolation")
-
-    def __init__(self, target: Any, longest: float, interpolation: str) -> None:
-        v2.Transform.__init__(self)
-        self.target, self.longest, self.interpolation = tuple(target), longest, interpolation
-        self._describe()
-
-    def _get_name(self) -> str:
-        return "ResizeKeepRatio"
-
+class _OpenClipResizeKeepRatio(ResizeKeepRatio):
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        from open_clip.transform import ResizeKeepRatio
+        from open_clip.transform import ResizeKeepRatio as Given
 
         size: Any = SimpleNamespace(size=(width, height))
-        high, wide = ResizeKeepRatio.get_params(size, self.target, self.longest)
+        high, wide = Given.get_params(size, self.target, self.longest)
         return high, wide
 
 
@@ -79,5 +67,4 @@ _TRANSFORMS: dict[str, Any] = {
     "color_jitter": _apply,
     "gray_scale": _apply,
 }
-for _name, _maker in _TRANSFORMS.items():
-    MAKERS[f"open_clip.transform.{_name}"] = _maker
+add_makers("open_clip.transform", _TRANSFORMS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -13,6 +13,7 @@ from imgops import EncodedImage
 from imgops._torch_private import raise_error, tree_flatten
 from imgops.transforms import containers, conversion
 from imgops.transforms._core.parameters import BATCHES
+from imgops.transforms.albumentations.rules import Unmapped as Unmapped
 
 #: The counterparts of a transform, in their order.
 Maker = Callable[[Any, "Reader"], Any]
@@ -26,8 +27,9 @@ NEAR: dict[str, str] = {}
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "F")
 
 
-class Unmapped(Exception):
-    """The reason why a transform, or one of its arguments, has no counterpart."""
+def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
+    """Add what makes the counterparts of a module's classes and functions, by their names."""
+    MAKERS.update({f"{module}.{name}": make for name, make in makers.items()})
 
 
 def name_of(given: Any) -> str:

@@ -17,7 +17,7 @@ from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.base import NOTHING, OperatorTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms._core.sizes import FixedTransform
-from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
+from imgops.transforms.converters._reader import Reader, Unmapped, add_makers
 from imgops.transforms.converters._torchvision import resampling, to_tensor
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
@@ -51,7 +51,9 @@ class ResizeTo(FixedTransform, v2.Transform):
         return self.call_kernel(v2.functional.resize, inpt, list(size), **how)
 
 
-class _TimmResizeKeepRatio(ResizeTo):
+class ResizeKeepRatio(ResizeTo):
+    """A resize of the shortest or of the longest side, or of a length between, to that of a target."""
+
     _config = ("target", "longest", "interpolation")
 
     def __init__(self, target: Any, longest: float, interpolation: str) -> None:
@@ -63,9 +65,9 @@ class _TimmResizeKeepRatio(ResizeTo):
         return "ResizeKeepRatio"
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.transforms import ResizeKeepRatio
+        from timm.data.transforms import ResizeKeepRatio as Given
 
-        high, wide = ResizeKeepRatio.get_params(like(1, 1, height, width), self.target, self.longest)
+        high, wide = Given.get_params(like(1, 1, height, width), self.target, self.longest)
         return high, wide
 
 
@@ -316,7 +318,7 @@ class _TimmToNumpy(OperatorTransform, v2.Transform):
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
     modes = _modes(given.interpolation)
     if not given.random_scale_prob and not given.random_aspect_prob and len(modes) == 1:
-        return _TimmResizeKeepRatio(given.size, given.longest, modes[0])
+        return ResizeKeepRatio(given.size, given.longest, modes[0])
     return _TimmRandomResizeKeepRatio(
         target=tuple(given.size),
         longest=given.longest,
@@ -356,5 +358,4 @@ _TRANSFORMS: dict[str, Any] = {
     ),
     "transforms.CenterCropOrPad": lambda t, _: CenterCropOrPad(t.size, t.fill, t.padding_mode),
 }
-for _name, _maker in _TRANSFORMS.items():
-    MAKERS[f"timm.data.{_name}"] = _maker
+add_makers("timm.data", _TRANSFORMS)

@@ -30,7 +30,7 @@ def _row(kind: str, *numbers: float, mode: int = 0) -> list[float]:
 
 
 class _Canvas:
-    """What timm's functions take for an image while they are run for their draws alone."""
+    """A stand-in for an image, with which timm's functions are run for their draws alone."""
 
     mode = "RGB"
 
@@ -52,19 +52,26 @@ class _Canvas:
         return self
 
 
-class _TimmPolicy(ProbabilisticTransform):
-    """A policy of timm: steps that are drawn beforehand, and applied as numbers."""
-
-    random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
-    _known = ("steps",)
-    #: The color that comes in from outside of an image.
-    fill: Any
+class _DrawnByTimm(ProbabilisticTransform):
+    """A transform whose probability is a matter of timm's code, so that PyTorch draws nothing for it."""
 
     def __init__(self, p: float = 1.0, **given: Any) -> None:
         super().__init__(p, False, None, **given)
 
     def _get_name(self) -> str:
         return type(self).__name__.removeprefix("_Timm")
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        return self.pack(self.make_params(inputs), 0, 0)
+
+
+class _TimmPolicy(_DrawnByTimm):
+    """A policy of timm: steps that are drawn beforehand, and applied as numbers."""
+
+    random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
+    _known = ("steps",)
+    #: The color that comes in from outside of an image.
+    fill: Any
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         for inpt in flat_inputs:  # a step moves pixels, which they would not follow
@@ -78,9 +85,6 @@ class _TimmPolicy(ProbabilisticTransform):
     def _policy(self, noted: Callable[[list[Any]], Any]) -> Any:
         """Return timm's policy, whose operations only note what they would do."""
         raise NotImplementedError
-
-    def _draw(self, inputs: Any) -> Numbers | None:
-        return self.pack(self.make_params(inputs), 0, 0)  # always: timm draws by other generators
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self.shape_of(flat_inputs)
@@ -96,9 +100,7 @@ class _TimmPolicy(ProbabilisticTransform):
             raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
         rows = [steps[i : i + _WIDTH] for i in range(0, len(steps), _WIDTH)]
         known = [(_KINDS[int(row[0])], row[1:7], int(row[7])) for row in rows]
-        frames = image.detach().reshape(-1, *image.shape[-3:]).cpu()
-        out = torch.stack([self._walk(frame, known) for frame in frames])
-        return out.reshape(image.shape).to(image.device)
+        return pil_images.each_frame(image, lambda frame: self._walk(frame, known))
 
     def _walk(self, image: Tensor, steps: list[tuple[str, list[float], int]]) -> Tensor:
         base = now = image
@@ -268,7 +270,7 @@ def _augmix(given: Any, reader: Reader) -> Any:
 
 
 class _Erased:
-    """What timm's RandomErasing takes for an image while it is run for its draws alone."""
+    """A stand-in for an image, with which timm's RandomErasing is run for its draws alone."""
 
     def __init__(self) -> None:
         self.blocks: list[tuple[slice, slice, Tensor]] = []
@@ -277,31 +279,22 @@ class _Erased:
         self.blocks.append((place[1], place[2], values))
 
 
-class _TimmRandomErasing(ProbabilisticTransform):
+class _TimmRandomErasing(_DrawnByTimm):
     """Erase blocks that timm draws; their values are 0, one for each channel, or one for each pixel."""
 
     _known = ("blocks",)
     random_parameters = (IS_APPLIED, Parameter("blocks", lambda t, shape: t._length(shape), kind=float))
-
-    def __init__(self, p: float = 1.0, **given: Any) -> None:
-        super().__init__(p, False, None, **given)
-
-    def _get_name(self) -> str:
-        return "RandomErasing"
 
     def _length(self, shape: Any) -> int:
         """Return the length of the numbers: corners and values of each block, and those of all pixels."""
         _, channels, height, width = shape
         return self.max_count * (4 + channels) + (channels * height * width if self.mode == "pixel" else 0)
 
-    def _draw(self, inputs: Any) -> Numbers | None:
-        return self.pack(self.make_params(inputs), 0, 0)
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         from timm.data.random_erasing import RandomErasing
 
         given = RandomErasing.__new__(RandomErasing)
-        settings = dict(zip(self._config, (getattr(self, n) for n in self._config), strict=True))
+        settings = {name: getattr(self, name) for name in self._config}
         given.__dict__.update(
             settings, rand_color=self.mode == "rand", per_pixel=self.mode == "pixel", device="cpu"
         )

@@ -15,7 +15,7 @@ from imgops.transforms import conversion
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.converters import _first_version as first
-from imgops.transforms.converters._reader import MAKERS, NEAR, Reader
+from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, add_makers
 from imgops.transforms.functional import _dispatch
 
 _WARPS = (
@@ -250,12 +250,9 @@ _PRESETS = {
     "OpticalFlow": _optical_flow,
 }
 
-for _name, _maker in _FIRST.items():
-    MAKERS[f"torchvision.transforms.transforms.{_name}"] = _maker
-for _name, _maker in _FIRST_POLICIES.items():
-    MAKERS[f"torchvision.transforms.autoaugment.{_name}"] = _maker
-for _name, _maker in _PRESETS.items():
-    MAKERS[f"torchvision.transforms._presets.{_name}"] = _maker
+add_makers("torchvision.transforms.transforms", _FIRST)
+add_makers("torchvision.transforms.autoaugment", _FIRST_POLICIES)
+add_makers("torchvision.transforms._presets", _PRESETS)
 NEAR["torchvision.transforms._presets.VideoClassification"] = "a level in a few values"
 for _name in vars(transforms)["OURS"]:
     _theirs = getattr(v2, _name, None)
