@@ -595,9 +595,16 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
 
     _description_name = "_Order"
 
+    @property
+    def _turns(self) -> int:
+        """The number of choices, each of one transform; -1 is none of them."""
+        return len(self.transforms)
+
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         out: Any = inputs if len(inputs) > 1 else inputs[0]
         for index in self.draw(()):
+            if index < 0:
+                continue
             out = self.transforms[int(index)](*inputs)
             inputs = out if len(inputs) > 1 else (out,)
         return out
@@ -605,7 +612,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         after: Shape | None = shape
         path = program.path
-        for turn in range(len(self.transforms)):
+        for turn in range(self._turns):
             program.path = (*path, turn)
             after = None if after is None else self._plan_one_of(after, program, step, turn)
         program.path = path
@@ -615,6 +622,8 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
         several, path = len(inputs) > 1, sampler.path
         out: Any = inputs if several else inputs[0]
         for turn, index in enumerate(chosen):
+            if index < 0:
+                continue
             sampler.path = (*path, turn)
             out = self._one(int(index), inputs, sampler)
             inputs = out if several else (out,)
@@ -623,7 +632,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
 
     def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         several, path, out = len(inputs) > 1, sampler.path, None
-        for turn in range(len(self.transforms)):
+        for turn in range(self._turns):
             sampler.path = (*path, turn)
             out = self._one_of(inputs, chosen[..., turn], sampler)
             inputs = out if several else (out,)

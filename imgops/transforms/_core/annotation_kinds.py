@@ -1,4 +1,4 @@
-"""Conversion of boxes and keypoints to plain tensors and text, which operators take, and back."""
+"""Conversion of boxes, keypoints and masks to plain tensors and text, which operators take, and back."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ def kind_of(inpt: Any) -> str:
     """Return, as text, the class and metadata from which :func:`by_torchvision` makes a tv_tensor again."""
     if isinstance(inpt, tv_tensors.BoundingBoxes):
         return f"{inpt.format.value},{getattr(inpt, 'clamping_mode', 'soft')}"
+    if isinstance(inpt, tv_tensors.Mask):
+        return "mask"
     return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"
 
 
 def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
     if kind == "image":
         return plain
+    if kind == "mask":
+        return tv_tensors.Mask(plain)
     if kind == "keypoints":
         return tv_tensors.KeyPoints(plain, canvas_size=canvas)
     format, clamping = kind.split(",")

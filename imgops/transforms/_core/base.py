@@ -245,6 +245,8 @@ class RandomTransform(OperatorTransform):
     _generator_handle = 0
     per_sample = False
     generator: torch.Generator | None = None
+    #: Another library's code that draws the parameters.
+    _source: Any = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -345,6 +347,8 @@ class RandomTransform(OperatorTransform):
 
     def draw(self, inputs: Any) -> Numbers | None:
         """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
+        if self._source is not None:
+            return self._source.numbers(self, self.shape_of(inputs), inputs)
         if self.generator is None:
             return self._draw(inputs)
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):

@@ -252,23 +252,30 @@ def planar(image: Tensor) -> Tensor:
 # -- labels --------------------------------------------------------------------------------------
 
 
-def _nearest_fake(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+def _nearest_fake(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tensor:
     return torch.empty((*mask.shape[:-2], *size), dtype=mask.dtype, device=mask.device)
 
 
-def _positions(start: Tensor, stop: Tensor, size: int, exact: bool) -> Tensor:
-    """Return the index in ``[start, stop)`` of each of ``size`` pixels, in PyTorch's float32 arithmetic."""
+def _positions(start: Tensor, stop: Tensor, size: int, how: str) -> Tensor:
+    """Return the index in ``[start, stop)`` of each of ``size`` pixels.
+
+    The arithmetic is PyTorch's in float32; with "opencv" it is OpenCV's in float64.
+    """
     length = (stop - start)[..., None]
-    scale = length.to(torch.float32) / size
-    places = torch.arange(size, dtype=torch.float32, device=start.device)
-    places = ((places + 0.5 if exact else places) * scale).floor().long()
+    dtype = torch.float64 if how == "opencv" else torch.float32
+    if how == "opencv":  # a number divided by a tensor would be multiplied by its reciprocal
+        scale = 1 / (torch.full_like(length, size, dtype=dtype) / length)
+    else:
+        scale = length.to(dtype) / size
+    places = torch.arange(size, dtype=dtype, device=start.device)
+    places = ((places + 0.5 if how == "nearest-exact" else places) * scale).floor().long()
     return start[..., None] + torch.minimum(places, length - 1)
 
 
-def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
+def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tensor:
     left, top, right, bottom = boxes.to(mask.device).unbind(-1)
-    rows = _positions(top, bottom, size[0], exact)
-    columns = _positions(left, right, size[1], exact)
+    rows = _positions(top, bottom, size[0], how)
+    columns = _positions(left, right, size[1], how)
     if boxes.ndim == 1:
         return mask.index_select(-2, rows).index_select(-1, columns)
     shape = (*mask.shape[:-2], size[0], mask.shape[-1])
@@ -277,8 +284,8 @@ def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bo
     return mask.gather(-1, columns[..., None, None, :].expand(shape))
 
 
-def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> None:
-    out.copy_(_nearest_formula(mask.detach(), boxes, size, exact))
+def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> None:
+    out.copy_(_nearest_formula(mask.detach(), boxes, size, how))
 
 
 @operator(
@@ -288,10 +295,10 @@ def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int
     vmap=vmap.leading(3, 1),
     decomposition=_nearest_formula,
 )
-def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], exact: bool) -> Tensor:
-    """Crop labels ``(..., C, H, W)`` to boxes ``(..., 4)`` and resize them by PyTorch's nearest pixel.
+def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tensor:
+    """Crop labels ``(..., C, H, W)`` to boxes ``(..., 4)`` and resize them by the nearest pixel.
 
-    The labels are those of torchvision.
+    ``how`` is "nearest" or "nearest-exact" for PyTorch's pixels, which are torchvision's, or "opencv".
     """
 
 
@@ -330,3 +337,30 @@ def apply_transform(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
     """Change the samples that were chosen by the transform of a description, with these parameters."""
+
+
+def _apply_to_size_fake(
+    image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+) -> Tensor:
+    return _layout.empty(image, height, width)
+
+
+def _apply_to_size_kernel(
+    out: Tensor, image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+) -> None:
+    with _torch_private.default_dispatch_state(), torch.no_grad():
+        transform, source = programs.from_description(description), image.detach()
+        values = transform.unpack(numbers.tolist(), height, width)
+        out.copy_(source if values is None else transform._compute(source, values, None, kind))
+
+
+@operator(
+    "imgops_transforms::apply_to_size",
+    kernel=_apply_to_size_kernel,
+    cuda=_apply_to_size_kernel,
+    fake=_apply_to_size_fake,
+)
+def apply_to_size(
+    image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
+) -> Tensor:
+    """Change an image by the transform of a description to one of another size."""

@@ -12,7 +12,7 @@ import itertools
 import json
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import accumulate
@@ -34,6 +34,9 @@ OWN_SIZES = (-1, -1)
 #: name -> class, for every transform that a description may name.
 CLASSES: dict[str, type] = {}
 
+#: handle -> another library's code that draws the parameters of a transform in the place of its own.
+SOURCES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
 
 # -- a transform as text --------------------------------------------------------------------------
 
@@ -41,7 +44,9 @@ CLASSES: dict[str, type] = {}
 def description_of(transform: Any) -> str:
     """Return as JSON the class of a transform and the arguments that its parameters depend on."""
     config = {name: _plain(getattr(transform, name)) for name in transform._config}
-    return json.dumps([type(transform)._description_name, config])
+    source = getattr(transform, "_source", None)
+    found = [] if source is None else [source.handle]
+    return json.dumps([type(transform)._description_name, config, *found])
 
 
 def _plain(value: Any) -> Any:
@@ -56,9 +61,18 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def from_description(text: str) -> Any:
-    name, config = json.loads(text)
+    name, config, *source = json.loads(text)
     cls = CLASSES[name]
-    return getattr(cls, "_from_config", cls)(**config)
+    made = getattr(cls, "_from_config", cls)(**config)
+    if source:  # a proxy, so that what this cache holds keeps no pipeline alive
+        made.__dict__["_source"] = weakref.proxy(SOURCES[source[0]])
+    return made
+
+
+def draws_of(transform: Any) -> Callable[[Shape], Any]:
+    """Return what samples the numbers of a transform for images of a shape."""
+    source = getattr(transform, "_source", None)
+    return transform.draw_row if source is None else lambda shape: source.numbers(transform, shape)
 
 
 # -- generators -----------------------------------------------------------------------------------
@@ -202,7 +216,7 @@ class _Step:
     ) -> None:
         transform = from_description(description)
         self.transform, self.start, self.conditions, self.generator = transform, start, conditions, generator
-        self.draw_row = transform.draw_row
+        self.draw_row = draws_of(transform)
         self.set_shape(shape)
         self.has_own_sizes = tuple(shape[2:]) == OWN_SIZES
 
@@ -361,9 +375,10 @@ def sample(
 
 
 def _beside_fake(
-    boxes: Tensor,
+    annotations: Tensor,
     gate: Tensor,
     previous: Tensor,
+    count: int,
     height: int,
     width: int,
     generator: int,
@@ -371,14 +386,15 @@ def _beside_fake(
     description: str,
     kind: str,
 ) -> Tensor:
-    return torch.empty((4 + boxes.shape[0],), dtype=torch.float64, device=boxes.device)
+    return torch.empty((count,), dtype=torch.float64, device=annotations.device)
 
 
 def _beside_kernel(
     out: Tensor,
-    boxes: Tensor,
+    annotations: Tensor,
     gate: Tensor,
     previous: Tensor,
+    count: int,
     height: int,
     width: int,
     generator: int,
@@ -389,19 +405,20 @@ def _beside_kernel(
     transform, image = from_description(description), torch.empty((3, height, width), device="meta")
     numbers = None
     if gate.item():
-        inputs = [image, annotation_kinds.tv_tensor(boxes.detach(), kind, (height, width))]
+        inputs = [image, annotation_kinds.tv_tensor(annotations.detach(), kind, (height, width))]
         with seeding.exchange_generator(generator_of(generator)):
             numbers = transform.draw(inputs)
     if numbers is None:
-        numbers = [0.0, 0.0, width, height, *(1.0 for _ in boxes)]
+        numbers = transform.neutral_beside(count, height, width)
     out.copy_(torch.tensor(numbers, dtype=torch.float64))
 
 
-@operator("imgops_transforms::sample_beside_boxes", kernel=_beside_kernel, fake=_beside_fake, random=True)
-def sample_beside_boxes(
-    boxes: Tensor,
+@operator("imgops_transforms::sample_beside", kernel=_beside_kernel, fake=_beside_fake, random=True)
+def sample_beside(
+    annotations: Tensor,
     gate: Tensor,
     previous: Tensor,
+    count: int,
     height: int,
     width: int,
     generator: int,

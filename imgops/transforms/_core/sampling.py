@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops import _subclass
 from imgops._torch_private import in_vmap, is_vmapped, raise_error, tree_leaves
-from imgops.transforms._core import programs
+from imgops.transforms._core import annotation_kinds, programs
 from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape, Table
 from imgops.transforms._core.programs import SamplingProgram
 
@@ -143,11 +144,12 @@ class ParameterSampler:
         self.last = noise.detach().flatten()[:1].to("cpu", torch.float64)
         return noise
 
-    def beside_boxes(self, transform: Any, boxes: Tensor, kind: str, canvas: tuple[int, int]) -> Tensor:
-        """Sample the parameters of a transform that depend on the boxes."""
-        gate = self._open_samples()
+    def beside(self, transform: Any, inpt: Any, count: int, canvas: tuple[int, int]) -> Tensor:
+        """Sample the ``count`` parameters of a transform that depend on boxes or on a mask."""
+        gate, kind = self._open_samples(), annotation_kinds.kind_of(inpt)
         options = (transform._generator_handle, transform._site, transform._description, kind)
-        self.last = programs.sample_beside_boxes(boxes, gate, self._previous(), *canvas, *options)
+        plain = _subclass.plain(inpt)
+        self.last = programs.sample_beside(plain, gate, self._previous(), count, *canvas, *options)
         return self.last.to("cpu")
 
     def run(self, program: SamplingProgram) -> None:

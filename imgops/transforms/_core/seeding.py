@@ -185,6 +185,11 @@ def sample_generators(count: int) -> list[torch.Generator] | None:
     return generators
 
 
+def has_key() -> bool:
+    """Return whether the draws of this call depend on keys."""
+    return _draws.has_key
+
+
 @contextmanager
 def own_generators() -> Iterator[None]:
     """Let code that draws by Python's and NumPy's generators depend on the key of a sample, if it has one."""

@@ -44,7 +44,7 @@ class RandomSizeTransform(RandomTransform):
     def _refuse_a_batch(self, inputs: list[Any], sampler: ParameterSampler) -> None:
         if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
             must = "per_sample must be False, because samples of different sizes cannot form a batch"
-            raise_error(NotImplementedError, f"{type(self).__name__}: {must}, got True")
+            raise_error(NotImplementedError, f"{self._get_name()}: {must}, got True")
 
     @staticmethod
     def _is_batch(inputs: list[Any]) -> bool:

@@ -1,208 +1,96 @@
-"""Conversion of albumentations' pipelines to imgops' transforms; albumentations itself is not needed."""
+"""Conversion of albumentations' pipelines to imgops' transforms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from copy import copy, deepcopy
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import v2
-
-from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
 from imgops.transforms import containers, conversion
-from imgops.transforms._core import operators
-from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core import programs
+from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Shape
-from imgops.transforms._core.probabilistic import _with_corners
-from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms.albumentations import moves, values
-from imgops.transforms.albumentations.rules import (
-    OUTSIDE,
-    Arguments,
-    Maker,
-    Near,
-    Rule,
-    Unmapped,
-    chance,
-    report,
-)
-from imgops.transforms.functional import _dispatch
+from imgops.transforms.albumentations import draws, host
+from imgops.transforms.albumentations.annotations import _Filter, _Removal
+from imgops.transforms.albumentations.calls import Call, _Pipeline
+from imgops.transforms.albumentations.conversions import CONVERSIONS
+from imgops.transforms.albumentations.moves import MOVES, Drawn, draws_its_chance
+from imgops.transforms.albumentations.rules import MIRRORS, Rule, Unmapped, report
 
 __all__ = ["from_albumentations"]
 
-SAME: dict[str, Maker] = moves.SAME | values.SAME
-NEAR: dict[str, tuple[Maker, str]] = values.NEAR
+
+class _Some(containers._Chance):
+    """The sampling of SomeOf: the index of a transform for each turn, -1 for none."""
+
+    n: int
+
+    def neutral_numbers(self, shape: Shape) -> list[float]:
+        return [-1.0] * self.n
+
+    def count_numbers(self, shape: Shape) -> int:
+        return self.n
 
 
-# -- boxes and keypoints ---------------------------------------------------------------------------------
+class _SomeOf(_Some, containers.RandomOrder):
+    """Apply some transforms of a list, in an order that a source draws."""
 
-_TINY = 1e-7
+    _config = ("n",)
+    _description_name = "_Some"
 
+    def __init__(self, transforms: list[Any], n: int) -> None:
+        self.__dict__["n"] = n
+        super().__init__(transforms)
 
-class _Filter(RandomTransform, v2.Transform):
-    """A step that marks the boxes and keypoints that a pipeline drops.
-
-    The number of boxes and keypoints stays the same, as batches and graphs need. A marked box is empty, a
-    marked keypoint lies far outside, and no later transform changes that; :class:`_Removal` removes them at
-    the end. Boxes are clipped to the image.
-    """
-
-    _moves = True
-
-    def __init__(
-        self,
-        area: float = 0.0,
-        visibility: float = 0.0,
-        width: float = 0.0,
-        height: float = 0.0,
-        ratio: float | None = None,
-        boxes: bool = True,
-        points: bool = False,
-    ) -> None:
-        v2.Transform.__init__(self)
-        self.area, self.visibility, self.width, self.height = area, visibility, width, height
-        self.ratio, self.boxes, self.points = ratio, boxes, points
-        self._config = ("area", "visibility", "width", "height", "ratio", "boxes", "points")
-        self._start(False, None)
-
-    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        return self._out_shape(shape)
-
-    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        """Mark boxes and keypoints without sampling; after a skipped step there is nothing to mark."""
-        flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-        return tree_unflatten([self.transform(x, {}) for x in flat], structure)
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
-            out = self._annotations(inpt) if _subclass.in_graph() else self.by_torchvision(inpt, params)
-            out.clamping_mode = None  # the visible share of a box is found before it is clipped
-            return out
-        if isinstance(inpt, tv_tensors.KeyPoints) and self.points:
-            plain = _subclass.plain(inpt)
-            is_inside = _inside(plain, inpt.canvas_size)[..., None]
-            return _dispatch.wrap_like(torch.where(is_inside, plain, OUTSIDE).to(plain.dtype), inpt)
-        return inpt
-
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        return _with_corners("from_albumentations", inpt, lambda b: self._visible(b, inpt.canvas_size))
-
-    def _visible(self, boxes: Tensor, canvas: tuple[int, int]) -> Tensor:
-        """Return the visible parts of boxes ``(n, 4)``; those that are dropped become 0."""
-        limit = torch.tensor([canvas[1], canvas[0]] * 2, dtype=boxes.dtype)
-        clipped = torch.minimum(boxes.clamp(min=0), limit)
-        wide, high = (clipped[:, 2:] - clipped[:, :2]).unbind(-1)
-        whole = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
-        is_visible = (whole >= _TINY) & (wide * high >= max(self.area - _TINY, _TINY))
-        is_visible &= wide * high / (whole + _TINY) >= self.visibility
-        is_visible &= (wide >= self.width - _TINY) & (high >= self.height - _TINY)
-        if self.ratio is not None:
-            is_visible &= torch.maximum(wide / (high + _TINY), high / (wide + _TINY)) <= self.ratio
-        return torch.where(is_visible[:, None], clipped, 0.0)
+    @property
+    def _turns(self) -> int:
+        return self.n
 
 
-def _inside(points: Tensor, canvas: tuple[int, int]) -> Tensor:
-    x, y = points.unbind(-1)
-    return (x >= 0) & (x < canvas[1]) & (y >= 0) & (y < canvas[0])
+programs.CLASSES["_Some"] = _Some
 
 
-class _Removal(OperatorTransform, v2.Transform):
-    """A step that removes the boxes and keypoints that a :class:`_Filter` marked, with their labels."""
-
-    def __init__(self, boxes: Sequence[str] | None, points: Sequence[str] | None) -> None:
-        v2.Transform.__init__(self)
-        #: The names of the label fields of boxes and of keypoints; None if nothing is removed.
-        self.boxes, self.points = boxes, points
-
-    def _plan(self, shape: Any, program: Any) -> None:
-        return None
-
-    def forward(self, *inputs: Any) -> Any:
-        out = inputs if len(inputs) > 1 else inputs[0]
-        for kind, fields in ((tv_tensors.BoundingBoxes, self.boxes), (tv_tensors.KeyPoints, self.points)):
-            if fields is not None:
-                out = self._without(out, kind, fields)
-        return out
-
-    def _without(self, inputs: Any, kind: type, fields: Sequence[str]) -> Any:
-        flat, structure = tree_flatten(inputs)
-        places = [operators.indices_of_true(self._valid(x)) for x in flat if isinstance(x, kind)]
-        if not places:
-            return inputs
-        missing = [n for n in fields if not isinstance(inputs, dict) or n not in inputs]
-        if missing:
-            got = (
-                f"a dict of {', '.join(map(str, inputs))}"
-                if isinstance(inputs, dict)
-                else type(inputs).__name__
-            )
-            must = f"inputs must be a dict with the label fields {', '.join(fields)}"
-            raise ValueError(f"from_albumentations: {must}, got {got}")
-        following = iter(places)
-        valid = [_select_valid(x, next(following)) if isinstance(x, kind) else x for x in flat]
-        out = tree_unflatten(valid, structure)
-        counts = [_subclass.plain(x).shape[0] for x in flat if isinstance(x, kind)]
-        for name in fields:
-            several = len(places) > 1  # a batch has a list of boxes and a list of labels
-            labels = inputs[name] if several else [inputs[name]]
-            if len(labels) != len(places):
-                must = f"{name} must be a list of labels for each of {len(places)} samples"
-                raise ValueError(f"from_albumentations: {must}, got {len(labels)}")
-            left = [_labels(name, x, p, n) for x, p, n in zip(labels, places, counts, strict=True)]
-            out[name] = left if several else left[0]
-        return out
-
-    def _valid(self, inpt: Any) -> Tensor:
-        plain = _subclass.plain(inpt)
-        if isinstance(inpt, tv_tensors.KeyPoints):
-            return _inside(plain, inpt.canvas_size)
-        corners = v2.functional.convert_bounding_box_format(plain, inpt.format, "XYXY")
-        return (corners[:, 2:] > corners[:, :2]).all(-1)
+def _drawn_by(source: draws.Source, made: Any) -> Any:
+    """Let a source draw what a transform samples."""
+    made._source = source
+    made._describe()
+    return made
 
 
-def _select_valid(inpt: Any, places: Tensor) -> Any:
-    out = _dispatch.wrap_like(_subclass.plain(inpt).index_select(0, places), inpt)
-    if isinstance(inpt, tv_tensors.BoundingBoxes):
-        out.clamping_mode = "soft"
-    return out
+# -- single transforms ---------------------------------------------------------------------------------------
 
 
-def _labels(name: str, labels: Any, places: Tensor, count: int) -> Any:
-    known = isinstance(labels, (Tensor, list, tuple))
-    found = len(labels) if known else None
-    if found != count:
-        got = f"{found} labels" if known else type(labels).__name__
-        raise ValueError(
-            f"from_albumentations: {name} must be a tensor or a list of {count} labels, got {got}"
-        )
-    if isinstance(labels, Tensor):
-        return _dispatch.wrap_like(_subclass.plain(labels).index_select(0, places), labels)
-    return type(labels)([labels[i] for i in places.tolist()])
+#: The transforms without a counterpart, and why they have none.
+_WITHOUT = {
+    **dict.fromkeys(
+        ("CenterCrop3D", "CoarseDropout3D", "CubicSymmetry", "Pad3D", "PadIfNeeded3D", "RandomCrop3D"),
+        "it takes volumes",
+    ),
+    "ToTensor3D": "it takes volumes",
+    **dict.fromkeys(
+        ("Mosaic", "OverlayElements", "TextImage"), "it takes other images or texts from the call"
+    ),
+    "RandomCropNearBBox": "it takes a box from the call",
+    "SelectiveChannelTransform": "its transforms see a part of the channels",
+}
+
+#: The transforms that change the size of an image, some only with certain arguments.
+_RESIZING = frozenset(MOVES) - {"HorizontalFlip", "VerticalFlip"} | {
+    "BBoxSafeRandomCrop",
+    "Crop",
+    "RandomCropFromBorders",
+    "RandomScale",
+}
 
 
-# -- pipelines -------------------------------------------------------------------------------------------
-
-
-class _Pipeline(containers.Compose):
-    """A converted pipeline, which refuses inputs that albumentations takes and these transforms ignore."""
-
-    def _get_name(self) -> str:
-        return "Compose"
-
-    def forward(self, *inputs: Any, **targets: Any) -> Any:
-        if targets:
-            must = "inputs must be a tensor or one dict of tensors"
-            raise TypeError(f"from_albumentations: {must}, got the keywords {', '.join(targets)}")
-        flat, _ = tree_flatten(inputs)
-        if any(isinstance(x, np.ndarray) for x in flat):
-            must = "images, masks, boxes and labels must be tensors or tv_tensors"
-            how = "torch.from_numpy(image).permute(2, 0, 1) makes one"
-            raise TypeError(f"from_albumentations: {must} ({how}), got a NumPy array")
-        return super().forward(*inputs)
+def _changes_size(given: Any) -> bool:
+    name = type(given).__name__
+    if name == "CropAndPad":
+        return not given.keep_size
+    if name == "Perspective":
+        return not given.keep_size or given.fit_output
+    if name == "SafeRotate":  # it shrinks the image until that fits into its own size
+        return False
+    return name in _RESIZING or getattr(given, "crop_border", False) or getattr(given, "fit_output", False)
 
 
 class _Reader:
@@ -215,42 +103,92 @@ class _Reader:
         self.boxes, self.points = (
             processors[n].params if n in processors else None for n in ("bboxes", "keypoints")
         )
-        boxes, points = self.boxes, self.points
-        self.rule = Rule(
-            None if boxes is None else (boxes.min_area, boxes.min_visibility),
-            points is not None and points.remove_invisible,
-            points is not None,
-        )
-        if points is not None and len(points.format) > 2:
-            self.unmapped.append(f"KeypointParams(format={points.format})")
+        points = self.points
+        drops_points = points is not None and points.remove_invisible
+        self.rule = Rule(self.boxes is not None, points is not None, drops_points)
+        self.last: Any = None
 
-    def read(self, transform: Any, p: float | None = None) -> Any:
-        """Return the counterpart of a transform; ``p`` replaces its own probability."""
-        name, p = type(transform).__name__, transform.p if p is None else p
-        if name in ("Compose", "ReplayCompose", "Sequential"):
-            steps = [s for t in transform.transforms for s in self.add_filter(_steps_of(self.read(t)))]
-            return chance(containers.Compose(steps or [conversion.Identity()]), p)
-        if name in ("OneOf", "OneOrOther"):  # the chosen transform is always applied
-            made = [self.read(t, 1.0) for t in transform.transforms]
-            if name == "OneOrOther":
-                return containers.RandomChoice(made, [p, 1 - p])
-            return chance(containers.RandomChoice(made, [t.p for t in transform.transforms]), p)
+    def read(self, given: Any, forced: bool = False) -> list[Any]:
+        """Return the counterparts of a transform; ``forced`` says that it was chosen already."""
+        name = type(given).__name__
         try:
-            if name not in SAME and name not in NEAR:
-                raise Unmapped
-            return self.made(name, {**transform.get_transform_init_args(), "p": p, "rule": self.rule})
+            if name in _WITHOUT:
+                raise Unmapped(_WITHOUT[name])
+            if draws.is_container(given):
+                return self._read_container(given, forced)
+            return self._read_one(given, name, forced)
         except Unmapped as why:
-            self.unmapped.append(f"{name}({why})" if str(why) else name)
-        return conversion.Identity()
+            self.unmapped.append(f"{name} ({why})")
+        return []
 
-    def made(self, name: str, arguments: Arguments) -> Any:
-        if name in NEAR:
-            make, self.near[name] = NEAR[name]
-            return make(arguments)
-        made = SAME[name](arguments)
-        if isinstance(made, Near):
-            made, self.near[name] = made
-        return made
+    def _read_container(self, given: Any, forced: bool) -> list[Any]:
+        name = type(given).__name__
+        if name in ("Compose", "ReplayCompose", "Sequential"):
+            steps = [s for t in given.transforms for s in self.add_filter(self.read(t))]
+            return self._by_chance(steps, given, forced)
+        makes = [self._as_one(self.read(t, name in ("OneOf", "OneOrOther"))) for t in given.transforms]
+        if name == "OneOf":
+            if not makes:
+                return []
+            source = draws.Choice(given, forced)
+            return [_drawn_by(source, containers.RandomChoice([*makes, conversion.Identity()]))]
+        if name == "OneOrOther":
+            return [_drawn_by(draws.Choice(given), containers.RandomChoice(makes))]
+        if name in ("SomeOf", "RandomOrder"):
+            makes = [self._as_one(self.add_filter([m])) for m in makes]
+            return [_drawn_by(draws.Order(given), _SomeOf(makes, given.n))]
+        raise Unmapped("it is another container")
+
+    def _as_one(self, steps: list[Any]) -> Any:
+        return steps[0] if len(steps) == 1 else containers.Compose(steps or [conversion.Identity()])
+
+    def _by_chance(self, steps: list[Any], given: Any, forced: bool) -> list[Any]:
+        """Return steps under the probability of a transform."""
+        if not steps or forced or given.p >= 1:
+            return steps
+        return [_drawn_by(draws.Chance(given), containers.RandomApply(steps, float(given.p)))]
+
+    def _read_one(self, given: Any, name: str, forced: bool) -> list[Any]:
+        if name in CONVERSIONS:
+            if name == "ToTensorV2":
+                if given.p < 1:
+                    raise Unmapped(f"p={given.p}")
+                self.last = given
+            return self._by_chance(CONVERSIONS[name](given), given, forced)
+        if name in MOVES:
+            try:
+                return self._read_move(given, name, forced)
+            except Unmapped:  # by one of its arguments
+                pass
+        self._require_own_data(given)
+        if getattr(given, "border_mode", 0) in MIRRORS and self.rule.follows:
+            self.near[name] = "boxes and keypoints are not repeated in a mirrored border"
+        if not _changes_size(given):
+            return [host._ByAlbumentations.of(host.Host(given, forced))]
+        made = host._ResizedByAlbumentations.of(host.Host(given, True))
+        return self._by_chance([made], given, forced)
+
+    def _require_own_data(self, given: Any) -> None:
+        """Raise if a transform reads what only a call of albumentations has."""
+        if hasattr(given, "metadata_key") and not getattr(given, "reference_images", None):
+            raise Unmapped(f"metadata_key={given.metadata_key}")
+        if getattr(given, "num_output_channels", 3) != 3:
+            raise Unmapped(f"num_output_channels={given.num_output_channels}")
+        if getattr(given, "bbox_labels", None):
+            raise Unmapped("it reads the labels of boxes")
+        if type(given).__name__ == "RandomGridShuffle" and self.rule.has_boxes:
+            raise Unmapped("it cuts boxes into several")
+
+    def _read_move(self, given: Any, name: str, forced: bool) -> list[Any]:
+        made = MOVES[name]({**given.get_transform_init_args(), "p": given.p, "rule": self.rule})
+        steps = made if isinstance(made, list) else [made]
+        alone = draws_its_chance(steps[-1])
+        for step in steps:
+            if isinstance(step, RandomTransform):
+                _drawn_by(Drawn(given, forced or not alone), step)
+        return steps if alone else self._by_chance(steps, given, forced)
+
+    # -- boxes and keypoints -------------------------------------------------------------------------
 
     def filter(self, boxes: bool = True, points: bool = True) -> list[Any]:
         """Return a list with the step that drops boxes and keypoints, or an empty list without one."""
@@ -268,36 +206,33 @@ class _Reader:
         each = [p is not None and p.check_each_transform for p in (self.boxes, self.points)]
         return steps + self.filter(*each)
 
-    def read_outermost(self, transform: Any) -> Any:
+    def read_outermost(self, given: Any) -> Any:
         """Return the counterpart of the outermost transform."""
-        made = self.read(transform)
-        if self.boxes is None and not self.rule.drops_points:
-            return _Pipeline(_steps_of(made) or [conversion.Identity()])
-        steps, p = (
-            (list(made.transforms[0].transforms), made.p) if transform.p < 1 else (_steps_of(made), 1.0)
-        )
-        last = self.filter()
-        if steps and isinstance(steps[-1], _Filter):
-            last = [f for f in last if (f.boxes, f.points) != (steps[-1].boxes, steps[-1].points)]
-        box_labels = None if self.boxes is None else list(self.boxes.label_fields or ())
-        points = self.points if self.rule.drops_points else None
-        point_labels = None if points is None else list(points.label_fields or ())
-        last.append(_Removal(box_labels, point_labels))
-        first = [] if self.boxes is None else [_Filter()]
-        return _Pipeline(
-            [chance(containers.Compose([*first, *steps, *last]), p)] if p < 1 else [*first, *steps, *last]
-        )
+        whole = copy(given)
+        whole.p = 1.0 if draws.is_container(given) else given.p
+        steps = self.read(whole)
+        if self.boxes is not None or self.rule.drops_points:
+            last = self.filter()
+            if steps and isinstance(steps[-1], _Filter):
+                last = [f for f in last if (f.boxes, f.points) != (steps[-1].boxes, steps[-1].points)]
+            box_labels = None if self.boxes is None else list(self.boxes.label_fields or ())
+            points = self.points if self.rule.drops_points else None
+            point_labels = None if points is None else list(points.label_fields or ())
+            first = [] if self.boxes is None else [_Filter()]
+            steps = [*first, *steps, *last, _Removal(box_labels, point_labels)]
+        if whole.p != given.p:
+            steps = self._by_chance(steps, given, False)
+        decides = steps[0] if whole.p != given.p and steps else None
+        return _Pipeline(steps or [conversion.Identity()], Call(given, self.last), decides)
 
 
 def _moves(step: Any) -> bool:
     return getattr(step, "_moves", False) or any(_moves(t) for t in getattr(step, "transforms", ()))
 
 
-def _steps_of(made: Any) -> list[Any]:
-    """Return the steps of a pipeline inside of another; no steps for an Identity."""
-    if type(made) is conversion.Identity:
-        return []
-    return list(made.transforms) if type(made) is containers.Compose else [made]
+def is_of_albumentations(given: Any) -> bool:
+    """Return whether something is a transform of albumentations, or of a class that follows one."""
+    return any(c.__module__.partition(".")[0] == "albumentations" for c in type(given).__mro__)
 
 
 def from_albumentations(compose: Any) -> Any:
@@ -350,10 +285,11 @@ def from_albumentations(compose: Any) -> Any:
           RandomCLAHE(clip_limit=(1.0, 4.0), tiles=(8, 8), p=1.0, per_sample=False)
     )
     """
-    if not type(compose).__module__.startswith("albumentations"):
+    if not is_of_albumentations(compose):
         must = "from_albumentations: compose must be a pipeline of albumentations"
         raise TypeError(f"{must}, got {type(compose).__name__}")
-    reader = _Reader(compose)
-    made = reader.read_outermost(compose)
+    own = deepcopy(compose)  # whose generators go on apart from those of the given one
+    reader = _Reader(own)
+    made = reader.read_outermost(own)
     report("from_albumentations", reader.unmapped, reader.near)
     return made

@@ -1,95 +1,242 @@
-"""Counterparts of albumentations' transforms that move pixels."""
+"""Counterparts of albumentations' transforms that move pixels or change the size: imgops' own transforms.
+
+albumentations draws their parameters, which :data:`VALUES` converts. An argument that they do not have raises
+:class:`Unmapped`: albumentations then computes the transform itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from imgops.transforms import containers
-from imgops.transforms.albumentations import warps as _warps
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+import imgops
+from imgops import _subclass
+from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.base import ANNOTATIONS
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
+from imgops.transforms.albumentations.draws import Source
+from imgops.transforms.albumentations.host import (
+    BesideAnnotations,
+    data_of,
+    reads_annotations,
+    sampled,
+    stand_in,
+)
 from imgops.transforms.albumentations.rules import (
     BORDERS,
+    MIRRORS,
     MODES,
-    NAMES,
     Arguments,
     Maker,
     Unmapped,
-    chance,
-    choice,
-    fill_of,
     fills_of,
-    near_if,
     of,
     only,
 )
-from imgops.transforms.geometry import crop, fit, flip, resize
+from imgops.transforms.functional import _dispatch
+from imgops.transforms.geometry import crop, fit, flip
+
+# -- draws -------------------------------------------------------------------------------------------------
 
 
-def _how(a: Arguments) -> dict[str, Any]:
-    """Return imgops' arguments that all warps by a matrix have."""
-    only(a, fit_output=False, mask_interpolation=0, rotate_method="largest_box")
-    return {
-        "p": a["p"],
-        "interpolation": of({k: NAMES[k] for k in (0, 1, 2)}, a, "interpolation"),
-        "padding_mode": of(BORDERS, a, "border_mode"),
-        "fill": fill_of(a),
-        "mask_fill": a["fill_mask"],
-    }
+def _corner(params: dict[str, Any]) -> dict[str, Any]:
+    left, top, _, _ = params["crop_coords"]
+    return {"top": int(top), "left": int(left)}
 
 
-_MIRRORED = "boxes and keypoints are not repeated in a mirrored border"
+def _box(params: dict[str, Any]) -> dict[str, Any]:
+    left, top, right, bottom = map(int, params["crop_coords"])
+    return {"top": top, "left": left, "height": bottom - top, "width": right - left}
 
 
-def _near_if_mirrored(a: Arguments, transform: Any) -> Any:
-    return near_if(a["border_mode"] in (2, 4) and a["rule"].follows, transform, _MIRRORED)
+#: The quarter turns, and whether the image is mirrored after them.
+_GROUP = {
+    "e": (0, 0),
+    "r90": (1, 0),
+    "r180": (2, 0),
+    "r270": (3, 0),
+    "v": (2, 1),
+    "hvt": (1, 1),
+    "h": (0, 1),
+    "t": (3, 1),
+}
 
 
-def _affine(a: Arguments) -> Any:
-    shear, scale, shares, pixels = (a[n] for n in ("shear", "scale", "translate_percent", "translate_px"))
-    transform = _warps._AffineCounterpart(
-        **_how(a),
-        rotate=a["rotate"],
-        scale=(scale["x"], scale["y"]),
-        shear=(shear["x"], shear["y"]),
-        shares=None if shares is None else (shares["x"], shares["y"]),
-        pixels=None if pixels is None else [[int(v) for v in pixels[side]] for side in "xy"],
-        keep_ratio=a["keep_ratio"],
-        balanced=a["balanced_scale"],
-    )
-    return _near_if_mirrored(a, transform)
+def _turns(params: dict[str, Any]) -> dict[str, Any]:
+    turns, mirrors = _GROUP[str(params["group_element"])]
+    return {"turns": float(turns), "mirrors": float(mirrors)}
 
 
-#: The neutral values of the arguments that Affine has but ShiftScaleRotate and Rotate do not have.
-_NOT: dict[str, Any] = {"shear": ((0, 0), (0, 0)), "pixels": None, "keep_ratio": False, "balanced": False}
+#: Class -> what converts its parameters to those of its counterpart.
+VALUES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "AtLeastOneBBoxRandomCrop": _corner,
+    "CropNonEmptyMaskIfExists": _corner,
+    "D4": _turns,
+    "RandomCrop": _corner,
+    "RandomResizedCrop": _box,
+    "RandomRotate90": lambda params: {"turns": float(params["factor"])},
+    "RandomSizedBBoxSafeCrop": _box,
+    "RandomSizedCrop": _box,
+    "SquareSymmetry": _turns,
+}
 
 
-def _shift_scale_rotate(a: Arguments) -> Any:
-    factor = tuple(1 + limit for limit in a["scale_limit"])
-    shares = (a["shift_limit_x"], a["shift_limit_y"])
-    transform = _warps._AffineCounterpart(
-        **_how(a), **_NOT, rotate=a["rotate_limit"], scale=(factor, factor), shares=shares
-    )
-    return _near_if_mirrored(a, transform)
+class Drawn(Source):
+    """The draws of a transform of albumentations as the numbers of one of imgops'."""
+
+    def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> Any:
+        if not self.chance():
+            return None
+        name = type(self.given).__name__
+        _, channels, height, width = shape
+        if name not in VALUES:
+            return transform.pack({}, height, width)
+        if not reads_annotations(self.given):
+            data = {"image": stand_in(height, width, channels)}
+        else:
+            data = data_of(self.given, inputs, shape)
+        with self.generators():
+            try:
+                params = sampled(self.given, data)
+            except Exception as why:
+                if type(why).__name__ != "CropSizeError":
+                    raise
+                must = f"{name}: image must be at least {self.given.height} x {self.given.width}"
+                raise ValueError(f"{must}, got {height} x {width}") from None
+        return transform.pack(VALUES[name](params), height, width)
 
 
-def _rotate(a: Arguments) -> Any:
-    only(a, crop_border=False)
-    still: dict[str, Any] = {"scale": ((1, 1), (1, 1)), "shares": ((0, 0), (0, 0))}
-    return _near_if_mirrored(a, _warps._AffineCounterpart(**_how(a), **_NOT, **still, rotate=a["limit"]))
+# -- classes -------------------------------------------------------------------------------------------------
 
 
-def _perspective(a: Arguments) -> Any:
-    only(a, keep_size=True)
-    return _warps._PerspectiveCounterpart(**_how(a), scale=a["scale"])
+class _Dihedral(flip._Turn):
+    """One of the eight symmetries of a square: quarter turns, then a mirror image."""
+
+    random_parameters = (IS_APPLIED, Parameter("turns"), Parameter("mirrors"))
+    _known = ("turns", "mirrors")
+
+    def __init__(self, p: float) -> None:
+        super().__init__(p, False, None)
+
+    def _swaps(self, turns: float, mirrors: float) -> bool:
+        return int(turns) % 2 == 1
+
+    def change_image(self, image: Tensor, turns: float, mirrors: float) -> Tensor:
+        turned = imgops.rotate90(image, int(turns))
+        return imgops.flip(turned) if mirrors else turned
+
+    def _points(self, points: Tensor, size: tuple[float, float], turns: float, mirrors: float) -> Tensor:
+        turned = flip.RandomRotate90._points(self, points, size, turns)  # type: ignore[arg-type]
+        if not mirrors:
+            return turned
+        x, y = turned.unbind(-1)
+        return torch.stack([size[int(turns) % 2 == 0] - x, y], -1)
 
 
-def _warp(a: Arguments) -> dict[str, Any]:
-    only(a, mask_interpolation=0, fill_mask=0)
-    return {
-        "interpolation": of({k: NAMES[k] for k in (0, 1, 2)}, a, "interpolation"),
-        "padding_mode": of(BORDERS, a, "border_mode"),
-        "fill": fill_of(a),
-        "p": a["p"],
-    }
+class _NearestOfOpenCV:
+    """A resize whose masks take OpenCV's nearest pixel, which is not PyTorch's for one size in thirteen."""
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        if not isinstance(inpt, tv_tensors.Mask):
+            return super()._fit(inpt, height, width)  # type: ignore[misc]
+        size = self._out_size(height, width)  # type: ignore[attr-defined]
+        box = torch.tensor([0, 0, width, height], dtype=torch.int64, device="cpu")
+        mask = _subclass.plain(inpt)
+        planes = mask[None] if mask.ndim == 2 else mask
+        moved = operators.nearest(planes, box, tuple(size), "opencv")
+        return _dispatch.wrap_like(moved[0] if mask.ndim == 2 else moved, inpt)
+
+
+class _LongestCounterpart(_NearestOfOpenCV, fit.LongestMaxSize):
+    pass
+
+
+class _SmallestCounterpart(_NearestOfOpenCV, fit.SmallestMaxSize):
+    pass
+
+
+class _ResizeCounterpart(_NearestOfOpenCV, fit._FitResize):
+    def __init__(self, size: Any, interpolation: Any, antialias: bool) -> None:
+        super().__init__(interpolation, antialias, size=tuple(size))
+
+    def _scaled_size(self, height: Any, width: Any) -> tuple[Any, Any]:
+        self._check_pixels(height, width)
+        return tuple(self.size)
+
+
+class _ResizedCropCounterpart(crop.RandomResizedCrop):
+    _nearest = "opencv"
+
+
+class _CropBeside(BesideAnnotations, crop.RandomCrop):
+    pass
+
+
+class _ResizedCropBeside(BesideAnnotations, _ResizedCropCounterpart):
+    pass
+
+
+class _PadCounterpart(fit._FitTransform):
+    """Padding with any border mode, also together with boxes and keypoints."""
+
+    def __init__(self, padding: Any, padding_mode: str, fill: Any = 0) -> None:
+        super().__init__(padding=padding, padding_mode=padding_mode)
+        self.fill = fill
+        torchvision_private.set_fill(self, fill)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        left, right, top, bottom = torchvision_private.pad_sides(self.padding)
+        return height + top + bottom, width + left + right
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        how: dict[str, Any] = {"padding_mode": "constant"}
+        if not isinstance(inpt, ANNOTATIONS):
+            how = {"padding_mode": self.padding_mode, "fill": torchvision_private.fill_of(self, type(inpt))}
+        return self.call_kernel(v2.functional.pad, inpt, padding=self.padding, **how)
+
+
+class _CenterCropCounterpart(fit._FitTransform):
+    """A center crop; of an odd number of pixels, the smaller part is cut off above and to the left."""
+
+    def __init__(self, size: Any) -> None:
+        super().__init__(size=tuple(size))
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self.size
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        high, wide = self.size
+        if height < high or width < wide:
+            must = f"image must be at least {high} x {wide}"
+            raise ValueError(f"CenterCrop: {must}, got {height} x {width}")
+        place = ((height - high) // 2, (width - wide) // 2)
+        return self.call_kernel(v2.functional.crop, inpt, *place, high, wide)
+
+
+class _CropCounterpart(fit._FitTransform):
+    """A crop to a fixed box."""
+
+    def __init__(self, box: Any) -> None:
+        super().__init__(box=tuple(box))
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        left, top, right, bottom = self.box
+        return bottom - top, right - left
+
+    def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        left, top, right, bottom = self.box
+        if right > width or bottom > height:
+            must = f"Crop: image must be at least {bottom} x {right}"
+            raise ValueError(f"{must}, got {height} x {width}")
+        return self.call_kernel(v2.functional.crop, inpt, top, left, bottom - top, right - left)
+
+
+# -- counterparts ------------------------------------------------------------------------------------
 
 
 def _resize(a: Arguments) -> dict[str, Any]:
@@ -99,125 +246,89 @@ def _resize(a: Arguments) -> dict[str, Any]:
 
 def _max_size(kind: Any) -> Maker:
     def make(a: Arguments) -> Any:
-        sizes = a["max_size"] if a["max_size"] is not None else [tuple(a["max_size_hw"])]
-        sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
-        if any(None in s for s in sizes if isinstance(s, tuple)):
-            raise Unmapped(f"max_size_hw={a['max_size_hw']}")
-        transform = choice([kind(s, **_resize(a)) for s in sizes], a["p"])
-        differs = "keypoints follow the size in whole pixels, not the factor before it is rounded"
-        return near_if(a["rule"].has_points, transform, differs)
+        if a["rule"].has_points:
+            raise Unmapped("keypoints are scaled by the factor before it is rounded")
+        size = a["max_size"] if a["max_size"] is not None else tuple(a["max_size_hw"])
+        if isinstance(size, list) or (isinstance(size, tuple) and None in size):
+            raise Unmapped(f"max_size={size}")
+        return kind(size, **_resize(a))
 
     return make
-
-
-def _position(a: Arguments, name: str) -> Any:
-    return of({n: n for n in ("center", *fit.CORNERS)}, a, name)
-
-
-def _pad_if_needed(a: Arguments) -> Any:
-    size, divisor = (a["min_height"], a["min_width"]), (a["pad_height_divisor"], a["pad_width_divisor"])
-    transform = fit.PadIfNeeded(
-        None if size == (None, None) else tuple(n or 1 for n in size),
-        None if divisor == (None, None) else tuple(n or 1 for n in divisor),
-        _position(a, "position"),
-        fills_of(a),
-        of(_PADDING, a, "border_mode"),
-    )
-    return _near_if_mirrored(a, chance(transform, a["p"]))
 
 
 #: The border modes of padding.
 _PADDING = {k: v for k, v in BORDERS.items() if v != "wrap"}
 
 
+def _border(a: Arguments) -> str:
+    if a["border_mode"] in MIRRORS and a["rule"].follows:
+        raise Unmapped("boxes and keypoints are repeated in a mirrored border")
+    return of(_PADDING, a, "border_mode")
+
+
+def _pad_if_needed(a: Arguments) -> Any:
+    size, divisor = (a["min_height"], a["min_width"]), (a["pad_height_divisor"], a["pad_width_divisor"])
+    return fit.PadIfNeeded(
+        None if size == (None, None) else tuple(n or 1 for n in size),
+        None if divisor == (None, None) else tuple(n or 1 for n in divisor),
+        of({n: n for n in ("center", *fit.CORNERS)}, a, "position"),
+        fills_of(a),
+        _border(a),
+    )
+
+
 def _pad(a: Arguments) -> Any:
     padding = a["padding"]
     padding = [padding] * 4 if isinstance(padding, int) else list(padding)
-    transform = _warps._PadCounterpart(padding, of(_PADDING, a, "border_mode"), fills_of(a))
-    return _near_if_mirrored(a, chance(transform, a["p"]))
+    return _PadCounterpart(padding, _border(a), fills_of(a))
 
 
-def _crop_after_padding(a: Arguments, crop: Any) -> Any:
-    """Return a crop, preceded by the padding that it may need."""
-    if not a["pad_if_needed"]:
-        return chance(crop, a["p"])
-    mode = of(_PADDING, a, "border_mode")
-    pad = fit.PadIfNeeded((a["height"], a["width"]), None, _position(a, "pad_position"), fills_of(a), mode)
-    return _near_if_mirrored(a, chance(containers.Compose([pad, crop]), a["p"]))
+def _after_padding(kind: Callable[[Any], Any]) -> Maker:
+    """Return what makes a crop, and the padding that it may need."""
+
+    def make(a: Arguments) -> Any:
+        size = a["height"], a["width"]
+        if not a["pad_if_needed"]:
+            return kind(size)
+        position = of({n: n for n in ("center", *fit.CORNERS)}, a, "pad_position")
+        return [fit.PadIfNeeded(size, None, position, fills_of(a), _border(a)), kind(size)]
+
+    return make
 
 
-def _center_crop(a: Arguments) -> Any:
-    return _crop_after_padding(a, _warps._CenterCropCounterpart((a["height"], a["width"])))
+def _resized_crop(a: Arguments) -> Any:
+    return _ResizedCropCounterpart(tuple(a["size"]), **_resize(a))
 
 
-def _random_crop(a: Arguments) -> Any:
-    return _crop_after_padding(a, crop.RandomCrop((a["height"], a["width"])))
+def _crop(a: Arguments) -> Any:
+    only(a, pad_if_needed=False)
+    return _CropCounterpart((a["x_min"], a["y_min"], a["x_max"], a["y_max"]))
 
 
-def _dihedral(a: Arguments) -> Any:
-    both = [flip.RandomRotate90(1.0), flip.RandomHorizontalFlip(0.5)]
-    return chance(containers.Compose(both), a["p"])
-
-
-_BY_MAP = "boxes and keypoints follow the map exactly, not a mask of whole pixels"
-
-
-def _near_by_map(a: Arguments, transform: Any) -> Any:
-    return near_if(a["rule"].follows, transform, _BY_MAP)
-
-
-def _elastic(a: Arguments) -> Any:
-    noise = {
-        "noise": a["noise_distribution"],
-        "same": a["same_dxdy"],
-        "kernel": 17 if a["approximate"] else 0,
-    }
-    return _near_by_map(
-        a, _warps._ElasticCounterpart(alpha=a["alpha"], sigma=a["sigma"], **noise, **_warp(a))
-    )
-
-
-def _grid(a: Arguments) -> Any:
-    return _near_by_map(
-        a, _warps._GridDistortionCounterpart(a["num_steps"], a["distort_limit"], a["normalized"], **_warp(a))
-    )
-
-
-def _lens(a: Arguments) -> Any:
-    return _near_by_map(a, _warps._LensCounterpart(a["distort_limit"], a["mode"], **_warp(a)))
-
-
-def _spline(a: Arguments) -> Any:
-    points = {"num_control_points": a["num_control_points"]}
-    return _near_by_map(
-        a, _warps._SplineCounterpart(scale=tuple(x / 10 for x in a["scale_range"]), **points, **_warp(a))
-    )
-
-
-#: The counterparts with the same pixels for the same parameters, and the same distribution of parameters.
-SAME: dict[str, Maker] = {
-    "Affine": _affine,
-    "CenterCrop": _center_crop,
-    "D4": _dihedral,
-    "ElasticTransform": _elastic,
-    "GridDistortion": _grid,
+#: Class -> its counterpart, or several of them in their order, which draw by :class:`Drawn`.
+MOVES: dict[str, Maker] = {
+    "AtLeastOneBBoxRandomCrop": lambda a: _CropBeside((a["height"], a["width"])),
+    "CenterCrop": _after_padding(_CenterCropCounterpart),
+    "Crop": _crop,
+    "CropNonEmptyMaskIfExists": lambda a: _CropBeside((a["height"], a["width"])),
+    "D4": lambda a: _Dihedral(a["p"]),
     "HorizontalFlip": lambda a: flip.RandomHorizontalFlip(a["p"]),
-    "LongestMaxSize": _max_size(fit.LongestMaxSize),
-    "OpticalDistortion": _lens,
+    "LongestMaxSize": _max_size(_LongestCounterpart),
     "Pad": _pad,
     "PadIfNeeded": _pad_if_needed,
-    "Perspective": _perspective,
-    "RandomCrop": _random_crop,
-    "RandomResizedCrop": lambda a: chance(
-        crop.RandomResizedCrop(tuple(a["size"]), a["scale"], a["ratio"], **_resize(a)), a["p"]
-    ),
+    "RandomCrop": _after_padding(crop.RandomCrop),
+    "RandomResizedCrop": _resized_crop,
     "RandomRotate90": lambda a: flip.RandomRotate90(a["p"]),
-    "Resize": lambda a: chance(resize.Resize((a["height"], a["width"]), **_resize(a)), a["p"]),
-    "Rotate": _rotate,
-    "ShiftScaleRotate": _shift_scale_rotate,
-    "SmallestMaxSize": _max_size(fit.SmallestMaxSize),
-    "SquareSymmetry": _dihedral,
-    "ThinPlateSpline": _spline,
+    "RandomSizedBBoxSafeCrop": lambda a: _ResizedCropBeside((a["height"], a["width"]), **_resize(a)),
+    "RandomSizedCrop": _resized_crop,
+    "Resize": lambda a: _ResizeCounterpart((a["height"], a["width"]), **_resize(a)),
+    "SmallestMaxSize": _max_size(_SmallestCounterpart),
+    "SquareSymmetry": lambda a: _Dihedral(a["p"]),
     "Transpose": lambda a: flip.RandomTranspose(a["p"]),
     "VerticalFlip": lambda a: flip.RandomVerticalFlip(a["p"]),
 }
+
+
+def draws_its_chance(transform: Any) -> bool:
+    """Return whether a counterpart samples whether it is applied."""
+    return IS_APPLIED in getattr(transform, "random_parameters", ())

@@ -305,9 +305,9 @@ class RandomHSV(ProbabilisticTransform):
 
     def change_image(self, image: Tensor, amounts: Tensor) -> Tensor:
         require_rgb(self, image)
-        hsv = imgops.cvt_color(image, "rgb2hsv")
         if image.dtype == torch.uint8:
-            return imgops.cvt_color(imgops.lut(hsv, self._tables(amounts)), "hsv2rgb")
+            return _with_tables_of_hsv(image, _tables(amounts, self.method))
+        hsv = imgops.cvt_color(image, "rgb2hsv")
         by = _of_channels(amounts, hsv)
         if self.method == "scale":
             hsv_out = hsv * by
@@ -319,17 +319,27 @@ class RandomHSV(ProbabilisticTransform):
         channels = torch.cat([hue % 360, saturation, value.clamp(0, 1)], -3)
         return imgops.cvt_color(channels.to(image.dtype), "hsv2rgb")
 
-    def _tables(self, amounts: Tensor) -> Tensor:
-        """Return the lookup tables of hue, saturation and value, ``(..., 3, 256)``."""
-        hue, *others = amounts[..., None].double().unbind(-2)
-        levels = _LEVELS.double()
-        if self.method == "scale":
-            tables = [(levels * hue) % 180, *(levels * x for x in others)]
-        else:
-            tables = [(levels + hue / 2) % 180, *(levels + x.trunc() for x in others)]
-        table = _to_levels(torch.stack(tables, -2))
-        table[..., 1, 0] = 0
-        return table
+
+def _tables(amounts: Tensor, method: str) -> Tensor:
+    """Return the lookup tables of hue, saturation and value, ``(..., 3, 256)``."""
+    hue, *others = amounts[..., None].double().unbind(-2)
+    levels = _LEVELS.double()
+    if method == "scale":
+        tables = [(levels * hue) % 180, *(levels * x for x in others)]
+    else:
+        tables = [(levels + hue / 2) % 180, *(levels + x.trunc() for x in others)]
+    table = _to_levels(torch.stack(tables, -2))
+    table[..., 1, 0] = 0
+    return table
+
+
+def _with_tables_of_hsv(image: Tensor, table: Tensor) -> Tensor:
+    return imgops.cvt_color(imgops.lut(imgops.cvt_color(image, "rgb2hsv"), table), "hsv2rgb")
+
+
+def hsv_shifted(image: Tensor, amounts: Tensor) -> Tensor:
+    """Add degrees to the hue, and levels to the saturation and value, of a uint8 image."""
+    return _with_tables_of_hsv(image, _tables(amounts, "shift"))
 
 
 class RandomGamma(ProbabilisticTransform):

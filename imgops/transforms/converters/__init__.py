@@ -6,6 +6,7 @@ from typing import Any
 
 from imgops.transforms import conversion
 from imgops.transforms.albumentations import from_albumentations
+from imgops.transforms.albumentations.convert import is_of_albumentations
 from imgops.transforms.albumentations.rules import report
 from imgops.transforms.converters import _lightly as _lightly
 from imgops.transforms.converters import _open_clip as _open_clip
@@ -60,7 +61,7 @@ def convert(pipeline: Any) -> Any:
     )
     """
     library = type(pipeline).__module__.partition(".")[0]
-    if library == "albumentations":
+    if is_of_albumentations(pipeline):
         return from_albumentations(pipeline)
     if library == "imgops":
         return pipeline

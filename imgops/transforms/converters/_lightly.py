@@ -1,4 +1,4 @@
-"""The counterparts of lightly's transforms: views of an image, and steps that NumPy's generator draws."""
+"""The counterparts of lightly's transforms, some of whose steps NumPy's generator draws."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import PIL.ImageFilter
+import PIL.ImageOps
 from torch import Tensor
 from torchvision.transforms import v2
 
@@ -15,45 +16,10 @@ from imgops.transforms import containers
 from imgops.transforms._core import pil_images, programs, seeding
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
-from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import FixedTransform
-from imgops.transforms.converters._reader import MAKERS, NEAR, Reader
-
-
-class _LightlyViews(containers._Container, v2.Transform):
-    """Return a list of views: each transform is applied to the image itself."""
-
-    def __init__(self, transforms: list[Any]) -> None:
-        v2.Transform.__init__(self)
-        self.transforms = list(transforms)
-        self._start(False, None)
-
-    def _get_name(self) -> str:
-        return "MultiViewTransform"
-
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> list[Any]:
-        return [transform(*inputs) for transform in self.transforms]
-
-    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> list[Any]:
-        before, covered = self._count_samples(inputs, sampler), sampler.covered
-        if not covered and sampler.plans(self):
-            containers._sample_ahead([(sampler.path, self)], inputs, sampler)
-            sampler.covered = sampler.path in sampler.planned
-        out = [self._one(i, inputs, sampler) for i in range(len(self.transforms))]
-        sampler.count, sampler.covered = before, covered
-        return out
-
-    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        path, inside = program.path, program.inside
-        program.inside = inside or self.per_sample
-        after: Shape | None = None
-        for i, transform in enumerate(self.transforms):
-            program.path = (*path, i)
-            after = containers._shape_after(transform, shape, program)
-            if after is None:
-                break
-        program.path, program.inside = path, inside
-        return after
+from imgops.transforms.converters._lightly_spectra import SPECTRA
+from imgops.transforms.converters._lightly_views import VIEWS, one_view, views
+from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, add_makers
 
 
 class _NumpyChance(containers._Chance):
@@ -114,7 +80,14 @@ class _LightlyGaussianBlur(ProbabilisticTransform):
 
     def change_image(self, image: Tensor, radius: float) -> Tensor:
         blur = PIL.ImageFilter.GaussianBlur(radius)
-        return pil_images.each(self._get_name(), image, lambda given: given.filter(blur))
+        name, channels = self._get_name(), image.shape[-3]
+        if channels in (1, 3):
+            return pil_images.each(name, image, lambda given: given.filter(blur))
+        planes = image.unsqueeze(-3)  # PIL blurs each channel by itself
+        return pil_images.each(name, planes, lambda given: given.filter(blur)).squeeze(-3)
+
+    def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
+        return inpt.filter(PIL.ImageFilter.GaussianBlur(values["radius"]))
 
 
 class _LightlySolarization(ProbabilisticTransform):
@@ -133,17 +106,12 @@ class _LightlySolarization(ProbabilisticTransform):
     def change_image(self, image: Tensor) -> Tensor:
         return imgops.solarize(image, self.threshold)
 
-
-def _views(given: Any, reader: Reader) -> Any:
-    return _LightlyViews([reader.read_one(each) for each in given.transforms])
+    def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
+        return PIL.ImageOps.solarize(inpt, self.threshold)
 
 
 def _inner(given: Any, reader: Reader) -> Any:
     return reader.read(given.transform)
-
-
-def _one_view(given: Any, reader: Reader) -> Any:
-    return _LightlyViews([reader.read_one(given.transform)])
 
 
 def _rotate(given: Any, reader: Reader) -> Any:
@@ -155,12 +123,13 @@ def _rotate(given: Any, reader: Reader) -> Any:
 #: Modules of lightly -> their classes of several views, of one view, and of a list of one view.
 _CLASSES: tuple[tuple[Any, dict[str, str]], ...] = (
     (
-        _views,
+        views,
         {
             "byol_transform": "BYOLTransform",
             "densecl_transform": "DenseCLTransform",
             "dino_transform": "DINOTransform",
             "fast_siam_transform": "FastSiamTransform",
+            "fda_transform": "FDATransform",
             "ibot_transform": "IBOTTransform",
             "mmcr_transform": "MMCRTransform",
             "moco_transform": "MoCoV1Transform MoCoV2Transform",
@@ -197,7 +166,7 @@ _CLASSES: tuple[tuple[Any, dict[str, str]], ...] = (
         },
     ),
     (
-        _one_view,
+        one_view,
         {"aim_transform": "AIMTransform", "capi_transform": "CAPITransform", "mae_transform": "MAETransform"},
     ),
 )
@@ -205,6 +174,7 @@ for _maker, _modules in _CLASSES:
     for _module, _names in _modules.items():
         for _name in _names.split():
             MAKERS[f"lightly.transforms.{_module}.{_name}"] = _maker
+add_makers("lightly.transforms", {**VIEWS, **SPECTRA})
 MAKERS["lightly.transforms.rotation.RandomRotate"] = _rotate
 MAKERS["lightly.transforms.gaussian_blur.GaussianBlur"] = lambda t, _: _LightlyGaussianBlur(t.prob, t.sigmas)
 MAKERS["lightly.transforms.solarize.RandomSolarization"] = lambda t, _: _LightlySolarization(

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
-from torchvision.transforms import functional as v1_functional
 
 from imgops import transforms
 from imgops.transforms import geometry
 from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.base import NOTHING, OperatorTransform, like
+from imgops.transforms._core.base import OperatorTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
-from imgops.transforms._core.sizes import FixedTransform
-from imgops.transforms.converters._reader import Reader, Unmapped, add_makers
-from imgops.transforms.converters._torchvision import resampling, to_tensor
-from imgops.transforms.functional import _dispatch, _geometry
-from imgops.transforms.geometry.resize import _RandomResize
-
-
-def _modes(interpolation: Any) -> list[str]:
-    """Return the names of one interpolation, or of those of which one is drawn."""
-    several = interpolation if isinstance(interpolation, (tuple, list)) else (interpolation,)
-    return [resampling(mode).value for mode in several]
-
-
-class ResizeTo(FixedTransform, v2.Transform):
-    """A resize to a size that follows from the size of the image."""
-
-    interpolation: str
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        raise NotImplementedError
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        size = self._out_size(*image.shape[-2:])
-        how = pil_images.interpolation_of(kind, InterpolationMode(self.interpolation), True)
-        return _geometry.resize(image, size, how[0], None, how[1])
-
-    def outweighs_pil(self) -> bool:
-        return True
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        size = self._out_size(*v2.functional.get_size(inpt))
-        how = {"interpolation": InterpolationMode(self.interpolation), "antialias": True}
-        return self.call_kernel(v2.functional.resize, inpt, list(size), **how)
+from imgops.transforms.converters._reader import Maker, Reader, Unmapped, add_makers
+from imgops.transforms.converters._timm_naflex import NAFLEX
+from imgops.transforms.converters._timm_sizes import (
+    CenterWindow,
+    FixedSize,
+    RandomResizeTo,
+    RandomWindow,
+    ResizeInAMode,
+    ResizeTo,
+    as_tuple,
+    draw_mode,
+    in_one_mode,
+    modes_of,
+    number_of,
+    of_size,
+    size_of,
+)
+from imgops.transforms.converters._torchvision import to_tensor
+from imgops.transforms.functional import _geometry
 
 
 class ResizeKeepRatio(ResizeTo):
@@ -57,9 +42,7 @@ class ResizeKeepRatio(ResizeTo):
     _config = ("target", "longest", "interpolation")
 
     def __init__(self, target: Any, longest: float, interpolation: str) -> None:
-        v2.Transform.__init__(self)
-        self.target, self.longest, self.interpolation = tuple(target), longest, interpolation
-        self._describe()
+        super().__init__(target=tuple(target), longest=longest, interpolation=interpolation)
 
     def _get_name(self) -> str:
         return "ResizeKeepRatio"
@@ -67,186 +50,103 @@ class ResizeKeepRatio(ResizeTo):
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         from timm.data.transforms import ResizeKeepRatio as Given
 
-        high, wide = Given.get_params(like(1, 1, height, width), self.target, self.longest)
+        high, wide = Given.get_params(of_size(height, width), self.target, self.longest)
         return high, wide
 
 
-class _TimmResizeToSequence(ResizeTo):
-    _config = ("patch_size", "max_seq_len", "divisible_by_patch", "max_ratio", "interpolation")
-
-    def __init__(
-        self,
-        patch_size: Any,
-        max_seq_len: int,
-        divisible_by_patch: bool,
-        max_ratio: float | None,
-        interpolation: str,
-    ) -> None:
-        v2.Transform.__init__(self)
-        self.patch_size = tuple(patch_size) if isinstance(patch_size, (tuple, list)) else patch_size
-        self.max_seq_len, self.divisible_by_patch = max_seq_len, divisible_by_patch
-        self.max_ratio, self.interpolation = max_ratio, interpolation
-        self._describe()
-
-    def _get_name(self) -> str:
-        return "ResizeToSequence"
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.naflex_transforms import get_image_size_for_seq
-
-        how = self.patch_size, self.max_seq_len, self.divisible_by_patch, self.max_ratio
-        _, (high, wide) = get_image_size_for_seq((height, width), *how)
-        return high, wide
-
-
-class _TimmRandomResizeKeepRatio(_RandomResize, v2.Transform):
-    """A resize by a random scale and aspect ratio."""
-
-    random_parameters: Any = (*_RandomResize.random_parameters, Parameter("mode", kind=int))
-    _config = (
-        *("target", "longest", "scale_prob", "scale_range", "scale_area", "aspect_prob", "aspect_range"),
-        "interpolations",
-    )
-    antialias = True
-
-    def __init__(self, **config: Any) -> None:
-        v2.Transform.__init__(self)
-        self.__dict__.update(config)
-        self._start(False, None)
+class _TimmResizeKeepRatioInAMode(ResizeInAMode):
+    _config = ("target", "longest", "interpolations")
 
     def _get_name(self) -> str:
         return "ResizeKeepRatio"
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return ResizeKeepRatio._out_size(self, height, width)  # type: ignore[arg-type]
+
+
+class _TimmRandomResizeKeepRatio(RandomResizeTo):
+    """A resize by a random scale and aspect ratio."""
+
+    _config = (
+        *("target", "longest", "scale_prob", "scale_range", "scale_area", "aspect_prob", "aspect_range"),
+        "interpolations",
+    )
+
+    def _get_name(self) -> str:
+        return "ResizeKeepRatio"
+
+    def draw_size(self, height: int, width: int) -> Sequence[int]:
         from timm.data.transforms import ResizeKeepRatio
 
-        _, _, height, width = self.shape_of(flat_inputs)
-        chance = self.scale_prob, self.scale_range, self.scale_area, self.aspect_prob, self.aspect_range
-        with seeding.own_generators():
-            size = ResizeKeepRatio.get_params(like(1, 1, height, width), self.target, self.longest, *chance)
-            return {"size": size, "mode": _draw(self.interpolations)}
-
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [*map(float, values["size"]), float(values["mode"])]
-
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        mode = InterpolationMode(self.interpolations[values["mode"]])
-        return v2.functional.resize(inpt, values["size"], mode, antialias=True)
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        size = self._canvas(params)
-
-        def resize(mode: str) -> Tensor:
-            return _geometry.resize_to(image, size, InterpolationMode(mode), True)
-
-        return _in_one_mode(_number(params, 2), self.interpolations, resize)
+        known = (getattr(self, name) for name in self._config[:-1])
+        return ResizeKeepRatio.get_params(like(1, 1, height, width), *known)
 
 
-def _number(params: Params, place: int) -> Any:
-    """Return one of the numbers that were sampled, or a tensor of one for each sample."""
-    numbers = params.numbers
-    return numbers[..., place] if isinstance(numbers, Tensor) else numbers[place]
-
-
-def _draw(interpolations: list[str]) -> int:
-    """Draw one of several interpolations as timm does; one alone is not drawn."""
-    return random.choice(range(len(interpolations))) if len(interpolations) > 1 else 0
-
-
-def _in_one_mode(mode: Any, interpolations: list[str], resize: Any) -> Tensor:
-    """Resize in the mode that was drawn; where it is a tensor, select between the results of all."""
-    if len(interpolations) == 1:
-        return resize(interpolations[0])
-    if not isinstance(mode, Tensor):
-        return resize(interpolations[int(mode)])
-    first, second = (resize(m) for m in interpolations)
-    return torch.where(mode[..., None, None, None].to(first.device) > 0, second, first)
-
-
-class CenterCropOrPad(FixedTransform, v2.Transform):
+class CenterCropOrPad(CenterWindow):
     _config = ("size", "fill", "padding_mode")
 
     def __init__(self, size: Any, fill: Any, padding_mode: str) -> None:
-        v2.Transform.__init__(self)
-        self.size, self.padding_mode = tuple(size), padding_mode
-        self.fill = tuple(fill) if isinstance(fill, (list, tuple)) else fill
-        self._describe()
-
-    def _places(self, height: int, width: int) -> tuple[list[int], int, int]:
-        """Return the padding as left, top, right and bottom, and where the crop starts after it."""
-        high, wide = self.size
-        x, y = max(wide - width, 0), max(high - height, 0)
-        top, left = (round((n - m) / 2) for n, m in ((height + y, high), (width + x, wide)))
-        return [x // 2, y // 2, (x + 1) // 2, (y + 1) // 2], top, left
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        padding, top, left = self._places(*image.shape[-2:])
-        if any(padding):
-            image = _geometry.pad(image, padding, self.fill, self.padding_mode)
-        return _geometry.crop(image, top, left, *self.size)
+        super().__init__(size=tuple(size), fill=as_tuple(fill), padding_mode=padding_mode)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        padding, top, left = self._places(*v2.functional.get_size(inpt))
-        if any(padding):
-            fill = self.fill if _dispatch.is_image(inpt) or not isinstance(inpt, Tensor) else 0
-            how: dict[str, Any] = {"fill": fill, "padding_mode": self.padding_mode}
-            inpt = self.call_kernel(v2.functional.pad, inpt, padding, **how)
-        return self.call_kernel(v2.functional.crop, inpt, top, left, *self.size)
+
+class _TimmRandomCropOrPad(RandomWindow):
+    _config = ("size", "fill", "padding_mode")
+
+    def _get_name(self) -> str:
+        return "RandomCropOrPad"
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        high, wide = self.size
+        return high, wide
+
+    def draw_place(self, height: int, width: int) -> tuple[int, int]:
+        from timm.data.transforms import RandomCropOrPad
+
+        top, left = RandomCropOrPad.get_params(like(1, 1, height, width), self.size)
+        return top, left
 
 
-class _TimmTrimBorder(FixedTransform, v2.Transform):
+class _TimmRandomPad(RandomWindow):
+    _config = ("size", "fill")
+    padding_mode = "constant"
+
+    def _get_name(self) -> str:
+        return "RandomPad"
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        high, wide = (torch.sym_max(n, m) for n, m in zip(self.size, (height, width), strict=True))
+        return high, wide
+
+    def draw_place(self, height: int, width: int) -> tuple[int, int]:
+        from timm.data.transforms import RandomPad
+
+        left, top, _, _ = RandomPad.get_params(like(1, 1, height, width), self.size)
+        return -top, -left
+
+
+class _TimmTrimBorder(FixedSize):
     _config = ("border_size",)
-
-    def __init__(self, border_size: int) -> None:
-        v2.Transform.__init__(self)
-        self.border_size = border_size
-        self._describe()
 
     def _get_name(self) -> str:
         return "TrimBorder"
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = (max(0, n - 2 * self.border_size) for n in (height, width))
+        high, wide = (torch.sym_max(0, n - 2 * self.border_size) for n in (height, width))
         return high, wide
 
+    def _box(self, height: int, width: int) -> tuple[Any, ...]:
+        """Return the top and the left edge of what stays, and its size."""
+        top, left = (torch.sym_min(self.border_size, n) for n in (height, width))
+        return top, left, *self._out_size(height, width)
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        height, width = image.shape[-2:]
-        top, left = (min(self.border_size, n) for n in (height, width))
-        return _geometry.crop(image, top, left, *self._out_size(height, width))
+        return _geometry.crop(image, *self._box(*image.shape[-2:]))
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        height, width = v2.functional.get_size(inpt)
-        top, left = (min(self.border_size, n) for n in (height, width))
-        return self.call_kernel(v2.functional.crop, inpt, top, left, *self._out_size(height, width))
-
-
-class _TimmPatchify(OperatorTransform, v2.Transform):
-    """Cut an image into patches by timm's function: a dict of patches, coordinates, and which are valid."""
-
-    def __init__(self, patch_size: Any, flatten_patches: bool, channels_last: bool) -> None:
-        v2.Transform.__init__(self)
-        self.patch_size, self.flatten_patches = tuple(patch_size), flatten_patches
-        self.channels_last = channels_last
-
-    def _get_name(self) -> str:
-        return "Patchify"
-
-    def _plan(self, shape: Any, program: Any) -> None:
-        return None
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        from timm.data.naflex_transforms import patchify_image
-
-        how = {"flatten_patches": self.flatten_patches, "channels_last": self.channels_last}
-        patches, places, valid = patchify_image(image, self.patch_size, **how)
-        return {"patches": patches, "patch_coord": places, "patch_valid": valid}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        image = inpt if isinstance(inpt, Tensor) else v1_functional.to_tensor(inpt)
-        return self._image(image, NOTHING, Tensor)
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        return self.call_kernel(v2.functional.crop, inpt, *self._box(*size_of(inpt)))
 
 
 class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
@@ -270,7 +170,7 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
             found = RandomResizedCropAndInterpolation.get_params(
                 like(1, 1, height, width), self.scale, self.ratio
             )
-            mode = _draw(self.interpolations)
+            mode = draw_mode(self.interpolations)
         return {**dict(zip(("top", "left", "height", "width"), found, strict=True)), "mode": mode}
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
@@ -299,7 +199,7 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
             how = pil_images.interpolation_of(kind, InterpolationMode(mode), True)
             return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
 
-        return _in_one_mode(_number(params, 4), self.interpolations, crop)
+        return in_one_mode(number_of(params, 4), self.interpolations, crop)
 
 
 class _TimmToNumpy(OperatorTransform, v2.Transform):
@@ -316,9 +216,13 @@ class _TimmToNumpy(OperatorTransform, v2.Transform):
 
 
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
-    modes = _modes(given.interpolation)
-    if not given.random_scale_prob and not given.random_aspect_prob and len(modes) == 1:
-        return ResizeKeepRatio(given.size, given.longest, modes[0])
+    modes = modes_of(given.interpolation)
+    if not given.random_scale_prob and not given.random_aspect_prob:
+        if len(modes) == 1:
+            return ResizeKeepRatio(given.size, given.longest, modes[0])
+        return _TimmResizeKeepRatioInAMode(
+            target=tuple(given.size), longest=given.longest, interpolations=modes
+        )
     return _TimmRandomResizeKeepRatio(
         target=tuple(given.size),
         longest=given.longest,
@@ -332,18 +236,28 @@ def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
 
 
 def _resized_crop(given: Any, reader: Reader) -> Any:
-    return _TimmRandomResizedCrop(given.size, given.scale, given.ratio, _modes(given.interpolation))
+    return _TimmRandomResizedCrop(given.size, given.scale, given.ratio, modes_of(given.interpolation))
 
 
-def _resize_to_sequence(given: Any, reader: Reader) -> Any:
-    modes = _modes(given.interpolation)
-    if len(modes) > 1:
-        raise Unmapped("interpolation='random'")
-    return _TimmResizeToSequence(
-        given.patch_size, given.max_seq_len, given.divisible_by_patch, given.max_ratio, modes[0]
-    )
+def _without(why: str) -> Maker:
+    """Return a maker for what has no counterpart."""
+
+    def refuse(given: Any, reader: Reader) -> Any:
+        raise Unmapped(why)
+
+    return refuse
 
 
+#: What works on batches in timm's loaders, and is no step of a pipeline.
+_OF_BATCHES: dict[str, Maker] = {
+    "mixup.FastCollateMixup": _without(
+        "a function that collates a batch: convert Mixup, which takes a batch"
+    ),
+    "naflex_mixup.NaFlexMixup": _without("images of different sizes are mixed in a list, with their labels"),
+    "naflex_random_erasing.PatchRandomErasing": _without(
+        "patches of a batch are erased in place, and the draws depend on which are valid"
+    ),
+}
 _TRANSFORMS: dict[str, Any] = {
     "transforms.MaybeToTensor": to_tensor,
     "transforms.MaybePILToTensor": lambda t, _: transforms.PILToTensor(),
@@ -351,11 +265,12 @@ _TRANSFORMS: dict[str, Any] = {
     "transforms.ToNumpy": lambda t, _: _TimmToNumpy(),
     "transforms.ResizeKeepRatio": _resize_keep_ratio,
     "transforms.RandomResizedCropAndInterpolation": _resized_crop,
-    "naflex_transforms.ResizeToSequence": _resize_to_sequence,
-    "transforms.TrimBorder": lambda t, _: _TimmTrimBorder(t.border_size),
-    "naflex_transforms.Patchify": lambda t, _: _TimmPatchify(
-        t.patch_size, t.flatten_patches, t.channels_last
-    ),
+    "transforms.TrimBorder": lambda t, _: _TimmTrimBorder(border_size=t.border_size),
     "transforms.CenterCropOrPad": lambda t, _: CenterCropOrPad(t.size, t.fill, t.padding_mode),
+    "transforms.RandomCropOrPad": lambda t, _: _TimmRandomCropOrPad(
+        size=tuple(t.size), fill=as_tuple(t.fill), padding_mode=t.padding_mode
+    ),
+    "transforms.RandomPad": lambda t, _: _TimmRandomPad(size=tuple(t.input_size), fill=as_tuple(t.fill)),
 }
-add_makers("timm.data", _TRANSFORMS)
+add_makers("timm.data", {**_TRANSFORMS, **_OF_BATCHES})
+add_makers("timm.data.naflex_transforms", NAFLEX)

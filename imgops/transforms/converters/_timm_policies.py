@@ -19,6 +19,7 @@ from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
+from imgops.transforms.converters._timm_sizes import as_tuple
 
 #: A step: the place of its name in ``_KINDS``, six numbers, and PIL's number of an interpolation.
 _WIDTH = 8
@@ -95,8 +96,8 @@ class _TimmPolicy(_DrawnByTimm):
         return {"steps": [n for row in rows for n in row]}
 
     def change_image(self, image: Tensor, steps: list[float]) -> Tensor:
-        if image.dtype != torch.uint8 or image.shape[-3] != 3:
-            must = f"{self._get_name()}: image must be uint8 of 3 channels"
+        if image.dtype != torch.uint8 or image.shape[-3] not in (1, 3):
+            must = f"{self._get_name()}: image must be uint8 of 1 or 3 channels"
             raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
         rows = [steps[i : i + _WIDTH] for i in range(0, len(steps), _WIDTH)]
         known = [(_KINDS[int(row[0])], row[1:7], int(row[7])) for row in rows]
@@ -104,12 +105,12 @@ class _TimmPolicy(_DrawnByTimm):
 
     def _walk(self, image: Tensor, steps: list[tuple[str, list[float], int]]) -> Tensor:
         base = now = image
-        mixed = np.zeros((*image.shape[1:], 3), np.float32)
+        mixed: Any = np.float32(0)
         for kind, numbers, mode in steps:
             if kind == "chain":  # of AugMix: from the image again
                 now = image
             elif kind == "add":
-                mixed += np.float32(numbers[0]) * np.asarray(_pil(now), np.float32)
+                mixed = mixed + np.float32(numbers[0]) * np.asarray(_pil(now), np.float32)
             elif kind == "blend":
                 base = now = _tensor(PIL.Image.blend(_pil(base), _pil(now), numbers[0]))
             elif kind == "blend all":
@@ -122,7 +123,7 @@ class _TimmPolicy(_DrawnByTimm):
     def _step(self, image: Tensor, kind: str, numbers: list[float], mode: int) -> Tensor:
         if kind in _COLORS:
             return _COLORS[kind](image, numbers[0])
-        how: dict[str, Any] = {"resample": mode, "fillcolor": tuple(self.fill)}
+        how: dict[str, Any] = {"resample": mode, "fillcolor": as_tuple(self.fill)}
         given = _pil(image)
         if kind == "affine":
             return _tensor(given.transform(given.size, PIL.Image.Transform.AFFINE, numbers, **how))
@@ -200,6 +201,14 @@ class _TimmRandAugment(_TimmPolicy):
         return RandAugment([noted(_read(op)) for op in self.ops], self.num_layers, self.choice_weights)
 
 
+class _TimmAugmentOp(_TimmPolicy):
+    def _most_steps(self) -> int:
+        return 1
+
+    def _policy(self, noted: Callable[[Any], Any]) -> Any:
+        return noted(_read(self.op))
+
+
 class _TimmAutoAugment(_TimmPolicy):
     def _most_steps(self) -> int:
         return max(map(len, self.policy), default=0)
@@ -241,8 +250,8 @@ class _TimmAugMixAugment(_TimmPolicy):
         return Noted(ops, self.alpha, self.width, self.depth, self.blended)
 
 
-def _fill_of(ops: Sequence[Any]) -> tuple[int, ...]:
-    fills = {tuple(op.kwargs["fillcolor"]) for op in ops}
+def _fill_of(ops: Sequence[Any]) -> Any:
+    fills = {as_tuple(op.kwargs["fillcolor"]) for op in ops}
     if len(fills) > 1:
         raise Unmapped("operations with several colors of the border")
     return fills.pop() if fills else (128, 128, 128)
@@ -332,11 +341,12 @@ class _TimmRandomErasing(_DrawnByTimm):
 
 def _erasing(given: Any, reader: Reader) -> Any:
     if given.num_splits > 1:
-        raise Unmapped(f"num_splits={given.num_splits}")
+        raise Unmapped(f"num_splits={given.num_splits}, by which a part of a batch stays as it is")
     names = ("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count", "mode")
     return _TimmRandomErasing(**{name: getattr(given, name) for name in names})
 
 
+MAKERS["timm.data.auto_augment.AugmentOp"] = lambda t, _: _TimmAugmentOp(op=_written(t), fill=_fill_of([t]))
 MAKERS["timm.data.auto_augment.RandAugment"] = _rand_augment
 MAKERS["timm.data.auto_augment.AutoAugment"] = _auto_augment
 MAKERS["timm.data.auto_augment.AugMixAugment"] = _augmix

@@ -121,7 +121,8 @@ def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: Interpola
     """Resize labels to a height and a width that a compiler may not know."""
     height, width = mask.shape[-2:]
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
-    return operators.nearest(mask, box, tuple(size), _name(interpolation) == "nearest-exact")
+    how = "nearest-exact" if _name(interpolation) == "nearest-exact" else "nearest"
+    return operators.nearest(mask, box, tuple(size), how)
 
 
 def _numbers(image: Tensor, name: str) -> Tensor:

@@ -12,7 +12,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import EncodedImage, EncodedImages, _subclass
-from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images
+from imgops.transforms._core import encoded, operators, pil_images
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import (
     BATCHES,
@@ -181,10 +181,13 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         whole = box - box[[0, 1, 0, 1]]
         return _geometry.crop_boxes(image.decode(box), whole, self.size, *how, planar=True)
 
+    #: The rule of the nearest pixel of a mask.
+    _nearest = "nearest"
+
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         boxes = as_integers(params.beside(mask))
         boxes = torch.as_tensor(boxes, device=None if isinstance(boxes, Tensor) else "cpu")
-        return operators.nearest(mask, boxes, self.size, False)
+        return operators.nearest(mask, boxes, self.size, self._nearest)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -353,9 +356,12 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         self._refuse_a_batch(inputs, sampler)
         _, _, height, width = self.shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
-        kind = annotation_kinds.kind_of(boxes)
-        numbers = sampler.beside_boxes(self, _subclass.plain(boxes), kind, (height, width))
-        return Params((height, width), numbers)
+        count = 4 + _subclass.plain(boxes).shape[0]
+        return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
+
+    def neutral_beside(self, count: int, height: int, width: int) -> list[float]:
+        """Return the numbers of a crop that keeps all."""
+        return [0.0, 0.0, width, height, *[1.0] * (count - 4)]
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         left, top, wide, high = (int(n) for n in numbers[:4])

@@ -1,0 +1,269 @@
+"""A converted pipeline, which is called as albumentations' own is: by keywords, with arrays in and out."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+
+from imgops import _subclass
+from imgops._torch_private import tree_flatten
+from imgops.transforms import containers
+from imgops.transforms.albumentations.annotations import ROWS
+
+#: What albumentations takes by keyword, and these transforms do not.
+_REFUSED = ("volume", "volumes", "mask3d", "masks3d")
+_IMAGES, _MASKS = ("image", "images"), ("mask", "masks")
+
+
+class Call:
+    """How a pipeline of albumentations reads its keywords: its processors, targets and last step."""
+
+    def __init__(self, given: Any, last: Any) -> None:
+        #: Boxes and keypoints are read and written by albumentations' own code.
+        self.processors: dict[str, Any] = dict(getattr(given, "processors", None) or {})
+        self.targets: dict[str, str] = dict(getattr(given, "additional_targets", None) or {})
+        #: The ToTensorV2 of the pipeline, if it has one.
+        self.last = last
+        self.checks_shapes = getattr(given, "is_check_shapes", False)
+
+    def kind_of(self, name: str) -> str:
+        return self.targets.get(name, name)
+
+    def run(self, pipeline: Any, data: dict[str, Any]) -> dict[str, Any]:
+        """Run a pipeline on keywords, and return a dict of the same names."""
+        self._check(data)
+        if pipeline.whole is not None and not pipeline.whole._source.chance():
+            return dict(data)
+        if len(data) == 1 and "image" in data and not self.processors:
+            given = data["image"]
+            self._size(data)
+            image = given if isinstance(given, Tensor) else _planes(given)
+            return {"image": self._output("image", pipeline.run_plainly(image), given)}
+        data, processors = dict(data), deepcopy(self.processors)
+        height, width = self._size(data)
+        boxes_are_tensors = {n for n, x in data.items() if isinstance(x, Tensor) and self._is_listed(n)}
+        for name in boxes_are_tensors:
+            data[name] = data[name].tolist()
+        self._preprocess(processors, data, (height, width))
+        inputs, rows = {}, {}
+        for name, value in data.items():
+            made = self._input(name, value, (height, width))
+            if made is not None:
+                inputs[name] = made
+        for name, kind in (("bboxes", "bboxes"), ("keypoints", "keypoints")):
+            if name in inputs:
+                rows[kind] = ROWS[kind]
+                inputs[ROWS[kind]] = torch.arange(len(data[name]))
+        labels = {field for p in processors.values() for field in p.params.label_fields or ()}
+        for kind, processor in processors.items():
+            for field in processor.params.label_fields or ():
+                if kind in inputs:
+                    inputs[field] = inputs[ROWS[kind]]
+        out = pipeline.run_plainly(inputs)
+        result = {
+            n: self._output(n, out[n], v) if n in out else v for n, v in data.items() if n not in labels
+        }
+        self._restore(result, data, out, processors)
+        for name in boxes_are_tensors & result.keys():
+            result[name] = torch.tensor(result[name])
+        return result
+
+    # -- checks ----------------------------------------------------------------------------------------
+
+    def _check(self, data: dict[str, Any]) -> None:
+        if not any(self.kind_of(n) in _IMAGES for n in data):
+            raise ValueError(
+                f"from_albumentations: keywords must have image or images, got {', '.join(data)}"
+            )
+        for name, value in data.items():
+            kind = self.kind_of(name)
+            if kind in _REFUSED:
+                raise TypeError(f"from_albumentations: keywords must not be volumes, got {name}")
+            if kind in ("bboxes", "keypoints") and value is not None and kind not in self.processors:
+                params = {"bboxes": "bbox_params", "keypoints": "keypoint_params"}[kind]
+                must = f"from_albumentations: {name} must come with {params} of the pipeline"
+                raise ValueError(f"{must}, got none")
+            if kind in (*_IMAGES, "mask") and not isinstance(value, (np.ndarray, Tensor, list, tuple)):
+                must = f"from_albumentations: {name} must be a NumPy array or a tensor"
+                raise TypeError(f"{must}, got {type(value).__name__}")
+            known = (*_IMAGES, *_MASKS, "bboxes", "keypoints")
+            if kind not in known and isinstance(value, (np.ndarray, Tensor)) and value.ndim > 1:
+                must = (
+                    f"from_albumentations: arrays must be named {', '.join(known)} or in additional_targets"
+                )
+                raise TypeError(f"{must}, got {name}")
+
+    def _is_listed(self, name: str) -> bool:
+        fields = {f for p in self.processors.values() for f in p.params.label_fields or ()}
+        return self.kind_of(name) in ("bboxes", "keypoints") or name in fields
+
+    def _size(self, data: dict[str, Any]) -> tuple[int, int]:
+        """Return the height and width of the image; all images and masks must share them."""
+        sizes: dict[str, Any] = {}
+        for name, value in data.items():
+            kind = self.kind_of(name)
+            if kind not in (*_IMAGES, *_MASKS) or value is None or not len(value):
+                continue
+            one = value[0] if kind in ("images", "masks") else value
+            if isinstance(one, Tensor):
+                sizes[name] = tuple(one.shape[-2:])
+            elif isinstance(one, np.ndarray) and one.ndim in (2, 3):
+                sizes[name] = one.shape[:2]
+            else:
+                must = f"from_albumentations: {name} must be an array (H, W) or (H, W, C)"
+                raise TypeError(f"{must}, got {getattr(one, 'shape', type(one).__name__)}")
+        first = next(s for n, s in sizes.items() if self.kind_of(n) in _IMAGES)
+        if self.checks_shapes and len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{n} of {s[0]} x {s[1]}" for n, s in sizes.items())
+            raise ValueError(f"from_albumentations: images and masks must share a size, got {listed}")
+        return first
+
+    # -- to tensors ------------------------------------------------------------------------------------
+
+    def _input(self, name: str, value: Any, canvas: tuple[int, int]) -> Any:
+        """Return a keyword as imgops' transforms take it; None if they ignore it."""
+        kind = self.kind_of(name)
+        if value is None or (isinstance(value, (list, tuple)) and not value):
+            return None
+        if kind == "image":
+            return tv_tensors.Image(value if isinstance(value, Tensor) else _planes(value))
+        if kind == "images":
+            return tv_tensors.Image(torch.stack([x if isinstance(x, Tensor) else _planes(x) for x in value]))
+        if kind == "mask":
+            return tv_tensors.Mask(value if isinstance(value, Tensor) else _labels(value))
+        if kind == "masks":
+            each = [x if isinstance(x, Tensor) else _labels(x) for x in value]
+            return tv_tensors.Mask(torch.stack(each))
+        if kind == "bboxes":
+            sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64)
+            corners = torch.from_numpy(np.asarray(_table(value)[:, :4], dtype=np.float64)) * sides
+            return tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=canvas, clamping_mode=None)
+        if kind == "keypoints":
+            points = torch.from_numpy(np.asarray(_table(value)[:, :2], dtype=np.float64))
+            return tv_tensors.KeyPoints(points, canvas_size=canvas)
+        return None
+
+    def _output(self, name: str, made: Any, before: Any) -> Any:
+        """Return a result in the kind and form of what was given."""
+        kind, plain = self.kind_of(name), _subclass.plain(made)
+        if kind in ("bboxes", "keypoints"):
+            return made
+        if isinstance(before, Tensor):
+            return plain
+        if self.last is not None:
+            if kind in _MASKS and plain.ndim == (3 if kind == "mask" else 4) and not self.last.transpose_mask:
+                plain = plain.movedim(-3, -1)
+            return list(plain) if kind == "masks" and isinstance(before, (list, tuple)) else plain
+        if kind == "image":
+            return _array(plain, before.ndim)
+        if kind == "images":
+            each = [_array(x, before[0].ndim) for x in plain]
+            return each if isinstance(before, (list, tuple)) else np.stack(each)
+        if kind == "mask":
+            return _array_of_labels(plain, before.ndim)
+        each = [_array_of_labels(x, before[0].ndim) for x in plain]
+        return each if isinstance(before, (list, tuple)) else np.stack(each)
+
+    # -- boxes and keypoints ------------------------------------------------------------------------------
+
+    def _preprocess(self, processors: dict[str, Any], data: dict[str, Any], size: tuple[int, int]) -> None:
+        if not processors:
+            return
+        image = {"image": np.broadcast_to(np.uint8(0), (*size, 3))}
+        shown = {n: v for n, v in data.items() if self.kind_of(n) not in (*_IMAGES, *_MASKS)} | image
+        for processor in processors.values():
+            processor.ensure_data_valid(shown)
+        for processor in processors.values():
+            processor.preprocess(shown)
+        data.update({n: v for n, v in shown.items() if n in data and n != "image"})
+
+    def _restore(
+        self, result: dict[str, Any], data: dict[str, Any], out: dict[str, Any], processors: dict[str, Any]
+    ) -> None:
+        """Write boxes, keypoints and their labels as albumentations does."""
+        if not processors:
+            return
+        image = next(_subclass.plain(v) for n, v in out.items() if self.kind_of(n) in _IMAGES)
+        size = tuple(image.shape[-2:])
+        shown = {"image": np.broadcast_to(np.uint8(0), (*size, 3))}
+        for kind in processors.keys() & data.keys():
+            if data[kind] is None:
+                continue
+            shown[kind] = data[kind]
+            if kind not in out:
+                continue
+            rows, moved = out[ROWS[kind]].numpy(), _subclass.plain(out[kind]).numpy()
+            if kind == "bboxes":
+                moved = moved / np.array([size[1], size[0]] * 2)
+            before = _table(data[kind])[rows]
+            before[:, : moved.shape[1]] = moved
+            shown[kind] = before
+        for processor in processors.values():
+            processor.postprocess(shown)
+        del shown["image"]
+        result.update(shown)
+
+
+def _table(values: np.ndarray) -> np.ndarray:
+    """Return rows of numbers, which albumentations leaves flat if there are none."""
+    return values if len(values) else np.zeros((0, 4), dtype=np.float32)
+
+
+def _planes(array: np.ndarray) -> Tensor:
+    """Return an image as a tensor ``(C, H, W)`` in the memory of the array."""
+    if array.ndim == 2:
+        array = array[..., None]
+    return torch.from_numpy(np.ascontiguousarray(array)).permute(2, 0, 1)
+
+
+def _labels(array: np.ndarray) -> Tensor:
+    """Return a mask as a tensor: ``(H, W)``, or ``(C, H, W)`` if it has channels."""
+    plain = torch.from_numpy(np.ascontiguousarray(array))
+    return plain if array.ndim == 2 else plain.permute(2, 0, 1)
+
+
+def _array(image: Tensor, ndim: int) -> np.ndarray:
+    array = image.permute(1, 2, 0).numpy()
+    return np.ascontiguousarray(array[..., 0] if ndim == 2 and array.shape[-1] == 1 else array)
+
+
+def _array_of_labels(mask: Tensor, ndim: int) -> np.ndarray:
+    return np.ascontiguousarray(mask.numpy() if ndim == 2 else mask.permute(1, 2, 0).numpy())
+
+
+class _Pipeline(containers.Compose):
+    """A converted pipeline, which takes tensors as imgops' transforms do, or albumentations' keywords."""
+
+    def __init__(self, transforms: list[Any], call: Call, whole: Any = None) -> None:
+        super().__init__(transforms)
+        #: The container that decides whether the pipeline is applied, if that is left to chance.
+        self._call, self.whole = call, whole
+
+    def _get_name(self) -> str:
+        return "Compose"
+
+    def forward(self, *inputs: Any, **data: Any) -> Any:
+        if data:
+            if inputs:
+                must = "from_albumentations: inputs must be keywords or one structure of tensors"
+                raise TypeError(f"{must}, got both")
+            if _subclass.in_graph():
+                must = "from_albumentations: inputs must be one structure of tensors in a graph"
+                raise TypeError(f"{must}, got the keywords {', '.join(data)}")
+            return self._call.run(self, data)
+        flat = inputs if len(inputs) == 1 and type(inputs[0]) is Tensor else tree_flatten(inputs)[0]
+        if any(isinstance(x, np.ndarray) for x in flat):
+            must = "from_albumentations: arrays must be given by keyword, as in pipeline(image=array)"
+            raise TypeError(f"{must}, got one without a name")
+        return super().forward(*inputs)
+
+    def run_plainly(self, inputs: Any) -> Any:
+        """Transform a tensor, or a dict of them, after it was decided that the pipeline is applied."""
+        if self.whole is not None:
+            return containers.Compose(self.whole.transforms)(inputs)
+        return super().forward(inputs)

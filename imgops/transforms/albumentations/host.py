@@ -1,0 +1,394 @@
+"""Transforms of albumentations that its own code computes on the host, inside of an operator in a graph.
+
+What a transform draws is sampled before it is applied, so the numbers of its counterpart are the state from
+which it draws. They give the same parameters again for the image, its masks, boxes and keypoints.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from imgops import _subclass
+from imgops._torch_private import raise_error
+from imgops.transforms._core import operators
+from imgops.transforms._core.base import batch_of
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
+from imgops.transforms._core.probabilistic import ProbabilisticTransform
+from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms._core.sizes import RandomSizeTransform
+from imgops.transforms.albumentations import values
+from imgops.transforms.albumentations.draws import Source, drawn_seed, seeded_by
+from imgops.transforms.albumentations.rules import MIRRORS, OUTSIDE
+from imgops.transforms.functional import _dispatch
+
+#: What a transform may read besides the image: albumentations' names.
+ANNOTATIONS_READ = frozenset({"mask", "masks", "bboxes", "keypoints"})
+
+_READ_BOXES = {"AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop"}
+_READ_MASKS = {"ConstrainedCoarseDropout", "CropNonEmptyMaskIfExists"}
+
+
+def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a transform draws for an image and what is beside it."""
+    params = given.update_transform_params(given.get_params(), data)
+    params.update(given.get_params_dependent_on_data(params, data))
+    return params
+
+
+def stand_in(height: int, width: int, channels: int) -> np.ndarray:
+    """Return a black image that takes no memory."""
+    return np.broadcast_to(np.uint8(0), (height, width, channels))
+
+
+def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
+    """Return an image of a shape, and the annotations among flat inputs, as albumentations holds them."""
+    _, channels, height, width = shape
+    data: dict[str, Any] = {"image": stand_in(height, width, channels)}
+    masks = [_subclass.plain(x) for x in inputs if isinstance(x, tv_tensors.Mask)]
+    boxes = [x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes)]
+    if masks:
+        planes = [array_of(m.reshape(-1, *m.shape[-2:])) for m in masks]
+        data |= {"mask": planes[0][0], "masks": np.concatenate(planes)}
+    if boxes:
+        found = v2.functional.convert_bounding_box_format(boxes[0], new_format="XYXY")
+        data["bboxes"] = normalized(_subclass.plain(found), (height, width))
+    missing = reads_annotations(given) - data.keys() - ({"mask", "masks"} if masks else set())
+    if missing:
+        must = f"{type(given).__name__}: inputs must have {' and '.join(sorted(missing))}"
+        raise_error(ValueError, f"{must}, got none")
+    return data
+
+
+def reads_annotations(given: Any) -> frozenset[str]:
+    """Return what a transform reads besides the image; some do so without saying it."""
+    names = {cls.__name__ for cls in type(given).__mro__}
+    unsaid = {"bboxes"} if names & _READ_BOXES else {"mask"} if names & _READ_MASKS else set()
+    return ANNOTATIONS_READ & unsaid.union(given.targets_as_params)
+
+
+def array_of(mask: Tensor) -> np.ndarray:
+    """Return labels in a dtype that OpenCV computes."""
+    array = mask.detach().cpu().numpy()
+    if array.dtype == bool:
+        return array.astype(np.uint8)
+    return array.astype(np.float64) if array.dtype.kind in "iu" and array.dtype.itemsize > 2 else array
+
+
+def normalized(corners: Tensor, canvas: tuple[int, int]) -> np.ndarray:
+    """Return boxes as shares of the sides, with the place of each box in a last column.
+
+    An edge that a resize moved to a whole pixel, but for the error of its arithmetic, lies on the pixel:
+    albumentations cuts fractions off.
+    """
+    whole = corners.round()
+    corners = torch.where((corners - whole).abs() < 1e-3, whole, corners)
+    sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64)
+    places = torch.arange(len(corners), dtype=torch.float64)[:, None]
+    return torch.cat([corners.double() / sides, places], 1).numpy()
+
+
+class Host(Source):
+    """The draws of a transform that albumentations computes: a seed, or the state of its generators."""
+
+    def __init__(self, given: Any, forced: bool = False) -> None:
+        super().__init__(given, forced)
+        #: Parameters by the numbers that they were drawn from: those of the latest images, and those that
+        #: follow from annotations, which cannot be drawn again.
+        self.kept: OrderedDict[tuple[float, ...], dict[str, Any]] = OrderedDict()
+        self.drawn = 0
+
+    @property
+    def length(self) -> int:
+        return 1 if self.given.seed is None else 1 + _STATE
+
+    def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float] | None:
+        if not self.chance():
+            return None
+        rest = [0.0] * (self.length - 1)
+        if reads_annotations(self.given):
+            return [1.0, self._draw_beside(inputs, shape), *rest]
+        if not self.draws_on:
+            return [1.0, float(drawn_seed()), *rest]
+        with self.generators():
+            state = _state_of(self.given)
+            sampled(self.given, {"image": stand_in(shape[2], shape[3], shape[1])})
+        return [1.0, -1.0, *state]
+
+    def _draw_beside(self, inputs: Sequence[Any], shape: Shape) -> float:
+        with self.generators():
+            params = sampled(self.given, data_of(self.given, inputs, shape))
+        self.drawn += 1
+        self._keep((-1.0 - self.drawn,), params)
+        return -1.0 - self.drawn
+
+    def _keep(self, key: tuple[float, ...], params: dict[str, Any]) -> None:
+        self.kept[key] = params
+        while len(self.kept) > 64:
+            self.kept.popitem(last=False)
+
+    def params(self, numbers: Sequence[float], data: dict[str, Any] | None, shape: Shape) -> dict[str, Any]:
+        """Return the parameters for an image, or those of the image for what is beside it."""
+        key = (numbers[0],) if numbers[0] < -1 else tuple(numbers)
+        known = self.kept.get(key)
+        if known is not None and (data is None or numbers[0] < -1):
+            return known
+        if numbers[0] < -1:
+            raise KeyError(f"{type(self.given).__name__}: params must be of a recent call, got older ones")
+        state = seeded_by(self.given, int(numbers[0])) if numbers[0] >= 0 else _at(self.given, numbers[1:])
+        with state:
+            params = sampled(self.given, data or {"image": stand_in(shape[2], shape[3], shape[1])})
+        if data is not None:
+            self._keep(key, params)
+        return params
+
+
+# -- the state of generators as numbers --------------------------------------------------------------------
+
+_WORDS = 4  # of 32 bits in each of the two numbers of 128 bits that are PCG64's state
+_STATE = 2 * _WORDS + 2 + 625 + 1
+
+
+def _state_of(given: Any) -> list[float]:
+    """Return the state of a transform's generators, NumPy's and Python's."""
+    ours = given.random_generator.bit_generator.state
+    if ours["bit_generator"] != "PCG64":
+        must = f"{type(given).__name__}: the random generator must be NumPy's PCG64"
+        raise NotImplementedError(f"{must}, got {ours['bit_generator']}")
+    words = [
+        float(ours["state"][name] >> 32 * i & 0xFFFFFFFF) for name in ("state", "inc") for i in range(_WORDS)
+    ]
+    _, python, gauss = given.py_random.getstate()
+    rest = [float(ours["has_uint32"]), float(ours["uinteger"])]
+    return words + rest + [float(n) for n in python] + [float("inf") if gauss is None else gauss]
+
+
+@contextmanager
+def _at(given: Any, numbers: Sequence[float]) -> Iterator[None]:
+    """Let a transform draw again from a state."""
+    words = [int(n) for n in numbers[: 2 * _WORDS]]
+    whole = [sum(w << 32 * i for i, w in enumerate(words[s : s + _WORDS])) for s in (0, _WORDS)]
+    flag, rest = (int(n) for n in numbers[2 * _WORDS : 2 * _WORDS + 2])
+    generator, python = np.random.Generator(np.random.PCG64(0)), random.Random(0)
+    generator.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": whole[0], "inc": whole[1]},
+        "has_uint32": flag,
+        "uinteger": rest,
+    }
+    gauss = None if numbers[-1] == float("inf") else numbers[-1]
+    python.setstate((3, tuple(int(n) for n in numbers[2 * _WORDS + 2 : -1]), gauss))
+    with seeded_by(given, 0):
+        given.set_random_state(generator, python)
+        yield
+
+
+# -- transforms ----------------------------------------------------------------------------------------------
+
+
+class BesideAnnotations:
+    """A transform that may draw beside boxes or a mask, which one operator reads in a graph."""
+
+    _source: Any
+    per_sample: bool
+
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        reads, name = reads_annotations(self._source.given), type(self._source.given).__name__
+        if reads and (sampler.count is not None or (self.per_sample and batch_of(inputs) is not None)):
+            must = f"{name}: per_sample must be False, because it reads"
+            raise_error(NotImplementedError, f"{must} {' and '.join(sorted(reads))}, got True")
+        if not reads or sampler.draws_in_python():
+            return super()._sample_params(inputs, sampler)  # type: ignore[misc]
+        kind = tv_tensors.BoundingBoxes if "bboxes" in reads else tv_tensors.Mask
+        found = [x for x in inputs if isinstance(x, kind)]
+        if not found:
+            must = f"{name}: inputs must have {' and '.join(sorted(reads))}"
+            raise_error(ValueError, f"{must}, got none")
+        _, channels, height, width = self.shape_of(inputs)  # type: ignore[attr-defined]
+        count = self.count_numbers((1, channels, height, width))  # type: ignore[attr-defined]
+        numbers = sampler.beside(self, found[0], count, (height, width))
+        return Params((height, width), numbers, self)
+
+    def neutral_beside(self, count: int, height: int, width: int) -> list[float]:
+        return self.neutral_numbers((1, 3, height, width))  # type: ignore[attr-defined]
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        if reads_annotations(self._source.given):  # these are not known beforehand
+            return None
+        return super()._plan(shape, program)  # type: ignore[misc]
+
+
+class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
+    """A transform of albumentations that keeps the size of the image.
+
+    Its image is changed by imgops' operators where they have the same pixels (:mod:`.values`), else by
+    albumentations on the host. Masks, boxes and keypoints are always changed by albumentations.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("seed", lambda t, shape: t._source.length))
+    _known = ("seed",)
+
+    def __init__(self, p: float = 1.0) -> None:
+        super().__init__(p, False, None)
+
+    @classmethod
+    def of(cls, source: Host) -> Any:
+        made = cls(float(source.given.p))
+        made._source = source
+        made._describe()
+        return made
+
+    @property
+    def _moves(self) -> bool:  # type: ignore[override]
+        return hasattr(self.given, "apply_to_bboxes")
+
+    @property
+    def given(self) -> Any:
+        return self._source.given
+
+    def _get_name(self) -> str:
+        return type(self.given).__name__
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+    def change_image(self, image: Tensor, seed: Sequence[float]) -> Tensor:
+        frames = image.reshape(-1, *image.shape[-3:])
+        params = self._source.params(seed, {"image": _view(frames[0])}, (1, *image.shape[-3:]))
+        needs_gradient = torch.is_grad_enabled() and image.requires_grad
+        tables = [values.OPERATORS, values.NEAR] if needs_gradient or not image.is_cpu else [values.OPERATORS]
+        for table in tables:
+            own = table.get(self._get_name())
+            out = None if own is None else own(image, self.given, params)
+            if out is not None:
+                return out
+        if needs_gradient:
+            must = f"{self._get_name()}: image must not require a gradient, as albumentations computes it"
+            raise_error(NotImplementedError, f"{must}, got requires_grad=True")
+        if image.ndim == 3:  # the result keeps albumentations' memory format
+            return self._change_pixels(image, params)
+        changed = [self._change_pixels(frame, params) for frame in frames]
+        return torch.stack(changed).reshape(*image.shape[:-3], *changed[0].shape)
+
+    def _change_pixels(self, frame: Tensor, params: dict[str, Any]) -> Tensor:
+        array = self.given.apply(_interleaved(_view(frame)), **params)
+        if array.ndim < 2 or (array.ndim == 3 and array.shape[2] != len(frame)):
+            must = f"{self._get_name()}: image must keep its {len(frame)} channels"
+            raise_error(ValueError, f"{must}, got an array of shape {array.shape}")
+        if array.ndim == 2:
+            array = array[..., None]
+        self._check_result(array.shape, (frame.shape[-2], frame.shape[-1]))
+        changed = torch.from_numpy(np.ascontiguousarray(array)).permute(2, 0, 1)
+        return changed.to(frame.device, frame.dtype)
+
+    def _check_result(self, shape: Sequence[int], size: tuple[int, int]) -> None:
+        if tuple(shape[:2]) != size:
+            must = f"{self._get_name()}: image must keep its size {size[0]} x {size[1]}"
+            raise_error(ValueError, f"{must}, got {shape[0]} x {shape[1]}")
+
+    def change_mask(self, mask: Tensor, seed: Sequence[float]) -> Tensor:
+        shape = (1, 3, *mask.shape[-2:])
+        params = self._source.params(seed, None, shape)
+        if mask.ndim == 3 and mask.shape[0] > 1 and mask.stride(0) == 1:
+            # In one mask with channels, the warps of OpenCV may round otherwise than in several masks.
+            whole = self.given.apply_to_mask(array_of(mask.permute(1, 2, 0)), **params)
+            return torch.from_numpy(np.ascontiguousarray(whole)).permute(2, 0, 1).to(mask.device, mask.dtype)
+        planes = array_of(mask.reshape(-1, *mask.shape[-2:]))
+        changed = [np.ascontiguousarray(self.given.apply_to_mask(p, **params)) for p in planes]
+        if not changed:
+            return mask
+        moved = torch.from_numpy(np.stack(changed))
+        return moved.to(mask.device, mask.dtype).reshape(*mask.shape[:-2], *moved.shape[1:])
+
+    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
+        params = self._source.params(seed, None, (1, 3, *canvas))
+        known = (boxes[:, 2:] > boxes[:, :2]).all(1)  # the others were dropped before
+        given = normalized(boxes, canvas)[known.numpy()]
+        moved = _without_mirrors(self.given).apply_to_bboxes(given, **params) if len(given) else given
+        high, wide = self._size_after(params, canvas)
+        out = torch.zeros_like(boxes)
+        places = torch.from_numpy(np.asarray(moved[:, 4], dtype=np.int64))
+        sides = torch.tensor([wide, high, wide, high], dtype=torch.float64)
+        out[places] = torch.from_numpy(np.asarray(moved[:, :4], dtype=np.float64)) * sides
+        return out
+
+    def move_points(self, points: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
+        params = self._source.params(seed, None, (1, 3, *canvas))
+        known = (points > OUTSIDE / 2).all(1)
+        given = np.zeros((int(known.sum()), 6), dtype=np.float32)  # x, y, z, angle, scale, and the place
+        given[:, :2], given[:, 5] = points[known].numpy(), known.nonzero()[:, 0].numpy()
+        moved = _without_mirrors(self.given).apply_to_keypoints(given, **params) if len(given) else given
+        out = torch.full_like(points, OUTSIDE)
+        out[torch.from_numpy(np.asarray(moved[:, 5], dtype=np.int64))] = torch.from_numpy(
+            np.asarray(moved[:, :2], dtype=np.float64)
+        )
+        return out
+
+    def _size_after(self, params: dict[str, Any], canvas: tuple[int, int]) -> tuple[int, int]:
+        return canvas
+
+
+def _without_mirrors(given: Any) -> Any:
+    """Return a transform that does not repeat boxes and keypoints in a mirrored border."""
+    if getattr(given, "border_mode", 0) not in MIRRORS:
+        return given
+    plain = copy(given)
+    plain.border_mode = cv2.BORDER_CONSTANT
+    return plain
+
+
+def _view(frame: Tensor) -> np.ndarray:
+    """Return an image ``(C, H, W)`` as albumentations knows it, without a copy if it is on the host."""
+    known = frame if frame.dtype in (torch.uint8, torch.float32) else frame.float()
+    return known.detach().cpu().numpy().transpose(1, 2, 0)
+
+
+def _interleaved(array: np.ndarray) -> np.ndarray:
+    """Return the pixels ``(H, W, C)`` in one piece; OpenCV joins planes many times faster than NumPy does."""
+    if array.flags.c_contiguous:
+        return array
+    planes = array.transpose(2, 0, 1)
+    if planes.flags.c_contiguous and 1 < len(planes) <= 4:
+        return cv2.merge(list(planes))
+    return np.ascontiguousarray(array)
+
+
+class _ResizedByAlbumentations(RandomSizeTransform, _ByAlbumentations):
+    """A transform of albumentations that changes the size of the image, and is always applied."""
+
+    def _check_result(self, shape: Sequence[int], size: tuple[int, int]) -> None:
+        return
+
+    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        if not numbers[0]:
+            return height, width
+        return self._size_after(
+            self._source.params(numbers[1:], None, (1, 3, height, width)), (height, width)
+        )
+
+    def _size_after(self, params: dict[str, Any], canvas: tuple[int, int]) -> tuple[int, int]:
+        return self.given.apply_to_mask(np.zeros(canvas, dtype=np.uint8), **params).shape[:2]
+
+    def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
+        if params.is_known:
+            return super()._change_as(image, params, kind)
+        sizes = self._sizes(params)
+        return operators.apply_to_size(image, params.numbers, *sizes, self._description, kind)
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        out = super().by_torchvision(inpt, values)
+        if out is inpt or not hasattr(inpt, "canvas_size"):
+            return out
+        height, width = self.sampled_sizes([1.0, *values["seed"]], *inpt.canvas_size)
+        return _dispatch.wrap_like(_subclass.plain(out), inpt, (height, width))

@@ -1,0 +1,368 @@
+"""Several views of an image, as lightly's transforms return them: with masks, with grids, and as jigsaws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops import _subclass
+from imgops._torch_private import raise_error
+from imgops.transforms import containers
+from imgops.transforms._core import operators, seeding
+from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
+from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms.converters._reader import Reader, Unmapped
+from imgops.transforms.converters._settings import RandomWithSettings
+from imgops.transforms.converters._torchvision import resampling
+from imgops.transforms.functional import _dispatch, _geometry
+
+#: What applies a transform of a container, by its index, to inputs.
+_Call = Callable[[int, tuple[Any, ...]], Any]
+
+
+class _LightlyViews(containers._Container, v2.Transform):
+    """Return a list of views: each transform is applied to the image itself."""
+
+    def __init__(self, transforms: list[Any]) -> None:
+        v2.Transform.__init__(self)
+        self.transforms = list(transforms)
+        self._start(False, None)
+
+    def _get_name(self) -> str:
+        return "MultiViewTransform"
+
+    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
+        return [call(i, inputs) for i in range(len(self.transforms))]
+
+    def _input_of(self, index: int) -> int | None:
+        """Return which transform makes the input of another one; None for the input of all."""
+        return None
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        return self._views(inputs, lambda i, given: self.transforms[i](*given))
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        before, covered = self._count_samples(inputs, sampler), sampler.covered
+        if not covered and sampler.plans(self):
+            containers._sample_ahead([(sampler.path, self)], inputs, sampler)
+            sampler.covered = sampler.path in sampler.planned
+        out = self._views(inputs, lambda i, given: self._one(i, given, sampler))
+        sampler.count, sampler.covered = before, covered
+        return out
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        path, inside = program.path, program.inside
+        program.inside = inside or self.per_sample
+        shapes: dict[int | None, Shape] = {None: shape}
+        after: Shape | None = None
+        for i, transform in enumerate(self.transforms):
+            program.path = (*path, i)
+            after = containers._shape_after(transform, shapes[self._input_of(i)], program)
+            if after is None:
+                break
+            shapes[i] = after
+        program.path, program.inside = path, inside
+        return after
+
+
+class _LightlyMaskedViews(_LightlyViews):
+    """Return views of an image and of a mask of segments, which a user's function makes of the image."""
+
+    def __init__(self, transforms: list[Any], mask_fn: Callable[[Any], Any]) -> None:
+        super().__init__(transforms)
+        self.mask_fn = mask_fn
+
+    def _get_name(self) -> str:
+        return "DetConSTransform"
+
+    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
+        segments = self.mask_fn(inputs[0])
+        if not isinstance(segments, Tensor):
+            segments = tv_tensors.Mask(segments)
+        segments = _subclass.plain(segments)
+        mask = (segments[None] if segments.ndim == 2 else segments).as_subclass(tv_tensors.Mask)
+        return super()._views((inputs[0], mask), call)
+
+
+class _LightlyAddGrid(OperatorTransform, v2.Transform):
+    """Replace masks and boxes by a regular grid, which depends on their size alone."""
+
+    _config = ("num_rows", "num_cols")
+
+    def __init__(self, num_rows: int, num_cols: int) -> None:
+        v2.Transform.__init__(self)
+        self.num_rows, self.num_cols = num_rows, num_cols
+        self._describe()
+
+    def _get_name(self) -> str:
+        return "AddGridTransform"
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if isinstance(inpt, tv_tensors.Mask):
+            return _dispatch.wrap_like(self._segments(_subclass.plain(inpt)), inpt)
+        if isinstance(inpt, tv_tensors.BoundingBoxes):
+            return self._boxes(inpt)
+        return inpt
+
+    def _segments(self, mask: Tensor) -> Tensor:
+        """Return the number of the cell of each pixel: cells are whole pixels, and the outer ones are cut."""
+        if mask.ndim < 2:
+            must = "AddGridTransform: mask must have at least 2 dimensions"
+            raise_error(ValueError, f"{must}, got {mask.ndim}")
+        cells = []
+        for size, count in zip(mask.shape[-2:], (self.num_rows, self.num_cols), strict=True):
+            side = (size + count - 1) // count
+            start = _geometry.center_offset(count * side, size)
+            cells.append((torch.arange(size, device=mask.device) + start) // side)
+        grid = (cells[0][:, None] * self.num_cols + cells[1]).to(mask.dtype)
+        return grid.expand(*mask.shape[:-3], 1, -1, -1)  # one for each image of a batch
+
+    def _boxes(self, inpt: Any) -> Any:
+        height, width = inpt.canvas_size
+        plain = _subclass.plain(inpt)
+        columns, rows = (
+            torch.linspace(0, size, count + 1)
+            for size, count in ((width, self.num_cols), (height, self.num_rows))
+        )
+        left, top = torch.meshgrid(columns[:-1], rows[:-1], indexing="ij")
+        right, bottom = torch.meshgrid(columns[1:], rows[1:], indexing="ij")
+        boxes = torch.stack([left, top, right, bottom], -1).view(-1, 4).to(plain)
+        boxes = v2.functional.convert_bounding_box_format(boxes, "XYXY", inpt.format)
+        return _dispatch.wrap_like(boxes, inpt)
+
+
+# -- views with grids ------------------------------------------------------------------------------------
+
+
+class _LightlyCropAndFlip(RandomWithSettings):
+    """A resized crop that may be mirrored, beside a grid of the places in the image that its cells show.
+
+    The grid ``(n, n, 2)`` is sampled with the crop: lightly's code makes it of the crop's numbers.
+    """
+
+    random_parameters = (
+        *(Parameter(name, kind=int) for name in ("top", "left", "height", "width")),
+        *(Parameter("horizontal"), Parameter("vertical")),
+        Parameter("grid", lambda t, _: 2 * t.grid_size**2),
+    )
+    _config = ("size", "scale", "ratio", "interpolation", "hf_prob", "vf_prob", "grid_size")
+    _moves = True
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._is_pure = False  # a call returns the grid, too, which ``_image`` does not
+
+    def _get_name(self) -> str:
+        return "RandomResizedCropAndFlip"
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        from lightly.transforms import random_crop_and_flip_with_grid as lightly
+
+        _, _, height, width = self.shape_of(flat_inputs)
+        get_params = lightly.RandomResizedCropWithLocation.get_params
+        where = get_params(like(1, 1, height, width), self.scale, self.ratio)
+        flips = bool(torch.rand(1) < self.hf_prob), bool(torch.rand(1) < self.vf_prob)
+        location = lightly.Location(*where, height, width, *flips)
+        grid = lightly.RandomResizedCropAndFlip.location_to_NxN_grid(self, location)
+        values = (*where, *map(float, flips), grid.flatten())
+        return {p.name: value for p, value in zip(self.random_parameters, values, strict=True)}
+
+    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+        each = each_number(numbers)
+        top, left, high, wide = each[:4]
+        box = [left, top, left + wide, top + high, *each[4:6]]
+        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        high, wide = self.size
+        return high, wide
+
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        grid = params.tensor()[..., 6:].to(torch.float32)
+        return super()._change(inpt, params, sampler), grid.unflatten(-1, (self.grid_size, -1, 2))
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        numbers = params.beside(image)
+        mode = InterpolationMode(self.interpolation)
+        boxes = as_integers(numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4])
+        view = _geometry.crop_boxes(image, boxes, self.size, mode, True)
+        for place, dim in ((4, -1), (5, -2)):
+            if isinstance(numbers, Tensor):
+                view = operators.flip_chosen(view, numbers[..., place] > 0, dim)
+            elif numbers[place]:
+                view = operators.flip(view, dim)
+        return view
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        where = (values[name] for name in ("top", "left", "height", "width"))
+        mode = InterpolationMode(self.interpolation)
+        view = v2.functional.resized_crop(inpt, *where, list(self.size), mode, antialias=True)
+        view = v2.functional.hflip(view) if values["horizontal"] else view
+        return v2.functional.vflip(view) if values["vertical"] else view
+
+
+class _LightlyGridViews(_LightlyViews):
+    """Return the views, then the grids, of crops that are each followed by a transform of its own."""
+
+    def _get_name(self) -> str:
+        return "ImageGridTransform"
+
+    def _input_of(self, index: int) -> int | None:
+        return index - 1 if index % 2 else None
+
+    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
+        views, grids = [], []
+        for i in range(0, len(self.transforms), 2):
+            view, grid = call(i, inputs)
+            views.append(call(i + 1, (view,)))
+            grids.append(grid)
+        return views + grids
+
+
+# -- jigsaws ---------------------------------------------------------------------------------------------
+
+
+class _LightlyPieces(RandomWithSettings):
+    """Cut a piece out of each cell of a grid, at a place that is drawn: a list of crops of one size."""
+
+    random_parameters = (Parameter("corners", lambda t, _: 2 * len(t.rows), kind=int),)
+    _config = ("rows", "columns", "side", "crop_size")
+
+    def _get_name(self) -> str:
+        return "Jigsaw"
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        _, _, height, width = self.shape_of(flat_inputs)
+        least = max(self.rows) + self.side + self.crop_size
+        if height < least or width < least:
+            raise_error(
+                ValueError, f"Jigsaw: sides of the image must be at least {least}, got {height, width}"
+            )
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        with seeding.own_generators():
+            down, right = (np.random.randint(0, self.side + 1, len(self.rows)) for _ in range(2))
+        corners = np.stack([self.rows + down, self.columns + right], 1)
+        return {"corners": corners.flatten().astype(float).tolist()}
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        return self.crop_size, self.crop_size
+
+    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        side = self.crop_size
+        if isinstance(inpt, PIL.Image.Image):
+            corners = params.tensor().long().view(-1, 2).tolist()
+            return [inpt.crop((left, top, left + side, top + side)) for top, left in corners]
+        image, numbers = _subclass.plain(inpt), as_integers(params.beside(inpt))
+        if params.is_known:
+            places = zip(numbers[::2], numbers[1::2], strict=True)
+            return [_geometry.crop(image, top, left, side, side) for top, left in places]
+        top, left = numbers.unflatten(-1, (-1, 2)).unbind(-1)
+        boxes = torch.stack([left, top, left + side, top + side], -1).unbind(-2)
+        how = (side, side), InterpolationMode.NEAREST_EXACT, None
+        return [_geometry.crop_boxes(image, box, *how) for box in boxes]
+
+
+class _LightlyShuffle(RandomWithSettings):
+    """Put the pieces of a jigsaw, ``(..., n, C, h, w)``, into an order that is drawn."""
+
+    random_parameters = (Parameter("order", lambda t, _: t.count, kind=int),)
+    _config = ("count",)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        with seeding.own_generators():
+            return {"order": np.random.permutation(self.count).astype(float).tolist()}
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        order = params.tensor().long().to(image.device)
+        if order.ndim == 1:
+            return image.index_select(-4, order)
+        return torch.stack([each.index_select(-4, row) for each, row in zip(image, order, strict=True)])
+
+
+class _LightlyJigsaw(_LightlyViews):
+    """Return shuffled pieces of an image, each of which goes through a transform by itself."""
+
+    def _get_name(self) -> str:
+        return "Jigsaw"
+
+    def extra_repr(self) -> str:
+        return f"pieces={len(self.transforms) - 2}, transform={self.transforms[1]}"
+
+    def _input_of(self, index: int) -> int | None:
+        return 0 if index else None
+
+    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
+        pieces = enumerate(call(0, inputs), 1)
+        whole = torch.stack([_subclass.plain(call(i, (piece,))) for i, piece in pieces], -4)
+        return call(len(self.transforms) - 1, (whole,))
+
+
+# -- makers ----------------------------------------------------------------------------------------------
+
+
+def views(given: Any, reader: Reader) -> Any:
+    return _LightlyViews([reader.read_one(each) for each in given.transforms])
+
+
+def one_view(given: Any, reader: Reader) -> Any:
+    return _LightlyViews([reader.read_one(given.transform)])
+
+
+def _segmented_views(given: Any, reader: Reader) -> Any:
+    each = [reader.read_one(transform) for transform in given.transforms]
+    return _LightlyViews(each) if given.mask_fn is None else _LightlyMaskedViews(each, given.mask_fn)
+
+
+def _crop_and_flip(given: Any, reader: Reader) -> Any:
+    crop = given.resized_crop
+    return _LightlyCropAndFlip(
+        size=tuple(crop.size),
+        scale=tuple(crop.scale),
+        ratio=tuple(crop.ratio),
+        interpolation=resampling(crop.interpolation).value,
+        hf_prob=given.horizontal_flip.p,
+        vf_prob=given.vertical_flip.p,
+        grid_size=given.grid_size,
+    )
+
+
+def _grid_views(given: Any, reader: Reader) -> Any:
+    return _LightlyGridViews([reader.read_one(each) for pair in given.transforms for each in pair])
+
+
+def _jigsaw(given: Any, reader: Reader) -> Any:
+    known = {"rows": given.xx.tolist(), "columns": given.yy.tolist(), "side": given.side}
+    count = len(given.xx)
+    each = [reader.read_one(given.transform)] * count
+    return _LightlyJigsaw(
+        [_LightlyPieces(crop_size=given.crop_size, **known), *each, _LightlyShuffle(count=count)]
+    )
+
+
+def _has_location(given: Any, reader: Reader) -> Any:
+    raise Unmapped("what it passes on is a Location, which only RandomResizedCropAndFlip makes a tensor of")
+
+
+_GRIDS = "random_crop_and_flip_with_grid"
+VIEWS: dict[str, Any] = {
+    "add_grid_transform.AddGridTransform": lambda t, _: _LightlyAddGrid(t.num_rows, t.num_cols),
+    "detcon_transform.DetConSTransform": _segmented_views,
+    "detcon_transform.DetConSViewTransform": lambda t, r: r.read(t.tr),
+    "image_grid_transform.ImageGridTransform": _grid_views,
+    "jigsaw.Jigsaw": _jigsaw,
+    "pirl_transform.PIRLTransform": views,
+    f"{_GRIDS}.RandomHorizontalFlipWithLocation": _has_location,
+    f"{_GRIDS}.RandomResizedCropAndFlip": _crop_and_flip,
+    f"{_GRIDS}.RandomResizedCropWithLocation": _has_location,
+    f"{_GRIDS}.RandomVerticalFlipWithLocation": _has_location,
+    "vicregl_transform.VICRegLTransform": _grid_views,
+}
