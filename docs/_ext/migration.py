@@ -28,8 +28,32 @@ def rows(library: str) -> list[Row]:
     return found
 
 
+def route(name: str) -> str:
+    """Return how a transform of albumentations is converted."""
+    from imgops.transforms.albumentations import conversions, convert, moves, values
+
+    if name in convert.WITHOUT:
+        return f"no: {convert.WITHOUT[name]}"
+    own = {*convert.CONTAINERS, *conversions.CONVERSIONS, *moves.MOVES, *values.OPERATORS}
+    return "imgops" if name in own else "albumentations, on the CPU"
+
+
 def table(library: str) -> list[list[str]]:
     """Return the cells in reStructuredText."""
+    if library == "albumentations":
+        cells = [
+            [
+                "albumentations",
+                "converted; its image is computed by",
+                "the closest class of imgops",
+                "its parameters there",
+            ]
+        ]
+        for row in rows(library):
+            for name in row.names:
+                here = f":class:`~imgops.transforms.{row.here}`" if row.here else "–"
+                cells.append([f"``{name}``", route(name), here, row.text or "–"])
+        return cells
     head = [library, "imgops", "parameters, or the reason", "per sample"]
     cells = [head]
     for row in rows(library):

@@ -30,6 +30,9 @@ class _Conversion(OperatorTransform, v2.Transform):
     def _get_name(self) -> str:
         return self.name
 
+    def extra_repr(self) -> str:
+        return ""
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):
             return inpt

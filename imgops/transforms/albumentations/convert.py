@@ -59,8 +59,10 @@ def _drawn_by(source: draws.Source, made: Any) -> Any:
 # -- single transforms ---------------------------------------------------------------------------------------
 
 
+CONTAINERS = ("Compose", "OneOf", "OneOrOther", "RandomOrder", "ReplayCompose", "Sequential", "SomeOf")
+
 #: The transforms without a counterpart, and why they have none.
-_WITHOUT = {
+WITHOUT = {
     **dict.fromkeys(
         ("CenterCrop3D", "CoarseDropout3D", "CubicSymmetry", "Pad3D", "PadIfNeeded3D", "RandomCrop3D"),
         "it takes volumes",
@@ -106,14 +108,17 @@ class _Reader:
         points = self.points
         drops_points = points is not None and points.remove_invisible
         self.rule = Rule(self.boxes is not None, points is not None, drops_points)
+        #: The ToTensorV2 of the pipeline, if it has one.
         self.last: Any = None
+        if points is not None and len(points.format) > 2:
+            self.unmapped.append(f"KeypointParams(format={points.format})")
 
     def read(self, given: Any, forced: bool = False) -> list[Any]:
         """Return the counterparts of a transform; ``forced`` says that it was chosen already."""
         name = type(given).__name__
         try:
-            if name in _WITHOUT:
-                raise Unmapped(_WITHOUT[name])
+            if name in WITHOUT:
+                raise Unmapped(WITHOUT[name])
             if draws.is_container(given):
                 return self._read_container(given, forced)
             return self._read_one(given, name, forced)
@@ -123,6 +128,8 @@ class _Reader:
 
     def _read_container(self, given: Any, forced: bool) -> list[Any]:
         name = type(given).__name__
+        if name not in CONTAINERS:
+            raise Unmapped("it is another container")
         if name in ("Compose", "ReplayCompose", "Sequential"):
             steps = [s for t in given.transforms for s in self.add_filter(self.read(t))]
             return self._by_chance(steps, given, forced)
@@ -131,13 +138,13 @@ class _Reader:
             if not makes:
                 return []
             source = draws.Choice(given, forced)
-            return [_drawn_by(source, containers.RandomChoice([*makes, conversion.Identity()]))]
+            p = 1.0 if forced else float(given.p)
+            weights = [*(p * float(w) for w in given.transforms_ps), 1 - p]
+            return [_drawn_by(source, containers.RandomChoice([*makes, conversion.Identity()], weights))]
         if name == "OneOrOther":
-            return [_drawn_by(draws.Choice(given), containers.RandomChoice(makes))]
-        if name in ("SomeOf", "RandomOrder"):
-            makes = [self._as_one(self.add_filter([m])) for m in makes]
-            return [_drawn_by(draws.Order(given), _SomeOf(makes, given.n))]
-        raise Unmapped("it is another container")
+            return [_drawn_by(draws.Choice(given), containers.RandomChoice(makes, [given.p, 1 - given.p]))]
+        makes = [self._as_one(self.add_filter([m])) for m in makes]
+        return [_drawn_by(draws.Order(given), _SomeOf(makes, given.n))]
 
     def _as_one(self, steps: list[Any]) -> Any:
         return steps[0] if len(steps) == 1 else containers.Compose(steps or [conversion.Identity()])
@@ -241,49 +248,51 @@ def from_albumentations(compose: Any) -> Any:
     Parameters
     ----------
     compose : albumentations.Compose
-        A pipeline, or any transform, of albumentations 2. Its images are taken to be uint8.
+        A pipeline, or any transform, of albumentations 2; also of classes that follow them. It is copied.
 
     Returns
     -------
     Compose
-        The pipeline takes and returns what imgops' transforms do: a tensor ``(C, H, W)``, or a dict of
-        ``tv_tensors`` instead of arrays by keyword; it raises a TypeError for NumPy arrays and keywords.
-        ``ToTensorV2`` does nothing, because the image is a tensor already. Draws come from PyTorch's
-        generator.
-
-        With ``bbox_params`` and ``keypoint_params``, boxes and keypoints are dropped where albumentations
-        drops them, after each step or at the end. Each label field must then be in the dict under its name: a
-        tensor, or, outside of a graph, a list. A batch has a list of boxes and a list of labels.
+        The pipeline is called as the given one is: by keywords, with NumPy arrays ``(H, W, C)`` or tensors
+        ``(C, H, W)``, masks, boxes, keypoints and label fields, which come back in the same kind. It also
+        takes what imgops' transforms do, in a graph too: a tensor, or a structure of ``tv_tensors``. Then
+        each label field must be in the dict under its name: a tensor, or, outside of a graph, a list. A
+        batch has a list of boxes and a list of labels.
 
     Raises
     ------
     TypeError
-        If ``compose`` is not a transform of albumentations.
+        If ``compose`` is not a transform of albumentations; or, when the result is called, if an array has
+        no target.
     ValueError
-        If it has transforms or arguments without a counterpart: the message names all of them, and
-        :doc:`the migration page </migrating>` says why.
+        If transforms or arguments have no counterpart: the message names all of them, and why.
 
     Warns
     -----
     UserWarning
-        If some counterparts only come near, and differ in pixels or in distribution; the warning says how.
+        If boxes or keypoints would be repeated in a mirrored border, which they are not here.
 
     Notes
     -----
-    Reference: albumentations 2.0.8. A counterpart has the same pixels, masks, boxes and keypoints for the
-    same parameters, bit-exact for integer arithmetic and otherwise within one level, and samples parameters
-    from the same distribution, unless the warning names it. Boxes that are not valid are clipped to the
-    image, where albumentations raises; boxes are computed in their own dtype, not as shares of the image in
-    float32.
+    Reference: albumentations 2.0.8. Images, masks and labels are equal to the bit; boxes and keypoints are
+    computed in float64 and come within a thousandth of a pixel. albumentations' own code draws: by its seed,
+    or, without one, by seeds that PyTorch's generator draws. Where no operator has its pixels, it computes
+    the image on the CPU, without a gradient. Boxes that are not valid are clipped to the image in a
+    structure of ``tv_tensors``, where albumentations raises.
 
     Examples
     --------
     >>> import albumentations as A
+    >>> import numpy as np
     >>> from imgops import transforms
-    >>> transforms.from_albumentations(A.Compose([A.CLAHE(p=1.0)]))
+    >>> pipeline = transforms.from_albumentations(A.Compose([A.CLAHE(p=1.0), A.HorizontalFlip()], seed=0))
+    >>> pipeline
     Compose(
-          RandomCLAHE(clip_limit=(1.0, 4.0), tiles=(8, 8), p=1.0, per_sample=False)
+          CLAHE(p=1.0)
+          RandomHorizontalFlip(p=0.5)
     )
+    >>> pipeline(image=np.zeros((4, 6, 3), np.uint8))["image"].shape
+    (4, 6, 3)
     """
     if not is_of_albumentations(compose):
         must = "from_albumentations: compose must be a pipeline of albumentations"
