@@ -379,6 +379,39 @@ def test_containers(name: str, p: float) -> None:
         assert_called_alike(mine(**sample), given(**sample))
 
 
+BOX_STEPS: list[Callable[[], Any]] = [
+    *(lambda: A.RandomCrop(40, 50), lambda: A.HorizontalFlip(), lambda: A.LongestMaxSize(57), lambda: A.D4()),
+    *(lambda: A.PadIfNeeded(90, 90), lambda: A.RandomResizedCrop((33, 47)), lambda: A.RandomRotate90()),
+    *(
+        lambda: A.CoarseDropout(p=0.8),
+        lambda: A.GridDropout(),
+        lambda: A.Erasing(p=0.8),
+        lambda: A.RandomScale(),
+    ),
+    *(lambda: A.CropAndPad(percent=(-0.1, 0.1)), lambda: A.Resize(48, 61), lambda: A.PixelDropout(p=0.3)),
+    *(lambda: A.RandomSizedBBoxSafeCrop(40, 40), lambda: A.Pad(7), lambda: A.Transpose(), lambda: A.Blur()),
+]
+
+
+def test_boxes_through_random_pipelines(whole: bool) -> None:
+    """Cut edges, whole pixels and shares of them come out alike, whatever the order of the steps."""
+    draws = np.random.default_rng(0)
+    for number in range(200 if whole else 40):
+        chosen = [BOX_STEPS[i]() for i in draws.integers(0, len(BOX_STEPS), draws.integers(1, 6))]
+        rules = {"min_area": [0, 60][number % 2], "min_visibility": [0, 0.3][number // 2 % 2]}
+        given = A.Compose(chosen, A.BboxParams("pascal_voc", ["labels"], **rules), seed=number)
+        mine = converted(given)
+        for _ in range(3):
+            sample = {"image": SCENE, "mask": MASK, "bboxes": BOXES, "labels": list(range(5))}
+            try:
+                wanted = given(**sample)
+            except Exception:  # the crop is larger than what is left
+                with pytest.raises(Exception, match="must|rop"):
+                    mine(**sample)
+                break
+            assert_called_alike(mine(**sample), wanted)
+
+
 # -- draws -------------------------------------------------------------------------------------------------
 
 

@@ -63,7 +63,9 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
         data |= {"mask": planes[0][0], "masks": np.concatenate(planes)}
     if boxes:
         found = v2.functional.convert_bounding_box_format(boxes[0], new_format="XYXY")
-        data["bboxes"] = normalized(_subclass.plain(found), (height, width))
+        corners = _subclass.plain(found)
+        left = (corners[:, 2:] > corners[:, :2]).all(1)  # the others were dropped before
+        data["bboxes"] = normalized(corners, (height, width))[left.numpy()]
     missing = reads_annotations(given) - data.keys() - ({"mask", "masks"} if masks else set())
     if missing:
         must = f"{type(given).__name__}: inputs must have {' and '.join(sorted(missing))}"
@@ -93,7 +95,7 @@ def normalized(corners: Tensor, canvas: tuple[int, int]) -> np.ndarray:
     albumentations cuts fractions off.
     """
     whole = corners.round()
-    corners = torch.where((corners - whole).abs() < 1e-3, whole, corners)
+    corners = torch.where((corners - whole).abs() < 1e-9, whole, corners)
     sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64)
     places = torch.arange(len(corners), dtype=torch.float64)[:, None]
     return torch.cat([corners.double() / sides, places], 1).numpy()

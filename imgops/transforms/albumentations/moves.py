@@ -38,7 +38,7 @@ from imgops.transforms.albumentations.rules import (
     of,
     only,
 )
-from imgops.transforms.functional import _dispatch
+from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry import crop, fit, flip
 
 # -- draws -------------------------------------------------------------------------------------------------
@@ -138,13 +138,26 @@ class _Dihedral(flip._Turn):
         return torch.stack([size[int(turns) % 2 == 0] - x, y], -1)
 
 
+def _resized_boxes(boxes: Any, size: Any) -> Any:
+    """Scale boxes as shares of the sides, in float64; an edge on the border stays there."""
+    if boxes.format.value not in ("XYXY", "XYWH", "CXCYWH"):
+        return v2.functional.resize(boxes, list(size))
+    plain, (height, width) = _subclass.plain(boxes), boxes.canvas_size
+    before = torch.tensor([width, height] * 2, dtype=torch.float64)
+    after = torch.tensor([size[1], size[0]] * 2, dtype=torch.float64)
+    moved = _geometry.restore_dtype(plain.double() / before * after, plain)
+    return _dispatch.wrap_like(moved, boxes, tuple(size))
+
+
 class _NearestOfOpenCV:
     """A resize whose masks take OpenCV's nearest pixel, which is not PyTorch's for one size in thirteen."""
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        size = self._out_size(height, width)  # type: ignore[attr-defined]
+        if isinstance(inpt, tv_tensors.BoundingBoxes):
+            return _resized_boxes(inpt, size)
         if not isinstance(inpt, tv_tensors.Mask):
             return super()._fit(inpt, height, width)  # type: ignore[misc]
-        size = self._out_size(height, width)  # type: ignore[attr-defined]
         box = torch.tensor([0, 0, width, height], dtype=torch.int64, device="cpu")
         mask = _subclass.plain(inpt)
         planes = mask[None] if mask.ndim == 2 else mask
@@ -171,6 +184,12 @@ class _ResizeCounterpart(_NearestOfOpenCV, fit._FitResize):
 
 class _ResizedCropCounterpart(crop.RandomResizedCrop):
     _nearest = "opencv"
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        if not isinstance(inpt, tv_tensors.BoundingBoxes):
+            return super().by_torchvision(inpt, values)
+        place = (values[name] for name in ("top", "left", "height", "width"))
+        return _resized_boxes(v2.functional.crop(inpt, *place), self.size)
 
 
 class _CropBeside(BesideAnnotations, crop.RandomCrop):
