@@ -106,9 +106,10 @@ class Host(Source):
 
     def __init__(self, given: Any, forced: bool = False) -> None:
         super().__init__(given, forced)
-        #: Parameters by the numbers that they were drawn from: those of the latest images, and those that
-        #: follow from annotations, which cannot be drawn again.
-        self.kept: OrderedDict[tuple[float, ...], dict[str, Any]] = OrderedDict()
+        #: Parameters by the numbers that they were drawn from: those of the latest images, which may be as
+        #: large as these, and those that follow from annotations, which cannot be drawn again.
+        self.recent: OrderedDict[tuple[float, ...], dict[str, Any]] = OrderedDict()
+        self.beside: OrderedDict[float, dict[str, Any]] = OrderedDict()
         self.drawn = 0
 
     @property
@@ -131,29 +132,33 @@ class Host(Source):
     def _draw_beside(self, inputs: Sequence[Any], shape: Shape) -> float:
         with self.generators():
             params = sampled(self.given, data_of(self.given, inputs, shape))
-        self.drawn += 1
-        self._keep((-1.0 - self.drawn,), params)
-        return -1.0 - self.drawn
-
-    def _keep(self, key: tuple[float, ...], params: dict[str, Any]) -> None:
-        self.kept[key] = params
-        while len(self.kept) > 64:
-            self.kept.popitem(last=False)
+            self.drawn += 1
+            name = -1.0 - self.drawn
+        _keep(self.beside, name, params, 64)
+        return name
 
     def params(self, numbers: Sequence[float], data: dict[str, Any] | None, shape: Shape) -> dict[str, Any]:
         """Return the parameters for an image, or those of the image for what is beside it."""
-        key = (numbers[0],) if numbers[0] < -1 else tuple(numbers)
-        known = self.kept.get(key)
-        if known is not None and (data is None or numbers[0] < -1):
-            return known
         if numbers[0] < -1:
-            raise KeyError(f"{type(self.given).__name__}: params must be of a recent call, got older ones")
+            if numbers[0] not in self.beside:
+                must = f"{type(self.given).__name__}: params must be of one of the last 64 calls"
+                raise KeyError(f"{must}, got older ones")
+            return self.beside[numbers[0]]
+        known = self.recent.get(tuple(numbers)) if data is None else None
+        if known is not None:
+            return known
         state = seeded_by(self.given, int(numbers[0])) if numbers[0] >= 0 else _at(self.given, numbers[1:])
         with state:
             params = sampled(self.given, data or {"image": stand_in(shape[2], shape[3], shape[1])})
         if data is not None:
-            self._keep(key, params)
+            _keep(self.recent, tuple(numbers), params, 4)
         return params
+
+
+def _keep(known: OrderedDict[Any, dict[str, Any]], key: Any, params: dict[str, Any], most: int) -> None:
+    known[key] = params
+    while len(known) > most:
+        known.popitem(last=False)
 
 
 # -- the state of generators as numbers --------------------------------------------------------------------
