@@ -1,0 +1,165 @@
+"""The C program around the translated threads of a kernel: conversions, checked memory, warps and blocks."""
+
+from __future__ import annotations
+
+PROGRAM = r"""
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t u64;
+typedef int8_t s8; typedef int16_t s16; typedef int32_t s32; typedef int64_t s64;
+
+enum {{ FINE, OUTSIDE_READ, OUTSIDE_WRITE, MISALIGNED, OUTSIDE_SHARED, CALLED, DIVERGED, UNEQUAL_BARRIERS }};
+enum {{ READ, WRITE }};
+typedef struct {{ u64 start, stop, writable; }} Range;
+typedef struct {{ u64 instructions, approximate, loads, stores, read, written, widths[5]; }} Count;
+static Count count; static int fault; static u64 fault_at;
+static const Range* ranges; static u32 range_count, shared_size;
+
+static inline float as_f32(u32 x) {{ float f; memcpy(&f, &x, 4); return f; }}
+static inline u32 of_f32(float f) {{ u32 x; memcpy(&x, &f, 4); return x; }}
+static inline double as_f64(u64 x) {{ double f; memcpy(&f, &x, 8); return f; }}
+static inline u64 of_f64(double f) {{ u64 x; memcpy(&x, &f, 8); return x; }}
+static inline _Float16 as_f16(u16 x) {{ _Float16 f; memcpy(&f, &x, 2); return f; }}
+static inline u16 of_f16(_Float16 f) {{ u16 x; memcpy(&x, &f, 2); return x; }}
+static inline float as_bf16(u16 x) {{ return as_f32((u32)x << 16); }}
+static inline u16 of_bf16(float f) {{
+  u32 b = of_f32(f);
+  return f != f ? 0x7fff : (u16)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
+}}
+static inline float flushed(float f) {{ return fpclassify(f) == FP_SUBNORMAL ? copysignf(0.f, f) : f; }}
+#define WHOLE(T, low, high) static inline T whole_##T(double x) {{ \
+  if (x != x) return 0; if (x <= (double)(low)) return (T)(low); \
+  if (x >= (double)(high)) return (T)(high); return (T)x; }}
+WHOLE(s8, -128, 127) WHOLE(u8, 0, 255) WHOLE(s16, INT16_MIN, INT16_MAX) WHOLE(u16, 0, UINT16_MAX)
+WHOLE(s32, INT32_MIN, INT32_MAX) WHOLE(u32, 0, UINT32_MAX) WHOLE(s64, INT64_MIN, INT64_MAX) WHOLE(u64, 0, UINT64_MAX)
+
+static inline u32 permuted(u32 a, u32 b, u32 how) {{
+  u64 both = ((u64)b << 32) | a; u32 out = 0;
+  for (int i = 0; i < 4; i++) {{
+    u32 k = (how >> (4 * i)) & 15, y = (both >> (8 * (k & 7))) & 255;
+    if (k & 8) y = (y & 128) ? 255 : 0;
+    out |= y << (8 * i);
+  }}
+  return out;
+}}
+static inline u32 looked_up(u32 a, u32 b, u32 c, u32 table) {{
+  u32 out = 0;
+  for (int i = 0; i < 32; i++) out |= ((table >> ((a >> i & 1) * 4 + (b >> i & 1) * 2 + (c >> i & 1))) & 1) << i;
+  return out;
+}}
+
+/* Accesses lie in one range, whole, and at a multiple of their size; those of constants lie in the program. */
+static inline u8* global_at(u64 at, u32 size, int way) {{
+  if (at % size) {{ fault = MISALIGNED; fault_at = at; return 0; }}
+  for (u32 i = 0; i < range_count; i++)
+    if (at >= ranges[i].start && at + size <= ranges[i].stop && (way == READ || ranges[i].writable)) {{
+      if (way == READ) {{ count.loads++; count.read += size; }} else {{ count.stores++; count.written += size; }}
+      count.widths[size >= 16 ? 4 : size >= 8 ? 3 : size >= 4 ? 2 : size >= 2 ? 1 : 0]++;
+      return (u8*)(uintptr_t)at;
+    }}
+  fault = way == READ ? OUTSIDE_READ : OUTSIDE_WRITE; fault_at = at;
+  return 0;
+}}
+static inline u8* shared_at(u8* shared, u32 at, u32 size) {{
+  if (at + size > shared_size) {{ fault = OUTSIDE_SHARED; fault_at = at; return 0; }}
+  if (at % size) {{ fault = MISALIGNED; fault_at = at; return 0; }}
+  return shared + at;
+}}
+
+{constants}
+typedef struct {{ int pc, op; u32 tid, carry, temp, in[4], out[4]; u64 SP, SPL; {thread} }} Thread;
+
+static int step(Thread* t, u32 block, u32 blocks, u64 params, u8* shared) {{
+switch (t->pc) {{ case 0:;
+{step}
+t->pc = -1; return 0; }}
+return 0; }}
+
+static void shuffle(Thread* w, u32 out[32][4]) {{
+  int op = w[0].op;
+  for (int i = 0; i < 32; i++) {{
+    u32 b = w[i].in[1], c = w[i].in[2];
+    int part = (c >> 8) & 31, limit = c & 31, low = i & part, high = low | (limit & ~part);
+    int j = op == 1 ? (int)(i ^ b) : op == 2 ? i - (int)b : op == 3 ? i + (int)b : (int)(low | (b & ~part));
+    int inside = op == 2 ? j >= high : j <= high;
+    if (!inside) j = i;
+    out[i][0] = w[j & 31].in[0]; out[i][1] = inside;
+  }}
+}}
+static u32 reduced(Thread* w) {{
+  u32 all = w[0].in[0];
+  for (int i = 1; i < 32; i++) {{
+    u32 x = w[i].in[0];
+    switch (w[0].op) {{
+      case 10: all += x; break;
+      case 11: all = (s32)x < (s32)all ? x : all; break;
+      case 12: all = (s32)x > (s32)all ? x : all; break;
+      case 21: all = x < all ? x : all; break;
+      case 22: all = x > all ? x : all; break;
+      case 13: all &= x; break;
+      case 14: all |= x; break;
+      case 15: all ^= x; break;
+    }}
+  }}
+  return all;
+}}
+static void meet(Thread* w, u8* shared) {{
+  u32 out[32][4] = {{{{0}}}}; int op = w[0].op;
+  for (int i = 0; i < 32; i++) if (w[i].op != op || w[i].pc != w[0].pc) {{ fault = DIVERGED; return; }}
+  if (op <= 4) shuffle(w, out);
+  else if (op == 25) {{
+    u32 all = 0;
+    for (int i = 0; i < 32; i++) all |= (w[i].in[0] & 1) << i;
+    for (int i = 0; i < 32; i++) out[i][0] = all;
+  }} else if (op < 30) {{
+    u32 all = reduced(w);
+    for (int i = 0; i < 32; i++) out[i][0] = all;
+  }} else {{
+    for (int i = 0; i < 32; i++)
+      for (u32 m = 0; m < w[0].in[1]; m++) {{
+        u8* at = shared_at(shared, w[8 * m + i / 4].in[0] + 4 * (i % 4), 4);
+        if (!at) return;
+        if (op == 30) memcpy(&out[i][m], at, 4); else memcpy(at, &w[i].out[m], 4);
+      }}
+    if (op == 31) return;
+  }}
+  for (int i = 0; i < 32; i++) memcpy(w[i].out, out[i], 16);
+}}
+
+/* Run the threads of a warp until each waits for the block or has ended; return how many wait. */
+static int run_warp(Thread* w, u32 block, u32 blocks, u64 params, u8* shared) {{
+  for (;;) {{
+    int of_warp = 0, of_block = 0;
+    for (int i = 0; i < 32; i++) {{
+      if (w[i].pc < 0) continue;
+      int why = step(&w[i], block, blocks, params, shared);
+      if (fault) return 0;
+      of_warp += why == 2; of_block += why == 1;
+    }}
+    if (!of_warp) return of_block;
+    if (of_warp != 32) {{ fault = DIVERGED; return 0; }}
+    meet(w, shared);
+    if (fault) return 0;
+  }}
+}}
+
+int run(u32 blocks, u64 params, u32 shared_bytes, const Range* given, u32 given_count, Count* counted, u64* where) {{
+  static Thread threads[{threads}];
+  u8* shared = aligned_alloc(128, (shared_bytes + 255) / 128 * 128);
+  ranges = given; range_count = given_count; shared_size = shared_bytes; fault = FINE;
+  memset(&count, 0, sizeof count);
+  for (u32 block = 0; block < blocks && !fault; block++) {{
+    memset(threads, 0, sizeof threads); memset(shared, 0xCD, shared_bytes);
+    for (int i = 0; i < {threads}; i++) threads[i].tid = i;
+    for (int waiting = 1; waiting && !fault;) {{
+      waiting = 0;
+      for (int w = 0; w < {threads} && !fault; w += 32) waiting += run_warp(threads + w, block, blocks, params, shared);
+      if (waiting && waiting != {threads} && !fault) fault = UNEQUAL_BARRIERS;
+    }}
+  }}
+  free(shared); *counted = count; *where = fault_at;
+  return fault;
+}}
+"""
