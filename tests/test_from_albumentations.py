@@ -655,6 +655,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         "share a size, got image of 61 x 83, mask of 60 x",
     ),
+    "no pixels": ({"image": SCENE[:0]}, ValueError, "image must have at least one pixel, got shape"),
     "a row": (
         {"image": SCENE[0, 0]},
         TypeError,
@@ -1103,6 +1104,51 @@ class Halved(A.ImageOnlyTransform):  # type: ignore[misc]
 class Enlarged(A.ImageOnlyTransform):  # type: ignore[misc]
     def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
         return np.repeat(img, 2, 0)
+
+
+class Brightened(A.DualTransform):  # type: ignore[misc]
+    """A user's own transform that reads the values of the image, also for masks."""
+
+    def get_params_dependent_on_data(self, params: Any, data: Any) -> dict[str, Any]:
+        return {"mean": int(data["image"].mean()), "share": self.random_generator.random()}
+
+    def apply(self, img: np.ndarray, mean: int, share: float, **params: Any) -> np.ndarray:
+        return (img * share + mean / 4).astype(np.uint8)
+
+    def apply_to_mask(self, mask: np.ndarray, mean: int, **params: Any) -> np.ndarray:
+        return (mask + mean).astype(mask.dtype)
+
+
+def test_values_that_masks_depend_on() -> None:
+    given = A.Compose([Brightened(p=1), A.Transpose(p=0.5)], seed=3)
+    mine = converted(given)
+    for sample in ({"image": SCENE, "mask": MASK}, {"mask": MASK, "image": SCENE}) * 2:
+        assert_called_alike(mine(**sample), given(**sample))
+
+
+def test_what_is_too_small_from_the_beginning() -> None:
+    """albumentations checks boxes after the first transform, whatever it does, and so does its counterpart."""
+    given = composed(A.RandomBrightnessContrast(p=1), A.Resize(122, 166), points=False, min_area=150)
+    sample = {"image": SCENE, "mask": MASK, "bboxes": BOXES, "labels": list(range(5))}
+    assert_called_alike(converted(given)(**sample), given(**sample))
+
+
+def test_points_that_a_distortion_loses() -> None:
+    params = A.KeypointParams("xy", remove_invisible=False)
+    given = A.Compose([A.PiecewiseAffine(p=1)], keypoint_params=params, seed=1)
+    mine = converted(given)
+    for _ in range(6):
+        sample = {"image": SCENE, "keypoints": POINTS}
+        assert_called_alike(mine(**sample), given(**sample))
+
+
+def test_one_transform_in_two_places() -> None:
+    shared = A.RandomBrightnessContrast(p=0.7)
+    given = A.Compose([shared, A.HorizontalFlip(), shared], seed=1)
+    given(image=SCENE)  # a conversion goes on from the state of its original
+    mine = converted(given)
+    for _ in range(6):
+        equal(mine(image=SCENE)["image"], given(image=SCENE)["image"])
 
 
 def test_a_users_own_class() -> None:

@@ -14,6 +14,7 @@ from imgops import _subclass
 from imgops._torch_private import tree_flatten
 from imgops.transforms import containers
 from imgops.transforms.albumentations.annotations import ROWS
+from imgops.transforms.albumentations.rules import OUTSIDE
 
 #: What albumentations takes by keyword, and these transforms do not.
 _REFUSED = ("volume", "volumes", "mask3d", "masks3d")
@@ -51,8 +52,9 @@ class Call:
             data[name] = data[name].tolist()
         self._preprocess(processors, data, (height, width))
         inputs, rows = {}, {}
-        for name, value in data.items():
-            made = self._input(name, value, (height, width))
+        # Images come first, because what a transform draws may depend on their values.
+        for name in sorted(data, key=lambda n: self.kind_of(n) not in _IMAGES):
+            made = self._input(name, data[name], (height, width))
             if made is not None:
                 inputs[name] = made
         for name, kind in (("bboxes", "bboxes"), ("keypoints", "keypoints")):
@@ -107,8 +109,11 @@ class Call:
         sizes: dict[str, Any] = {}
         for name, value in data.items():
             kind = self.kind_of(name)
-            if kind not in (*_IMAGES, *_MASKS) or value is None or not len(value):
+            if kind not in (*_IMAGES, *_MASKS) or value is None or (kind == "masks" and not len(value)):
                 continue
+            if not len(value):
+                must = f"from_albumentations: {name} must have at least one pixel"
+                raise ValueError(f"{must}, got shape {getattr(value, 'shape', (0,))}")
             one = value[0] if kind in ("images", "masks") else value
             if isinstance(one, Tensor):
                 sizes[name] = tuple(one.shape[-2:])
@@ -198,9 +203,12 @@ class Call:
             if kind not in out:
                 continue
             rows, moved = out[ROWS[kind]].numpy(), _subclass.plain(out[kind]).numpy()
-            if kind == "bboxes":
+            if kind == "keypoints":  # those that a transform lost are marked
+                known = (moved > OUTSIDE / 2).all(1)
+                rows, moved = rows[known], moved[known]
+            else:
                 moved = moved / np.array([size[1], size[0]] * 2)
-            before = _table(data[kind])[rows]
+            before = _table(data[kind])[rows].astype(np.float64)
             before[:, : moved.shape[1]] = moved
             shown[kind] = before
         for processor in processors.values():

@@ -131,7 +131,9 @@ class _Reader:
         if name not in CONTAINERS:
             raise Unmapped("it is another container")
         if name in ("Compose", "ReplayCompose", "Sequential"):
-            steps = [s for t in given.transforms for s in self.add_filter(self.read(t))]
+            steps: list[Any] = []
+            for inner in given.transforms:
+                steps += self.add_filter(self.read(inner), is_first=not steps)
             return self._by_chance(steps, given, forced)
         makes = [self._as_one(self.read(t, name in ("OneOf", "OneOrOther"))) for t in given.transforms]
         if name == "OneOf":
@@ -143,7 +145,7 @@ class _Reader:
             return [_drawn_by(source, containers.RandomChoice([*makes, conversion.Identity()], weights))]
         if name == "OneOrOther":
             return [_drawn_by(draws.Choice(given), containers.RandomChoice(makes, [given.p, 1 - given.p]))]
-        makes = [self._as_one(self.add_filter([m])) for m in makes]
+        makes = [self._as_one(self.add_filter([m], is_first=True)) for m in makes]
         return [_drawn_by(draws.Order(given), _SomeOf(makes, given.n))]
 
     def _as_one(self, steps: list[Any]) -> Any:
@@ -206,9 +208,14 @@ class _Reader:
         points = points and self.rule.drops_points
         return [_Filter(boxes=bool(how), points=points, **how)] if how or points else []
 
-    def add_filter(self, steps: list[Any]) -> list[Any]:
-        """Add to the steps of a transform the step that drops what albumentations drops after it."""
-        if not any(_moves(step) for step in steps) or isinstance(steps[-1], _Filter):
+    def add_filter(self, steps: list[Any], is_first: bool) -> list[Any]:
+        """Add to the steps of a transform the step that drops what albumentations drops after it.
+
+        A transform that moves nothing needs none, unless it is the first: what was given may be too small.
+        """
+        if not (is_first or any(_moves(step) for step in steps)) or (
+            steps and isinstance(steps[-1], _Filter)
+        ):
             return steps
         each = [p is not None and p.check_each_transform for p in (self.boxes, self.points)]
         return steps + self.filter(*each)
