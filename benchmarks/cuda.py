@@ -202,7 +202,15 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--count", action="store_true", help="count what the kernels execute, without a GPU")
+    parser.add_argument("--dtype", default="", choices=("", "uint8", "float32"), help="with --count")
+    parser.add_argument("--layout", default="", choices=("", "planar", "interleaved"), help="with --count")
     options = parser.parse_args()
+    if options.count:
+        from benchmarks import cuda_count
+
+        cuda_count.main(options.only, options.dtype, options.layout)
+        return
     device = torch.device(options.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         parser.error("there is no GPU; --device cpu shows that the calls work")

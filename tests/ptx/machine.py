@@ -72,12 +72,15 @@ class Totals:
     instructions: dict[str, int] = field(default_factory=dict)
     read: int = 0
     written: int = 0
+    #: Accesses of 1, 2, 4, 8 and 16 bytes.
+    widths: list[int] = field(default_factory=lambda: [0] * 5)
 
     def add(self, name: str, count: Count) -> None:
         self.launches += 1
         self.instructions[name] = self.instructions.get(name, 0) + count.instructions
         self.read += count.read
         self.written += count.written
+        self.widths = [a + b for a, b in zip(self.widths, count.widths, strict=True)]
 
 
 def specialized(kernel: JITFunction[Any], values: dict[str, Any]) -> tuple[dict, dict, dict, list[bytes]]:

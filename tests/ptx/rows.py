@@ -1,0 +1,141 @@
+"""The calls whose instructions are counted, on a batch of one size, and the goals of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+DTYPES = {"uint8": torch.uint8, "float32": torch.float32}
+LAYOUTS = ("planar", "interleaved")
+JITTER = "brightness,contrast,saturation,hue"
+
+
+class Call(NamedTuple):
+    """One call of an operator's kernel."""
+
+    name: str
+    operator: str
+    arguments: tuple[Any, ...]
+
+
+#: The instructions of an output value that a uint8 image of either layout may take, all launches together.
+#: Of equalize only the pass that writes the result counts: the first is a histogram.
+GOALS = {
+    **dict.fromkeys(("crop", "pad reflect", "flip, chosen", "erase, a box each"), 8),
+    **dict.fromkeys(("lut", "solarize, each", "posterize, each", "equalize"), 12),
+    "paste with a mask": 16,
+    "color matrix": 20,
+    "color jitter, each": 45,
+    **{f"{kind} nearest, each": 16 for kind in ("affine", "perspective")},
+    **{f"{kind} bilinear, each": 45 for kind in ("affine", "perspective")},
+    **{f"{kind} bicubic, each": 110 for kind in ("affine", "perspective")},
+    "resize plain bilinear": 40,
+    "resize plain area": 60,
+    "resize plain lanczos": 160,
+    "resize bilinear": 60,
+    "resize bicubic": 80,
+    "resized crop, a box each": 70,
+    "gaussian blur 23 x 23, each": 120,
+    "sharpness, each": 35,
+}
+#: The rows of which only the last kernel counts for the goal.
+OF_LAST_KERNEL = ("equalize",)
+
+
+def noise(dtype: str, layout: str, side: int, batch: int) -> Tensor:
+    """Return a batch of noise in a memory format."""
+    generator = torch.Generator().manual_seed(side)
+    image = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8, generator=generator)
+    image = image if dtype == "uint8" else image / 255
+    return image.contiguous(memory_format=_format(layout))
+
+
+def _format(layout: str) -> torch.memory_format:
+    return torch.channels_last if layout == "interleaved" else torch.contiguous_format
+
+
+def _rotations(each: Tensor, side: int) -> Tensor:
+    """Return a matrix for each image that turns it about its middle by up to 0.3 radians."""
+    cos, sin, middle = (each - 1).cos(), (each - 1).sin(), (side - 1) / 2
+    rows = (cos, -sin, middle - cos * middle + sin * middle, sin, cos, middle - sin * middle - cos * middle)
+    return torch.stack(rows, -1).unflatten(-1, (2, 3))
+
+
+def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[Call]:
+    """Yield the rows of a dtype and layout: parameters differ from image to image where the operator takes them."""
+    x = noise(dtype, layout, side, batch)
+    whole = dtype == "uint8"
+    each = torch.linspace(0.7, 1.3, batch, dtype=torch.float64)
+    most, small, half = side * 3 // 4, side * 7 // 16, side // 2
+    shift = torch.arange(batch) * (side // 8) % (side - most) + torch.tensor(3)
+    boxes = torch.stack([shift, shift - 1, shift - 2 + most, shift - 3 + most], -1)
+    order = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]])[torch.arange(batch) % 2]
+    amounts = torch.stack([each, 2 - each, 2 - each, each - 1], -1)
+    turn = _rotations(each, side)
+    last = torch.tensor([[1e-4, 2e-4, 1.0]], dtype=torch.float64).expand(batch, 1, 3)
+    tilt = torch.cat([turn, last], -2).contiguous()
+    patch = x[..., :half, :half].contiguous(memory_format=_format(layout))
+    mask = torch.full((batch, 1, half, half), 90 if whole else 0.4, dtype=x.dtype)
+    chosen = torch.arange(batch) % 2 == 0
+    levels = torch.arange(256).flip(0)
+    table = levels.to(torch.uint8).expand(3, 256).contiguous()
+    limit = each * (100 if whole else 0.4)
+    matrix = torch.tensor([[0.5, 0.4, 0.1, 3], [0.2, 0.9, 0.1, 1], [0.1, 0.3, 0.7, 2]], dtype=torch.float32)
+    sigma = each[:, None].expand(batch, 2).contiguous()
+    grid = torch.linspace(3, side - 4, side)
+    map = torch.stack([grid.expand(side, side), grid[:, None].expand(side, side)])[None] + 0.3
+    map = map.expand(batch, 2, side, side).contiguous()
+
+    yield Call("crop", "crop", (x, 5, 7, 5 + most, 7 + most))
+    yield Call("pad reflect", "pad", (x, None, 16, 16, 16, 16, "reflect"))
+    yield Call("flip, chosen", "imgops_transforms::flip_chosen", (x, chosen, -1))
+    yield Call("erase, a box each", "erase", (x, x[..., :1, :1].contiguous(), boxes))
+    if whole:
+        yield Call("lut", "lut", (x, table))
+        yield Call("ToDtype and Normalize", "lut", (x, table / 255.0))
+        yield Call("posterize, each", "posterize", (x, torch.arange(batch) % 4 + 3))
+    yield Call("solarize, each", "solarize", (x, limit))
+    yield Call("gamma, each", "adjust_gamma", (x, each, each))
+    yield Call("equalize", "equalize", (x,))
+    yield Call("autocontrast", "autocontrast", (x,))
+    yield Call("paste with a mask", "paste", (x, patch, mask, 9, 11))
+    yield Call("blend, each", "blend", (x, x.flip(0), each.float()))
+    yield Call("color matrix", "color_matrix", (x, matrix))
+    yield Call("color jitter, each", "color_sequence", (x, order, amounts, JITTER))
+    yield Call("grayscale", "grayscale", (x, 3))
+    yield Call("grayscale, chosen", "imgops_transforms::gray_chosen", (x, chosen))
+    for kind, matrices in (("affine", turn), ("perspective", tilt)):
+        for name in ("nearest", "bilinear", "bicubic"):
+            arguments = (x, matrices, None, side, side, name, "constant")
+            yield Call(f"{kind} {name}, each", f"warp_{kind}", arguments)
+    yield Call("remap bilinear", "remap", (x, map, None, "bilinear", "constant"))
+    for name in ("bilinear", "area", "lanczos"):
+        yield Call(f"resize plain {name}", "resize", (x, None, small, small, name, False))
+    for name in ("bilinear", "bicubic"):
+        yield Call(f"resize {name}", "resize", (x, None, small, small, name, True))
+    yield Call("resized crop, a box each", "resized_crop", (x, boxes, small, small, "bilinear", True))
+    yield Call("gaussian blur 23 x 23, each", "gaussian_blur", (x, sigma, 23, 23))
+    yield Call("sharpness, each", "adjust_sharpness", (x, each))
+    yield Call("filter 5 x 5", "filter2d", (x, torch.full((5, 5), 0.04), "reflect"))
+    yield Call("erode 5 x 5", "erode", (x, torch.ones(5, 5, dtype=torch.uint8), "constant"))
+    if not whole:
+        yield from _adjoints(x, map, boxes, patch, mask, small)
+
+
+def _adjoints(
+    x: Tensor, map: Tensor, boxes: Tensor, patch: Tensor, mask: Tensor, small: int
+) -> Iterator[Call]:
+    """Yield what backward passes and tiled inference call."""
+    side, batch = x.shape[-1], x.shape[0]
+    yield Call("pad reflect, adjoint", "pad_adjoint", (x, 16, 16, 16, 16, "reflect"))
+    yield Call("remap bilinear, adjoint", "remap_adjoint", (x, map, side, side, "bilinear", "edge"))
+    yield Call("remap bilinear, adjoint of the map", "remap_grad_map", (x, x, map, None, "bilinear", "edge"))
+    grad = x[..., :small, :small].clone(memory_format=torch.preserve_format)
+    yield Call("resize bilinear, adjoint", "resize_adjoint", (grad, None, side, side, "bilinear", True))
+    arguments = (grad, boxes, side, side, "bilinear", True)
+    yield Call("resized crop, a box each, adjoint", "resized_crop_adjoint", arguments)
+    total, count = torch.zeros_like(x), torch.zeros(batch, 1, side, side)
+    yield Call("accumulate", "accumulate", (total, count, patch, mask, 9, 11))
