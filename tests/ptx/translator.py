@@ -82,7 +82,7 @@ class Kernel:
         assert entry is not None, name
         self.threads = int(re.findall(r"\.reqntid\s+(\d+)", entry[2])[0])
         body = re.sub(r"//[^\n]*|/\*.*?\*/", "", entry[3], flags=re.S)
-        body = re.sub(r"^\s*\.(loc|file|pragma)[^\n]*$", "", body, flags=re.M)
+        body = re.sub(r"^\s*\.(loc|file|pragma)\b[^\n]*$", "", body, flags=re.M)
         self.registers = re.findall(r"\.reg\s+\.(\w+)\s+%(\w+?)<(\d+)>;", body)
         self.local = re.search(r"\.local\s+\.align\s+\d+\s+\.b8\s+(\w+)\[(\d+)\];", body)
         self.tables = dict(re.findall(r"([\w$]+):\s*\.branchtargets\s*([^;]*);", body))
