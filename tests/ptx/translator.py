@@ -86,7 +86,7 @@ class Kernel:
         self.registers = re.findall(r"\.reg\s+\.(\w+)\s+%(\w+?)<(\d+)>;", body)
         self.local = re.search(r"\.local\s+\.align\s+\d+\s+\.b8\s+(\w+)\[(\d+)\];", body)
         self.tables = dict(re.findall(r"([\w$]+):\s*\.branchtargets\s*([^;]*);", body))
-        for pattern in (r"\.reg[^;]*;", r"\.local[^;]*;", r"[\w$]+:\s*\.branchtargets[^;]*;"):
+        for pattern in (r"\.reg\s[^;]*;", r"\.local\s[^;]*;", r"[\w$]+:\s*\.branchtargets[^;]*;"):
             body = re.sub(pattern, "", body)
         constant = r"\.(?:global|const)\s+\.align\s+\d+\s+\.b(\d+)\s+([\w$.]+)\[\d+\]\s*=\s*\{([^}]*)\}"
         self.constants = {name: (int(width), values) for width, name, values in re.findall(constant, ptx)}
