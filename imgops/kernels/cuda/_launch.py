@@ -1,18 +1,48 @@
-"""Launch of Triton kernels, in one place, so that the options that affect bits are set once."""
+"""Declaration and launch of Triton kernels, in one place, so that the options that affect bits are set once.
+
+Triton compiles a kernel for each combination of constants, dtypes and alignments, and by default also for each
+integer that is 1 or divisible by 16. imgops' kernels are not specialized on integers, so that images of a new
+size compile nothing: what speed needs to know of sizes and strides is a constant, such as ``INTERLEAVED``.
+Triton's own launch then looks at each argument again, for longer than a small kernel runs; ``launch`` looks up
+the compiled kernel by its own key instead.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 from triton.runtime.interpreter import InterpretedFunction
 
 from imgops.kernels.cuda._packed import Packed
 
 #: The number of values of a program, and the most values of a row of its tile.
 TILE, WIDEST = 4096, 1024
+#: The greatest 32-bit integer: a greater argument makes another kernel.
+_MOST = 2**31 - 1
+
+
+def kernel(tensors: int) -> Callable[[Any], Any]:
+    """Decorate a kernel whose parameters are ``tensors`` tensors, then integers and floats, then constants.
+
+    A kernel with a constant ``PACKED`` has two more tensors, ``sizes`` and ``starts``, which ``launch`` fills.
+    """
+
+    def declared(function: Any) -> Any:
+        parameters = inspect.signature(function).parameters.values()
+        names = [p.name for p in parameters if "constexpr" not in str(p.annotation)]
+        is_packed = "PACKED" in function.__annotations__
+        made: Any = triton.jit(do_not_specialize=names[tensors + 2 * is_packed :])(function)
+        made.tensors, made.is_packed, made.plans = tensors, is_packed, {}
+        made.constants = [p.name for p in parameters if "constexpr" in str(p.annotation)]
+        return made
+
+    return declared
 
 
 @triton.jit
@@ -34,12 +64,50 @@ def inline(function: Any) -> Any:
 
 
 def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: Any) -> None:
-    """Queue ``programs`` programs of a kernel on the current stream.
+    """Queue ``programs`` programs of a kernel on the current stream of the current device.
 
     The compiler must not fuse a product and a sum, which would round once instead of twice: a kernel that
     needs fused operations asks for them. A kernel with a constant ``PACKED`` takes packed images in the place
     of its second argument, a batch.
     """
+    if not hasattr(kernel, "plans"):
+        _launch_specialized(kernel, programs, args, warps, constants)
+        return
+    if not programs:
+        return
+    count = kernel.tensors
+    tensors = args[:count]
+    if kernel.is_packed:
+        image = tensors[1]
+        if isinstance(image, Packed):
+            pair, constants["PACKED"] = (image.sizes, image.offsets), image.kind
+            tensors = tuple(x.data if isinstance(x, Packed) else x for x in tensors)
+        else:
+            pair, constants["PACKED"] = (image, image), ""
+        tensors += pair
+        args = tensors + args[count:]
+    key = (
+        tensors[0].device.index,
+        warps,
+        max(args[len(tensors) :], default=0) > _MOST,
+        *constants.items(),
+        *((x.dtype, x.data_ptr() & 15 == 0) for x in tensors),
+    )
+    plan = kernel.plans.get(key)
+    if plan is None or triton.knobs.runtime.launch_enter_hook.calls:  # a profiler's hooks are called by Triton
+        compiled = kernel[(programs,)](*args, num_warps=warps, enable_fp_fusion=False, **constants)
+        if isinstance(compiled, triton.compiler.CompiledKernel):
+            kernel.plans[key] = compiled, tuple(constants[name] for name in kernel.constants)
+        return
+    compiled, last = plan
+    stream = triton.runtime.driver.active.get_current_stream(key[0])
+    # What JITFunction.run calls at its end; the three arguments that are None are for profilers' hooks.
+    start = programs, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None
+    compiled.run(*start, *args, *last)
+
+
+def _launch_specialized(kernel: Any, programs: int, args: Any, warps: int, constants: dict[str, Any]) -> None:
+    """Queue programs of a kernel that Triton specializes on its integers."""
     if "PACKED" in kernel.arg_names:
         image = args[1]
         here = {"sizes": image, "starts": image, "PACKED": ""}
@@ -52,7 +120,7 @@ def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: 
 def probe(device: torch.device) -> bool:
     """Compile and run the smallest kernel."""
     out = torch.zeros((), dtype=torch.int32, device=device)
-    launch(_one, 1, out)
+    _one[(1,)](out)
     return True
 
 
@@ -68,3 +136,9 @@ def blocks(*sizes: tuple[int, int]) -> int:
     for size, step in sizes:
         count *= -(-size // step)
     return count
+
+
+def is_aligned(tensor: Tensor, *numbers: int) -> bool:
+    """Return whether memory begins at a multiple of 16 bytes, and whole numbers of values are such multiples."""
+    size = tensor.element_size()
+    return tensor.data_ptr() % 16 == 0 and all(n * size % 16 == 0 for n in numbers)

@@ -36,7 +36,11 @@ class Packed:
         return Packed(data, self.sizes, self.offsets, self.shape, self.interleaved)
 
     @property
+    def kind(self) -> str:
+        """The memory format, as kernels know it."""
+        return "interleaved" if self.interleaved else "planar"
+
+    @property
     def place(self) -> dict[str, Any]:
         """The arguments by which a kernel finds the images."""
-        kind = "interleaved" if self.interleaved else "planar"
-        return {"sizes": self.sizes, "starts": self.offsets, "PACKED": kind}
+        return {"sizes": self.sizes, "starts": self.offsets, "PACKED": self.kind}

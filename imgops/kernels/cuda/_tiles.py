@@ -7,7 +7,7 @@ some columns; divisions find the image, channel and pixel indices once for a row
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton.language as tl
@@ -86,6 +86,59 @@ def grid_of_pixels(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[s
     height, width = _launch.tile(w, values, widest)
     constants = {"INTERLEAVED": False, "ROWS": height, "COLUMNS": width}
     return constants, _launch.blocks((n * h, height), (w, width))
+
+
+class Rows(NamedTuple):
+    """A batch as rows in memory: values of a row lie next to each other, rows a constant step apart.
+
+    A planar image has a plane for each channel; an interleaved image is one plane, in whose rows each pixel has
+    ``pixel`` values.
+    """
+
+    tensor: Tensor
+    images: int
+    planes: int
+    height: int
+    length: int
+    pixel: int
+    #: The steps from image to image, from plane to plane and from row to row.
+    steps: tuple[int, int, int]
+
+
+def rows_in(image: Tensor, interleaved: bool) -> Rows:
+    """Return a batch ``(N, C, H, W)`` as rows of a format; it is copied if its rows are not dense."""
+    n, c, h, w = image.shape
+    if isinstance(image, Packed):
+        return Rows(image, n, 1 if interleaved else c, h, w * c if interleaved else w, c if interleaved else 1, (0, 0, 0))  # type: ignore[arg-type]
+    step_n, step_c, step_y, step_x = image.stride()
+    if interleaved:
+        if (step_c != 1 and c > 1) or (step_x != c and w > 1):
+            image = _layout.in_usual_strides(image, True)
+            step_n, step_c, step_y, step_x = image.stride()
+        return Rows(image, n, 1, h, w * c, c, (step_n, 0, step_y))
+    if step_x != 1 and w > 1:
+        image = _layout.in_usual_strides(image, False)
+        step_n, step_c, step_y, step_x = image.stride()
+    return Rows(image, n, c, h, w, 1, (step_n, step_c, step_y))
+
+
+def tiles_of(rows: Rows) -> tuple[dict[str, int], int]:
+    """Return the constants of a kernel that goes over rows tile by tile, and its number of programs.
+
+    A tile lies in one plane. There are two sizes of tiles, so that few kernels are compiled.
+    """
+    height, width, warps = (32, 128, 4) if rows.length > 64 else (32, 32, 1)
+    programs = rows.images * rows.planes * _launch.blocks((rows.height, height), (rows.length, width))
+    return {"ROWS": height, "COLUMNS": width, "warps": warps}, programs
+
+
+@inline
+def plane_tile(program, planes, height, length, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return the image and the plane of a tile, its rows ``(ROWS,)``, and its first column; all but rows are scalars."""
+    across, down = (length + COLUMNS - 1) // COLUMNS, (height + ROWS - 1) // ROWS
+    column, rest = program % across, program // across
+    y, plane = (rest % down) * ROWS + tl.arange(0, ROWS), rest // down
+    return (plane // planes).to(tl.int64), plane % planes, y, column * COLUMNS
 
 
 @inline
