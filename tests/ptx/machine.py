@@ -44,7 +44,7 @@ FAULTS += (
     "a call of a function",
     "threads of a warp that diverge at a meeting",
 )
-FAULTS += ("threads of a block that wait at no barrier",)
+FAULTS += ("threads of a block that wait at no barrier", "an access outside of local memory")
 COMPILER = ["-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-mfma", "-msse4.2", "-mf16c"]
 
 

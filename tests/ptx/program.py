@@ -10,7 +10,8 @@ PROGRAM = r"""
 typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t u64;
 typedef int8_t s8; typedef int16_t s16; typedef int32_t s32; typedef int64_t s64;
 
-enum {{ FINE, OUTSIDE_READ, OUTSIDE_WRITE, MISALIGNED, OUTSIDE_SHARED, CALLED, DIVERGED, UNEQUAL_BARRIERS }};
+enum {{ FINE, OUTSIDE_READ, OUTSIDE_WRITE, MISALIGNED, OUTSIDE_SHARED, CALLED, DIVERGED, UNEQUAL_BARRIERS,
+       OUTSIDE_LOCAL }};
 enum {{ READ, WRITE }};
 typedef struct {{ u64 start, stop, writable; }} Range;
 typedef struct {{ u64 instructions, approximate, loads, stores, read, written, widths[5]; }} Count;
@@ -50,7 +51,10 @@ static inline u32 looked_up(u32 a, u32 b, u32 c, u32 table) {{
   return out;
 }}
 
-/* Accesses lie in one range, whole, and at a multiple of their size; those of constants lie in the program. */
+{constants}
+static inline u8* constant_at(u64 at, u32 size) {{ {among_constants} return 0; }}
+
+/* Accesses lie in one range, whole, and at a multiple of their size, or in a constant of the program. */
 static inline u8* global_at(u64 at, u32 size, int way) {{
   if (at % size) {{ fault = MISALIGNED; fault_at = at; return 0; }}
   for (u32 i = 0; i < range_count; i++)
@@ -59,6 +63,7 @@ static inline u8* global_at(u64 at, u32 size, int way) {{
       count.widths[size >= 16 ? 4 : size >= 8 ? 3 : size >= 4 ? 2 : size >= 2 ? 1 : 0]++;
       return (u8*)(uintptr_t)at;
     }}
+  if (way == READ && constant_at(at, size)) return (u8*)(uintptr_t)at;
   fault = way == READ ? OUTSIDE_READ : OUTSIDE_WRITE; fault_at = at;
   return 0;
 }}
@@ -67,8 +72,12 @@ static inline u8* shared_at(u8* shared, u32 at, u32 size) {{
   if (at % size) {{ fault = MISALIGNED; fault_at = at; return 0; }}
   return shared + at;
 }}
+static inline u8* local_at(u8* local, u32 at, u32 size, u32 length) {{
+  if (at + size > length) {{ fault = OUTSIDE_LOCAL; fault_at = at; return 0; }}
+  if (at % size) {{ fault = MISALIGNED; fault_at = at; return 0; }}
+  return local + at;
+}}
 
-{constants}
 typedef struct {{ int pc, op; u32 tid, carry, temp, in[4], out[4]; u64 SP, SPL; {thread} }} Thread;
 
 static int step(Thread* t, u32 block, u32 blocks, u64 params, u8* shared) {{

@@ -167,7 +167,7 @@ class Kernel:
         if operand in self.constants:
             return f"((u64)(uintptr_t){self._name(operand)})"
         if self.local is not None and operand == self.local[1]:
-            return "((u64)(uintptr_t)t->local)"
+            return "((u64)0)"
         raise Unknown(operand)
 
     def value(self, operand: str, kind: str) -> str:
@@ -212,7 +212,8 @@ class Kernel:
         return self.put(a[0], self.raw(a[1]), "pred" if kind == "pred" else unsigned(kind))
 
     def _convert_address(self, op: list[str], a: list[str]) -> str:
-        return self.put(a[0], self.raw(a[1]), "u64")
+        base = "(u64)(uintptr_t)t->local" if "local" in op and self.local is not None else "0"
+        return self.put(a[0], f"{self.raw(a[1])} {'-' if 'to' in op else '+'} {base}", "u64")
 
     def _space(self, op: list[str]) -> str:
         found = [s for s in ("param", "global", "shared", "local", "const") if s in op or f"{s}::cta" in op]
@@ -220,6 +221,8 @@ class Kernel:
 
     def _load(self, op: list[str], a: list[str]) -> str:
         space, kind = self._space(op), op[-1]
+        if space == "param" and "retval" in a[1]:  # what a call would have returned
+            return ";"
         if space == "param":
             (number,) = re.findall(r"param_(\d+)", a[1])
             return self.put(a[0], f"*({unsigned(kind)}*)(uintptr_t)(params + 8 * {number})", unsigned(kind))
@@ -231,6 +234,8 @@ class Kernel:
         return f"{start} {' '.join(each)}"
 
     def _store(self, op: list[str], a: list[str]) -> str:
+        if "param" in op:  # an argument of a call, which is a fault
+            return ";"
         kind, values = op[-1], parts(a[1])
         size = bits(kind) // 8
         start = self._checked(self._space(op), a[0], size * len(values), "WRITE")
@@ -244,6 +249,9 @@ class Kernel:
         where = self.address(operand)
         if space == "shared":
             return f"u8* at = shared_at(shared, (u32){where}, {size}); if (!at) return 0;"
+        if space == "local":
+            assert self.local is not None
+            return f"u8* at = local_at(t->local, (u32){where}, {size}, {self.local[2]}); if (!at) return 0;"
         if space != "global":
             return f"u8* at = (u8*)(uintptr_t){where};"
         if re.fullmatch(r"\[\s*%\w+.*", operand) is None:
@@ -501,8 +509,13 @@ class Kernel:
             f"static const u{width} {self._name(name)}[] __attribute__((aligned(16))) = {{{values}}};"
             for name, (width, values) in self.constants.items()
         )
+        among = " ".join(
+            f"if (at >= (u64)(uintptr_t){name} && at + size <= (u64)(uintptr_t){name} + sizeof {name}) return (u8*)1;"
+            for name in map(self._name, self.constants)
+        )
         return PROGRAM.format(
             constants=constants,
+            among_constants=among,
             thread=f"{local} {registers}",
             threads=self.threads,
             step="\n".join(self.lines),
