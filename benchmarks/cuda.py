@@ -205,11 +205,12 @@ def main() -> None:
     parser.add_argument("--count", action="store_true", help="count what the kernels execute, without a GPU")
     parser.add_argument("--dtype", default="", choices=("", "uint8", "float32"), help="with --count")
     parser.add_argument("--layout", default="", choices=("", "planar", "interleaved"), help="with --count")
+    parser.add_argument("--write", action="store_true", help="with --count: keep the numbers as the budgets")
     options = parser.parse_args()
     if options.count:
         from benchmarks import cuda_count
 
-        cuda_count.main(options.only, options.dtype, options.layout)
+        cuda_count.main(options.only, options.dtype, options.layout, options.write)
         return
     device = torch.device(options.device)
     if device.type == "cuda" and not torch.cuda.is_available():

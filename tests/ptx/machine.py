@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
+import re
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,6 +67,18 @@ class _Range(ctypes.Structure):
     _fields_ = [("start", ctypes.c_uint64), ("stop", ctypes.c_uint64), ("writable", ctypes.c_uint64)]
 
 
+@dataclass(frozen=True)
+class Program:
+    """A compiled kernel: ``run`` is its translation, ``shared`` the bytes of shared memory of a block."""
+
+    name: str
+    run: Any
+    shared: int
+    ptx: str
+    #: Triton's time to compile it, ptxas included; short if it took it from its cache.
+    seconds: float
+
+
 @dataclass
 class Totals:
     """The counts of all launches, by kernel."""
@@ -74,9 +89,14 @@ class Totals:
     written: int = 0
     #: Accesses of 1, 2, 4, 8 and 16 bytes.
     widths: list[int] = field(default_factory=lambda: [0] * 5)
+    #: What was launched, each once.
+    programs: list[Program] = field(default_factory=list)
 
-    def add(self, name: str, count: Count) -> None:
+    def add(self, program: Program, count: Count) -> None:
+        name = program.name
         self.launches += 1
+        if program not in self.programs:
+            self.programs.append(program)
         self.instructions[name] = self.instructions.get(name, 0) + count.instructions
         self.read += count.read
         self.written += count.written
@@ -131,7 +151,7 @@ class Machine:
         self.target = GPUTarget("cuda", capability, 32)
         self.folder = Path(tempfile.gettempdir(), "imgops-ptx")
         self.folder.mkdir(exist_ok=True)
-        self.compiled: dict[Any, Any] = {}
+        self.compiled: dict[Any, Program] = {}
         self.totals = Totals()
 
     def launch(self, kernel: Any, programs: int, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
@@ -142,19 +162,21 @@ class Machine:
         key = (kernel.__module__, kernel.__name__, *signature.items(), *known, *attributes, *options.items())
         if key not in self.compiled:
             source = ASTSource(kernel, signature, constants, attributes)
+            start = time.perf_counter()
             made = triton.compile(source, target=self.target, options=options)
-            run = self.built(made.asm["ptx"], made.metadata.name)
-            self.compiled[key] = run, made.metadata.shared, made
-        run, shared, _ = self.compiled[key]
+            seconds, ptx = time.perf_counter() - start, made.asm["ptx"]
+            run = self.built(ptx, made.metadata.name)
+            self.compiled[key] = Program(kernel.__name__, run, made.metadata.shared, ptx, seconds)
+        program = self.compiled[key]
         parameters = ctypes.create_string_buffer(b"".join(packed) + bytes(64))
         ranges = ranges_of([x for x in values.values() if isinstance(x, Tensor)])
         count, where = Count(), ctypes.c_uint64()
-        start = ctypes.c_uint64(ctypes.addressof(parameters))
-        last = len(ranges), ctypes.byref(count), ctypes.byref(where)
-        fault = run(programs, start, max(shared, 16), ranges, *last)
+        shared = max(program.shared, 16)
+        last = shared, ranges, len(ranges), ctypes.byref(count), ctypes.byref(where)
+        fault = program.run(programs, ctypes.c_uint64(ctypes.addressof(parameters)), *last)
         if fault:
             raise RuntimeError(f"{kernel.__name__}: {FAULTS[fault]}, at {where.value:#x}")
-        self.totals.add(kernel.__name__, count)
+        self.totals.add(program, count)
 
     def built(self, ptx: str, name: str) -> Any:
         """Return a kernel as a function of this process; its code is kept for the next."""
@@ -168,6 +190,31 @@ class Machine:
                 subprocess.run(command, check=True, capture_output=True)
                 library.rename(path)
         return ctypes.CDLL(str(path)).run
+
+    def resources(self, program: Program) -> dict[str, int]:
+        """Return ptxas' registers of a thread, and its bytes of stack and of stores of spilled registers."""
+        path = self.folder / f"{program.name}_{hashlib.sha256(program.ptx.encode()).hexdigest()[:20]}.json"
+        if not path.exists():
+            architecture = re.findall(r"^\.target (\w+)", program.ptx, re.M)[0]
+            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+                file.write(program.ptx)
+                file.flush()
+                # Triton's own options, which bear on the registers.
+                command = [ptxas(), "-v", "--fmad=false", f"--gpu-name={architecture}", file.name]
+                done = subprocess.run(
+                    [*command, "-o", "/dev/null"], capture_output=True, text=True, check=True
+                )
+            entry = rf"entry function '{program.name}'.*?(\d+) bytes stack frame, (\d+) bytes spill stores"
+            ((stack, spills, registers),) = re.findall(rf"{entry}.*?Used (\d+) registers", done.stderr, re.S)
+            found = {"registers": int(registers), "stack": int(stack), "spills": int(spills)}
+            path.write_text(json.dumps(found))
+        known: dict[str, int] = json.loads(path.read_text())
+        return known
+
+
+def ptxas() -> str:
+    """Return the path of Triton's ptxas."""
+    return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+import imgops.transforms  # noqa: F401  (registers its operators)
+
 DTYPES = {"uint8": torch.uint8, "float32": torch.float32}
 LAYOUTS = ("planar", "interleaved")
 JITTER = "brightness,contrast,saturation,hue"
