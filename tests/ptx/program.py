@@ -78,7 +78,7 @@ static inline u8* local_at(u8* local, u32 at, u32 size, u32 length) {{
   return local + at;
 }}
 
-typedef struct {{ int pc, op; u32 tid, carry, temp, in[4], out[4]; u64 SP, SPL; {thread} }} Thread;
+typedef struct {{ int pc, op; u32 tid, carry, temp, in[10], out[4]; u64 SP, SPL; {thread} }} Thread;
 
 static int step(Thread* t, u32 block, u32 blocks, u64 params, u8* shared) {{
 switch (t->pc) {{ case 0:;
@@ -114,10 +114,26 @@ static u32 reduced(Thread* w) {{
   }}
   return all;
 }}
+/* The fragments of mma.m16n8k32: lane / 4 is the row of A and the column of B, lane % 4 chooses four bytes in a row. */
+static void multiply(Thread* w, u32 out[32][4]) {{
+  static s8 a[16][32], b[8][32];
+  for (int i = 0; i < 32; i++) {{
+    for (int r = 0; r < 4; r++) memcpy(&a[i / 4 + 8 * (r & 1)][4 * (i % 4) + 16 * (r >> 1)], &w[i].in[r], 4);
+    for (int r = 0; r < 2; r++) memcpy(&b[i / 4][4 * (i % 4) + 16 * r], &w[i].in[4 + r], 4);
+  }}
+  for (int i = 0; i < 32; i++)
+    for (int r = 0; r < 4; r++) {{
+      const s8 *row = a[i / 4 + 8 * (r >> 1)], *column = b[2 * (i % 4) + (r & 1)];
+      s64 sum = (s32)w[i].in[6 + r];
+      for (int k = 0; k < 32; k++) sum += row[k] * column[k];
+      out[i][r] = (u32)(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
+    }}
+}}
 static void meet(Thread* w, u8* shared) {{
   u32 out[32][4] = {{{{0}}}}; int op = w[0].op;
   for (int i = 0; i < 32; i++) if (w[i].op != op || w[i].pc != w[0].pc) {{ fault = DIVERGED; return; }}
   if (op <= 4) shuffle(w, out);
+  else if (op == 40) multiply(w, out);
   else if (op == 25) {{
     u32 all = 0;
     for (int i = 0; i < 32; i++) all |= (w[i].in[0] & 1) << i;

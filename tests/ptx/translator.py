@@ -19,7 +19,7 @@ BLOCK, WARP = 1, 2
 #: The operations of a warp, as the C code numbers them.
 SHUFFLES = {"bfly": 1, "up": 2, "down": 3, "idx": 4}
 REDUCTIONS = {"add": 10, "min": 11, "max": 12, "and": 13, "or": 14, "xor": 15}
-BALLOT, LOAD_MATRIX, STORE_MATRIX = 25, 30, 31
+BALLOT, LOAD_MATRIX, STORE_MATRIX, MULTIPLY = 25, 30, 31, 40
 
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 COMPARISONS |= {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
@@ -494,6 +494,15 @@ class Kernel:
         given += " ".join(f" t->out[{i}] = (u32)({self.raw(x)});" for i, x in enumerate(rows))
         return self._meet(f"{given} t->op = {STORE_MATRIX};", WARP)
 
+    def _multiply(self, op: str, a: list[str]) -> str:
+        """Multiply matrices of bytes: ``(16, 32)`` by ``(32, 8)``, added to integers."""
+        if ".m16n8k32.row.col" not in op or not op.endswith(".s32.s8.s8.s32"):
+            raise Unknown(op)
+        operands = [x for matrix in a[1:] for x in parts(matrix)]
+        given = " ".join(f"t->in[{i}] = (u32)({self.raw(x)});" for i, x in enumerate(operands))
+        after = " ".join(f"{self.place(x)} = t->out[{i}];" for i, x in enumerate(parts(a[0])))
+        return self._meet(f"{given} t->op = {MULTIPLY};", WARP, after)
+
     # -- the program ----------------------------------------------------------------------------------------------------------
 
     def _name(self, constant: str) -> str:
@@ -552,4 +561,5 @@ _MEETINGS = {
     "vote": "vote",
     "ldmatrix": "matrix",
     "stmatrix": "matrix",
+    "mma": "multiply",
 }

@@ -9,6 +9,7 @@ image, and the host never reads it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,12 @@ from imgops.decomposition._resampling_filters import FILTERS
 from imgops.kernels import transfer
 from imgops.kernels.cpu import _resampling_tables as host_tables
 from imgops.kernels.cuda._arithmetic import round_half_even
-from imgops.kernels.cuda._launch import inline, launch
+from imgops.kernels.cuda._launch import inline, kernel, launch
 
 _BLOCK = 128
+#: The tables that ``cached`` keeps, and how many: a table takes about 100 kB.
+_kept: dict[tuple[Any, ...], Any] = {}
+_MOST_KEPT = 128
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,43 @@ def empty(region: Region, out: int, taps: int, dtype: torch.dtype, device: torch
     return Table(first, length, weight, out if count > 1 else 0, taps * out if count > 1 else 0)
 
 
-def pil(name: str, region: Region, out: int, device: torch.device, *, levels: bool) -> Table:
-    """Return PIL's table; with ``levels``, its weights are integers of 22 fraction bits."""
+def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
+    """Return a table that depends on sizes alone; the last that were made are kept for each stream.
+
+    While a CUDA graph is captured, the launches that make a table are only recorded: what they would write
+    exists after a replay, so such a table is not kept.
+    """
+    if device.type != "cuda":
+        return make()
+    stream = torch.cuda.current_stream(device)
+    if torch.cuda.is_current_stream_capturing():
+        return make()
+    key = (*key, device.index, stream.cuda_stream)
+    found = _kept.get(key)
+    if found is None:
+        found = _kept[key] = make()
+        while len(_kept) > _MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+    return found
+
+
+def pil_taps(support: float, size: int, out: int) -> int:
+    """Return the most pixels of a window of PIL's filter."""
+    return math.ceil(support * max(size / out, 1.0)) * 2 + 1
+
+
+def pil(name: str, region: Region, out: int, device: torch.device) -> Table:
+    """Return PIL's table, in single precision."""
     _, support = FILTERS[name]
-    taps = math.ceil(support * max(region.size / out, 1.0)) * 2 + 1
-    made = empty(region, out, taps, torch.int32 if levels else torch.float32, device)
-    launch(_pil_kernel, *_arguments(made, region, out, taps), FILTER=name, SUPPORT=support, **_kind(region))
-    return made
+    taps = pil_taps(support, region.size, out)
+
+    def make() -> Table:
+        made = empty(region, out, taps, torch.float32, device)
+        arguments = _arguments(made, region, out, taps)
+        launch(_pil_kernel, *arguments, FILTER=name, SUPPORT=support, **_kind(region))
+        return made
+
+    return make() if region.boxes is not None else cached(("pil", name, region.size, out), device, make)
 
 
 def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: str) -> Table:
@@ -185,7 +219,27 @@ def _filter(x, FILTER: tl.constexpr):
     return value
 
 
-@triton.jit(do_not_specialize=["size", "out_size", "taps"])
+@inline
+def pil_window(
+    boxes, table, axis, size, out_size, o, taps, SUPPORT: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr
+):  # fmt: skip
+    """Return the windows of the outputs ``o``: first pixel, number of pixels, center, the reciprocal of the stretch.
+
+    And whether the axis keeps its size, which PIL does not resample; and where the region begins.
+    """
+    low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
+    scale = extent / out_size
+    stretch = tl.maximum(scale, 1.0)
+    reach = stretch * SUPPORT
+    center = low + (o + 0.5) * scale
+    start = tl.maximum((center - reach + 0.5).to(tl.int32), 0)
+    length = tl.minimum((center + reach + 0.5).to(tl.int32), limit) - start
+    length = tl.minimum(tl.maximum(length, 0), taps)
+    is_same = (low == 0) & (extent == out_size) & (limit == out_size)
+    return tl.where(is_same, o, start), tl.where(is_same, 1, length), center, 1.0 / stretch, is_same, origin
+
+
+@kernel(tensors=5)
 def _pil_kernel(
     first, count, weight, boxes, sizes, axis, size, out_size, taps,
     FILTER: tl.constexpr, SUPPORT: tl.constexpr,
@@ -196,18 +250,9 @@ def _pil_kernel(
     if SIZED:
         size = tl.load(sizes + table * 2 + 1 - axis).to(tl.int32)
     o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
-    low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
-    scale = extent / out_size
-    stretch = tl.maximum(scale, 1.0)
-    reach = stretch * SUPPORT
-    center = low + (o + 0.5) * scale
-    start = tl.maximum((center - reach + 0.5).to(tl.int32), 0)
-    length = tl.minimum((center + reach + 0.5).to(tl.int32), limit) - start
-    length = tl.minimum(tl.maximum(length, 0), taps)
-    # PIL does not resample an axis that keeps its size.
-    is_same = (low == 0) & (extent == out_size) & (limit == out_size)
-    start, length = tl.where(is_same, o, start), tl.where(is_same, 1, length)
-    inverse = 1.0 / stretch
+    start, length, center, inverse, is_same, origin = pil_window(
+        boxes, table, axis, size, out_size, o, taps, SUPPORT, WHOLE, CUT
+    )
     total = tl.full((BLOCK,), 0, tl.float64)
     for k in range(taps):
         value = _filter((start + k - center + 0.5) * inverse, FILTER)
@@ -219,12 +264,7 @@ def _pil_kernel(
         value = tl.where(is_same, 1.0, value)
         value = tl.where(k < length, value, 0.0)
         at = weight + (table * taps + k).to(tl.int64) * out_size + o
-        if weight.dtype.element_ty == tl.int32:
-            scaled = value * 4194304.0
-            fixed = tl.where(scaled < 0, scaled - 0.5, scaled + 0.5).to(tl.int32)
-            tl.store(at, fixed, mask=inside)
-        else:
-            tl.store(at, value.to(tl.float32), mask=inside)
+        tl.store(at, value.to(tl.float32), mask=inside)
     tl.store(first + table * out_size + o, start + origin, mask=inside)
     tl.store(count + table * out_size + o, length, mask=inside)
 

@@ -28,7 +28,7 @@ from torch import Tensor
 from imgops import _layout
 from imgops.decomposition import _resampling_weights
 from imgops.kernels.cpu import _resampling_tables as host_tables
-from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_tables
+from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_levels, _resampling_tables
 from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import blocks, inline, launch, tile
 from imgops.kernels.cuda._packed import Packed
@@ -39,10 +39,12 @@ from imgops.kernels.cuda._tiles import (
     carrier,
     grid_of,
     has_carrier,
+    is_interleaved,
     offset,
     output_batch,
     per_image,
     place_of,
+    rows_in,
     tile_of,
 )
 
@@ -128,14 +130,24 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
     if not levels and image.dtype not in FLOATS:
         return NotImplemented
     target, source, device = output_batch(out), batch(image), image.device
-    if antialias:
-        rows, columns = (
-            _resampling_tables.pil(name, r, n, device, levels=levels)
-            for r, n in zip(regions, size, strict=True)
-        )
+    if antialias and levels:
         # The order of passes depends on what a box of integers cuts out, or else on the whole image.
         decides = boxes if sizes is None or boxes.dtype == torch.int64 else whole
-        _resample(target, source, rows, columns, decides)
+        order = "columns first"
+        if _PIL_MAY_START_WITH_ROWS:
+            if decides is not None and decides.dtype == torch.int64:
+                order = "boxes decide"
+            elif _resampling_weights.rows_first(*image.shape[-2:], *size, image.device):
+                order = "rows first"
+        interleaved = is_interleaved(target)
+        _resampling_levels.resample(
+            rows_in(target, interleaved), rows_in(source, interleaved), regions, name, order, decides
+        )
+    elif antialias:
+        rows, columns = (
+            _resampling_tables.pil(name, r, n, device) for r, n in zip(regions, size, strict=True)
+        )
+        _resample(target, source, rows, columns)
     elif name == "area" and _shrinks(image.shape[-2:], size):
         if levels:
             _area_resize.levels(target, source)
@@ -164,7 +176,7 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
         tables = tuple(_of_taken(r, n, device, antialias) for r, n in zip(regions, size, strict=True))
     elif antialias:
         tables = tuple(
-            _resampling_tables.pil(name, r, n, device, levels=False)
+            _resampling_tables.pil(name, r, n, device)
             for r, n in zip(regions, size, strict=True)
         )
     elif name == "area" and _shrinks(out.shape[-2:], size):

@@ -1,0 +1,360 @@
+"""PIL's resampling of uint8 as two products of matrices of bytes, which tensor cores compute exactly.
+
+A pass is a product of an image's lines and a banded matrix of weights. PIL's weights are integers of 22 fraction
+bits; written in base 256, with digits from -128 to 127, they are three matrices of bytes, whose products with
+the pixels are summed in 32 bits without a rounding. Outputs are made in tiles of 32; the band of a tile is a
+dense block of whole groups of 32 values of the line, which begins at a multiple of 16.
+
+The image between the passes is stored with its axes exchanged, so that the second pass reads lines, too. It is
+stored as signed bytes, 128 lower, which is what the products take.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from imgops.decomposition._resampling_filters import FILTERS
+from imgops.kernels.cuda import _resampling_tables
+from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._resampling_tables import Region, pil_taps, pil_window
+from imgops.kernels.cuda._tiles import Rows, place_of
+
+#: The outputs of a tile, and the values of a block of its band.
+_TILE, _BLOCK = 32, 32
+#: The most blocks of a band that are held in registers; a longer band is read block by block for each digit.
+_MOST_BLOCKS = 4
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Weights of one axis: for each table, tile, digit and block a matrix of ``(_TILE, _BLOCK)`` bytes."""
+
+    weight: Tensor
+    #: The first value of a tile's band, and after these the first pixel and the end of what the table reads.
+    begin: Tensor
+    #: 128 times the sum of an output's weights, and a half of the last level.
+    bias: Tensor
+    blocks: int
+    #: Whether results may lie outside of the 256 levels.
+    clips: bool
+
+
+def bands(name: str, region: Region, out: int, pixel: int, device: torch.device) -> Bands:
+    """Return PIL's weights of an axis whose pixels have ``pixel`` values next to each other."""
+    _, support = FILTERS[name]
+    scale = max(region.size / out, 1.0)
+    # How far the windows of a tile's outputs reach; a sum of rounded doubles may cross a whole number.
+    apart = math.ceil((-(-_TILE // pixel) - (pixel == 1)) * region.size / out + 1e-6)
+    span = (apart + math.ceil(2 * support * scale + 1e-6)) * pixel + 15
+    blocks, tiles = -(-span // _BLOCK), -(-out * pixel // _TILE)
+
+    def make() -> Bands:
+        count = region.count
+        weight = torch.empty((count, tiles, 3, blocks, _TILE, _BLOCK), dtype=torch.int8, device=device)
+        begin = torch.empty((count, tiles + 2), dtype=torch.int32, device=device)
+        bias = torch.empty((count, tiles * _TILE), dtype=torch.int32, device=device)
+        boxes = begin if region.boxes is None else region.boxes
+        sizes = begin if region.sizes is None else region.sizes
+        launch(
+            _bands_kernel,
+            count * tiles,
+            *(weight, begin, bias, boxes, sizes),
+            *(region.axis, region.size, out, pil_taps(support, region.size, out), tiles, blocks),
+            FILTER=name,
+            SUPPORT=support,
+            PIXEL=pixel,
+            WHOLE=region.boxes is None,
+            CUT=region.is_cut,
+            SIZED=region.sizes is not None,
+            TILE=_TILE,
+            BLOCK=_BLOCK,
+            warps=1,
+        )
+        return Bands(weight, begin, bias, blocks, name in ("bicubic", "lanczos"))
+
+    if region.boxes is not None:
+        return make()
+    return _resampling_tables.cached(("bands", name, region.size, out, pixel), device, make)
+
+
+@kernel(tensors=5)
+def _bands_kernel(
+    weight, begin, bias, boxes, sizes, axis, size, out_size, taps, tiles, blocks,
+    FILTER: tl.constexpr, SUPPORT: tl.constexpr, PIXEL: tl.constexpr,
+    WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the band of a tile: zeros, and the three digits of each weight in their places."""
+    table, tile = tl.program_id(0) // tiles, tl.program_id(0) % tiles
+    if SIZED:
+        size = tl.load(sizes + table * 2 + 1 - axis).to(tl.int32)
+    lane = tl.arange(0, TILE)
+    j = tile * TILE + lane
+    inside = j < out_size * PIXEL
+    x = tl.minimum(j // PIXEL, out_size - 1)
+    c = j % PIXEL
+    start, length, center, inverse, is_same, origin = pil_window(
+        boxes, table, axis, size, out_size, x, taps, SUPPORT, WHOLE, CUT
+    )
+    low = tl.min((start + origin) * PIXEL, 0) // 16 * 16
+    own = begin + table * (tiles + 2)
+    tl.store(own + tile, low)
+    tl.store(own + tiles + lane * 0, start + origin, mask=j == 0)
+    tl.store(own + tiles + 1 + lane * 0, start + origin + length, mask=j == out_size * PIXEL - 1)
+    base = weight + (table * tiles + tile).to(tl.int64) * blocks * (3 * TILE * BLOCK)
+    # Zeros first, then the weights; the barrier keeps the threads of the program in this order.
+    zero = tl.zeros((TILE * BLOCK,), tl.int8)
+    for part in range(3 * blocks):
+        at = base + part * (TILE * BLOCK) + tl.arange(0, TILE * BLOCK)
+        tl.store(tl.multiple_of(at, 16), zero)
+    tl.debug_barrier()
+    total = tl.full((TILE,), 0, tl.float64)
+    for k in range(taps):
+        total += tl.where(k < length, _resampling_tables._filter((start + k - center + 0.5) * inverse, FILTER), 0.0)
+    first = (start + origin) * PIXEL + c - low
+    every = tl.full((TILE,), 0, tl.int32)
+    for k in range(taps):
+        value = _resampling_tables._filter((start + k - center + 0.5) * inverse, FILTER)
+        value = tl.where(total != 0, value / tl.where(total != 0, total, 1.0), value)
+        value = tl.where(is_same, 1.0, value) * 4194304.0
+        fixed = tl.where(value < 0, value - 0.5, value + 0.5).to(tl.int32)
+        has = inside & (k < length)
+        every += tl.where(has, fixed, 0)
+        place = first + k * PIXEL
+        at = base + ((place // BLOCK) * (TILE * BLOCK) + lane * BLOCK + place % BLOCK)
+        step = blocks * (TILE * BLOCK)
+        # The digits of base 256 between -128 and 127, the highest first.
+        low_digit = ((fixed + 128) & 255) - 128
+        rest = (fixed - low_digit) >> 8
+        middle = ((rest + 128) & 255) - 128
+        tl.store(at, ((rest - middle) >> 8).to(tl.int8), mask=has)
+        tl.store(at + step, middle.to(tl.int8), mask=has)
+        tl.store(at + 2 * step, low_digit.to(tl.int8), mask=has)
+    tl.store(bias + (table * tiles + tile) * TILE + lane, every * 128 + (1 << 21))
+
+
+# -- the passes ------------------------------------------------------------------------------------
+
+
+def resample(
+    out: Rows, image: Rows, regions: tuple[Region, Region], name: str, order: str, boxes: Tensor | None
+) -> None:
+    """Resize rows of uint8. ``order`` is "columns first", "rows first" or, image by image, "boxes decide"."""
+    device = image.tensor.device
+    rows = bands(name, regions[0], out.height, 1, device)
+    columns = bands(name, regions[1], out.length // out.pixel, out.pixel, device)
+    # Lines between the passes are longer than needed, so that any band can be read beyond their ends.
+    tall, wide = (
+        -(-length // 16) * 16 + table.blocks * _BLOCK
+        for length, table in ((image.height, rows), (image.length, columns))
+    )
+    lines = 128 if max(image.height, out.length) > 64 else 32
+    tables = rows, columns
+    plane_size = max(out.length * tall * (order != "rows first"), out.height * wide * (order != "columns first"))
+    between = torch.empty(image.images * image.planes * plane_size, dtype=torch.int8, device=device)
+    tiles = [-(-n // _TILE) for n in (out.height, out.length)]
+    shared = {
+        "ORDER": order,
+        "PIXEL": image.pixel,
+        "ROW_BLOCKS": rows.blocks if rows.blocks <= _MOST_BLOCKS else 0,
+        "COLUMN_BLOCKS": columns.blocks if columns.blocks <= _MOST_BLOCKS else 0,
+        "CLIPS": rows.clips,
+        "LINES": lines,
+        "warps": 2 if lines == 128 else 1,
+    }
+    numbers = (
+        *(4 if boxes is not None and len(boxes) > 1 else 0, image.planes, image.height, image.length, out.height, out.length),
+        *(*tiles, *(t.blocks for t in tables), *(int(len(t.weight) > 1) for t in tables), tall, wide, plane_size),
+    )
+    boxes = rows.begin if boxes is None else boxes
+    operands = *(x for t in tables for x in (t.weight, t.begin, t.bias)), boxes
+    for is_first in (True, False):
+        tensors, steps = (between, image.tensor), image.steps
+        counts = [(image.height, tiles[1]), (image.length, tiles[0])]
+        if not is_first:
+            tensors, steps = (out.tensor, between), out.steps
+            counts = [(out.length, tiles[0]), (out.height, tiles[1])]
+        several = [-(-n // lines) * t for n, t in counts]
+        each = several[0] if order == "columns first" else several[1] if order == "rows first" else max(several)
+        mine = image if is_first else out
+        programs = image.images * image.planes * each
+        launch(
+            _pass_kernel,
+            programs,
+            *(*tensors, *operands, *numbers, each, *steps),
+            IS_FIRST=is_first,
+            ALIGNED=alignment(mine),
+            **shared,
+        )
+
+
+def alignment(rows: Rows) -> int:
+    """Return how many values from the beginning of any row on a vector can have: 16, 4 or 1."""
+    numbers = rows.length, *rows.steps
+    base = rows.tensor.data_ptr() if isinstance(rows.tensor, Tensor) else 1
+    return next(n for n in (16, 4, 1) if base % n == 0 and all(x % n == 0 for x in numbers))
+
+
+@inline
+def _product(
+    source, line_step, step, m, length, begin, weight, blocks,
+    ACROSS: tl.constexpr, SIGNED: tl.constexpr, ALIGNED: tl.constexpr, BLOCKS: tl.constexpr,
+    TILE: tl.constexpr, BLOCK: tl.constexpr, LINES: tl.constexpr,
+):  # fmt: skip
+    """Sum the products of lines with the digits of a band, by Horner's rule in base 256."""
+    k = tl.arange(0, BLOCK)[None, :]
+    at_weight = weight + (tl.arange(0, TILE)[:, None] * BLOCK + k)
+    total = tl.zeros((LINES, TILE), tl.int32)
+    if BLOCKS > 0:
+        p0 = _pixels(source, line_step, step, m, k, begin, length, ACROSS, SIGNED, ALIGNED)
+        p1, p2, p3 = p0, p0, p0
+        if BLOCKS > 1:
+            p1 = _pixels(source, line_step, step, m, k + BLOCK, begin, length, ACROSS, SIGNED, ALIGNED)
+        if BLOCKS > 2:
+            p2 = _pixels(source, line_step, step, m, k + 2 * BLOCK, begin, length, ACROSS, SIGNED, ALIGNED)
+        if BLOCKS > 3:
+            p3 = _pixels(source, line_step, step, m, k + 3 * BLOCK, begin, length, ACROSS, SIGNED, ALIGNED)
+        for digit in tl.static_range(3):
+            if digit > 0:
+                total *= 256
+            for block in tl.static_range(BLOCKS):
+                pixels = p0 if block == 0 else (p1 if block == 1 else (p2 if block == 2 else p3))
+                at = at_weight + (digit * BLOCKS + block) * (TILE * BLOCK)
+                share = tl.load(tl.multiple_of(at, [1, 16]))
+                total = tl.dot(pixels, tl.trans(share), total, out_dtype=tl.int32)
+    else:
+        for digit in tl.static_range(3):
+            if digit > 0:
+                total *= 256
+            for block in tl.range(0, blocks, num_stages=1):
+                pixels = _pixels(source, line_step, step, m, k + block * BLOCK, begin, length, ACROSS, SIGNED, ALIGNED)
+                at = at_weight + (digit * blocks + block) * (TILE * BLOCK)
+                share = tl.load(tl.multiple_of(at, [1, 16]))
+                total = tl.dot(pixels, tl.trans(share), total, out_dtype=tl.int32)
+    return total
+
+
+@inline
+def _pixels(
+    source, line_step, step, m, k, begin, length, ACROSS: tl.constexpr, SIGNED: tl.constexpr, ALIGNED: tl.constexpr
+):  # fmt: skip
+    """Load a block of lines as signed bytes; its values beyond the end of a line have weights of 0."""
+    if ACROSS:  # values of a line are a step apart, lines lie next to each other
+        at = tl.multiple_of((source + (begin + k).to(tl.int64) * step) + m, [ALIGNED, 1])
+    else:
+        at = tl.multiple_of(source + m.to(tl.int64) * line_step + (begin + k), [1, ALIGNED])
+    if SIGNED:  # between the passes
+        pixels = tl.load(at)
+    else:
+        has = begin + k < length if ACROSS else begin + k // ALIGNED * ALIGNED < length
+        pixels = (tl.load(at, mask=has, other=0) ^ 0x80).to(tl.int8, bitcast=True)
+    return pixels
+
+
+@kernel(tensors=9)
+def _pass_kernel(
+    out, image, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias, boxes, sizes, starts,
+    box_n, planes, height, length, out_height, out_length, row_tiles, column_tiles, row_blocks, column_blocks,
+    row_n, column_n, tall, wide, plane_size, each, step_n, step_p, step_y,
+    PACKED: tl.constexpr, ORDER: tl.constexpr, PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr,
+    ROW_BLOCKS: tl.constexpr, COLUMN_BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
+):  # fmt: skip
+    TILE: tl.constexpr = 32
+    BLOCK: tl.constexpr = 32
+    plane, rest = tl.program_id(0) // each, tl.program_id(0) % each
+    n, p = (plane // planes).to(tl.int64), plane % planes
+    between = plane.to(tl.int64) * plane_size
+    user = n * step_n + p.to(tl.int64) * step_p
+    if PACKED != "":
+        user, skip, line, pixel, height, wide_pixels = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
+        if IS_FIRST:
+            user += p * skip
+            step_y = line
+            length = wide_pixels * PIXEL
+        else:
+            user = n * step_n + p.to(tl.int64) * step_p
+    rows_first = ORDER == "rows first"
+    if ORDER == "boxes decide":
+        rows_first = _box_decides(boxes + n * box_n, out_height, out_length // PIXEL)
+    row_weight += n * row_n * row_tiles * row_blocks * (3 * TILE * BLOCK)
+    column_weight += n * column_n * column_tiles * column_blocks * (3 * TILE * BLOCK)
+    row_bias, column_bias = row_bias + n * row_n * row_tiles * TILE, column_bias + n * column_n * column_tiles * TILE
+    row_begin, column_begin = row_begin + n * row_n * (row_tiles + 2), column_begin + n * column_n * (column_tiles + 2)
+    m = tl.arange(0, LINES)[:, None]
+    j = tl.arange(0, TILE)[None, :]
+    if rows_first:
+        if IS_FIRST:  # columns of the image, which become rows of the image between the passes
+            tile, first = rest % row_tiles, rest // row_tiles * LINES
+            low = tl.load(column_begin + column_tiles) * PIXEL
+            high = tl.load(column_begin + column_tiles + 1) * PIXEL
+            if (first < high) & (first + LINES > low):
+                begin = tl.load(row_begin + tile)
+                weight = row_weight + tile.to(tl.int64) * row_blocks * (3 * TILE * BLOCK)
+                source = image + user + first
+                at = tl.minimum(m, length - 1 - first) if ALIGNED == 1 else tl.minimum(m, (length - ALIGNED - first) // ALIGNED * ALIGNED + m % ALIGNED)
+                total = _product(source, 1, step_y, at, height, begin, weight, row_blocks, True, False, ALIGNED, ROW_BLOCKS, TILE, BLOCK, LINES)
+                value = _level(total, row_bias + tile * TILE + j, True, CLIPS)
+                to = out + between + (tile * TILE + j).to(tl.int64) * wide + (first + m)
+                has = (tile * TILE + j < out_height) & (first + m // 16 * 16 < length)
+                tl.store(tl.multiple_of(to, [16, 1]), value, mask=has)
+        else:
+            tile, first = rest % column_tiles, rest // column_tiles * LINES
+            if first < out_height:
+                begin = tl.load(column_begin + tile)
+                weight = column_weight + tile.to(tl.int64) * column_blocks * (3 * TILE * BLOCK)
+                source = image + between + first.to(tl.int64) * wide
+                at = tl.minimum(m, out_height - 1 - first)
+                total = _product(source, wide, 1, at, wide, begin, weight, column_blocks, False, True, 16, COLUMN_BLOCKS, TILE, BLOCK, LINES)
+                value = _level(total, column_bias + tile * TILE + j, False, CLIPS)
+                to = out + user + (first + m).to(tl.int64) * step_y + (tile * TILE + j)
+                has = (first + m < out_height) & (tile * TILE + j // ALIGNED * ALIGNED < out_length)
+                tl.store(tl.multiple_of(to, [1, ALIGNED]), value, mask=has)
+    else:
+        if IS_FIRST:  # rows of the image, which become columns of the image between the passes
+            tile, first = rest % column_tiles, rest // column_tiles * LINES
+            low, high = tl.load(row_begin + row_tiles), tl.load(row_begin + row_tiles + 1)
+            if (first < high) & (first + LINES > low):
+                begin = tl.load(column_begin + tile)
+                weight = column_weight + tile.to(tl.int64) * column_blocks * (3 * TILE * BLOCK)
+                source = image + user + first.to(tl.int64) * step_y
+                at = tl.minimum(m, height - 1 - first)
+                total = _product(source, step_y, 1, at, length, begin, weight, column_blocks, False, False, ALIGNED, COLUMN_BLOCKS, TILE, BLOCK, LINES)
+                value = _level(total, column_bias + tile * TILE + j, True, CLIPS)
+                to = out + between + (tile * TILE + j).to(tl.int64) * tall + (first + m)
+                has = (tile * TILE + j < out_length) & (first + m // 16 * 16 < height)
+                tl.store(tl.multiple_of(to, [16, 1]), value, mask=has)
+        else:
+            tile, first = rest % row_tiles, rest // row_tiles * LINES
+            if first < out_length:
+                begin = tl.load(row_begin + tile)
+                weight = row_weight + tile.to(tl.int64) * row_blocks * (3 * TILE * BLOCK)
+                source = image + between + first.to(tl.int64) * tall
+                at = tl.minimum(m, out_length - 1 - first)
+                total = _product(source, tall, 1, at, tall, begin, weight, row_blocks, False, True, 16, ROW_BLOCKS, TILE, BLOCK, LINES)
+                value = _level(total, row_bias + tile * TILE + j, False, CLIPS)
+                to = out + user + (tile * TILE + j).to(tl.int64) * step_y + (first + m)
+                has = (tile * TILE + j < out_height) & (first + m // ALIGNED * ALIGNED < out_length)
+                tl.store(tl.multiple_of(to, [ALIGNED, 1]), value, mask=has)
+
+
+@inline
+def _level(total, bias, SIGNED: tl.constexpr, CLIPS: tl.constexpr):
+    """Round sums to levels, as PIL does; signed ones are 128 lower."""
+    LOW: tl.constexpr = -128 if SIGNED else 0
+    value = (total + (tl.load(bias) + LOW * 4194304)) >> 22
+    if CLIPS:
+        value = tl.minimum(tl.maximum(value, LOW), LOW + 255)
+    return value.to(tl.int8) if SIGNED else value.to(tl.uint8)
+
+
+@inline
+def _box_decides(box, height, width):
+    """Return whether PIL resizes the rows of a box first."""
+    lost_rows = tl.load(box + 3) - tl.load(box + 1) - height
+    lost_columns = tl.load(box + 2) - tl.load(box) - width
+    return (lost_rows > 0) & (lost_rows > 2 * lost_columns)
