@@ -51,8 +51,9 @@ def main(only: str = "", dtype: str = "", layout: str = "", write: bool = False)
                         continue
                     try:
                         found = budgets.measure(machine, call)
-                    except (NotImplementedError, RuntimeError) as error:
-                        print(f"{call.name:36}{each:8}{order:12}  {str(error)[:150]}", flush=True)
+                    except Exception as error:  # the other rows are worth to be counted
+                        what = f"{type(error).__name__}: {str(error)[:150]}"
+                        print(f"{call.name:36}{each:8}{order:12}  {what}", flush=True)
                         continue
                     print(shown(call.name, each, order, found), flush=True)
                     if write:

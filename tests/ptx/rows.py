@@ -132,7 +132,7 @@ def _adjoints(
 ) -> Iterator[Call]:
     """Yield what backward passes and tiled inference call."""
     side, batch = x.shape[-1], x.shape[0]
-    yield Call("pad reflect, adjoint", "pad_adjoint", (x, 16, 16, 16, 16, "reflect"))
+    yield Call("pad, adjoint", "pad_adjoint", (x, 16, 16, 16, 16, "constant"))
     yield Call("remap bilinear, adjoint", "remap_adjoint", (x, map, side, side, "bilinear", "edge"))
     yield Call("remap bilinear, adjoint of the map", "remap_grad_map", (x, x, map, None, "bilinear", "edge"))
     grad = x[..., :small, :small].clone(memory_format=torch.preserve_format)
