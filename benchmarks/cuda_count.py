@@ -1,7 +1,8 @@
 """``python -m benchmarks.cuda --count``: what the compiled CUDA kernels execute, counted without a GPU.
 
 The kernels are compiled to PTX for sm_90 and run on the CPU (``tests/ptx``). For each row: the instructions that the
-threads execute for each value of the result, by kernel and all together, with the goal beside them; the bytes read
+threads execute for each value of the result, by kernel and all together, with the goal beside them; the share of a copy's speed
+that they allow on an H200 that issues 60 % of the instructions it could; the bytes read
 and written for each value; how wide the accesses are; the registers, spilled bytes and shared memory of the largest
 kernel. The numbers are exact, not timings. ``--write`` keeps them in tests/ptx/budgets.json, which a test holds
 the kernels to and the page of benchmarks shows.
@@ -17,11 +18,12 @@ import torch
 
 from tests.ptx import budgets
 from tests.ptx.budgets import WIDTHS, Measured
+from tests.ptx.count import measure
 from tests.ptx.machine import on_ptx
-from tests.ptx.rows import DTYPES, GOALS, LAYOUTS, calls
+from tests.ptx.rows import DTYPES, GOALS, LAYOUTS, calls, share_goal
 
 HEAD = (
-    f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'goal':>6} {'read':>6}{'written':>8}  "
+    f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'goal':>6}{'of copy':>9} {'read':>6}{'written':>8}  "
     "registers/spilled bytes/shared bytes  share of accesses by bytes; kernels"
 )
 
@@ -30,10 +32,12 @@ def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
     """Return a row as a line of text."""
     goal = GOALS.get(name) if dtype == "uint8" else None
     mark = "" if goal is None else f"{goal}{'!' if budgets.counted(name, found) > goal else ''}"
+    reach, wanted = budgets.share(found), share_goal(name, dtype)
+    of_copy = f"{reach:.0%}{'!' if wanted is not None and reach < wanted else ''}"
     shares = zip(WIDTHS, found["widths"], strict=True)
     widths = " ".join(f"{width}:{share:.0%}" for width, share in shares if share >= 0.005)
     kernels = ", ".join(f"{kernel} {n:.1f}" for kernel, n in found["kernels"].items())
-    start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{mark:>6}"
+    start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{mark:>6}{of_copy:>9}"
     size = f"{found['registers']}/{found['spills']}/{found['shared']}"
     return f"{start} {found['read']:6.2f}{found['written']:8.2f}  {size:12}  {widths}; {kernels}"
 
@@ -41,6 +45,8 @@ def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
 def main(only: str = "", dtype: str = "", layout: str = "", write: bool = False) -> None:
     if write:  # so that the seconds are those of a compilation, not of a look into the cache
         os.environ["TRITON_ALWAYS_COMPILE"] = "1"
+        if not (only or dtype or layout):
+            budgets.clear()
     torch.set_num_threads(1)
     print(HEAD)
     with on_ptx(90) as machine:
@@ -50,7 +56,7 @@ def main(only: str = "", dtype: str = "", layout: str = "", write: bool = False)
                     if only not in call.name:
                         continue
                     try:
-                        found = budgets.measure(machine, call)
+                        found = measure(machine, call)
                     except Exception as error:  # the other rows are worth to be counted
                         what = f"{type(error).__name__}: {str(error)[:150]}"
                         print(f"{call.name:36}{each:8}{order:12}  {what}", flush=True)

@@ -56,13 +56,13 @@ def test_every_sample(part: str, capability: str) -> None:
 @pytest.mark.parametrize("part", [f"{i}/8" for i in range(2)])
 def test_budgets(part: str) -> None:
     """They execute no more than tests/ptx/budgets.json allows, and spill no registers."""
-    assert re.search(r"^\d\d rows, 0 exceed their budget$", run("tests.ptx.budgets", "--part", part), re.M)
+    assert re.search(r"^\d\d rows, 0 exceed their budget$", run("tests.ptx.count", "--part", part), re.M)
 
 
 @nightly
 @pytest.mark.parametrize("part", [f"{i}/8" for i in range(2, 8)])
 def test_every_budget(part: str) -> None:
-    assert "rows, 0 exceed their budget" in run("tests.ptx.budgets", "--part", part)
+    assert "rows, 0 exceed their budget" in run("tests.ptx.count", "--part", part)
 
 
 def test_faults_are_seen() -> None:

@@ -21,6 +21,8 @@ class Call(NamedTuple):
     name: str
     operator: str
     arguments: tuple[Any, ...]
+    #: The bytes that the result needs to be read, by those of the image.
+    part: float = 1.0
 
 
 #: The instructions of an output value that a uint8 image of either layout may take, all launches together.
@@ -43,6 +45,34 @@ GOALS = {
     "gaussian blur 23 x 23, each": 120,
     "sharpness, each": 35,
 }
+#: The shares of a copy's speed that a device should reach, by the start of a row's name.
+MOVEMENT = ("crop", "pad reflect", "flip", "erase", "paste", "blend", "accumulate")
+TABLES = ("lut", "solarize", "posterize", "equalize", "gamma", "autocontrast", "ToDtype")
+RESIZES = ("resize bilinear", "resize bicubic", "resized crop, a box each")
+SHARES: dict[str, list[tuple[tuple[str, ...], float]]] = {
+    "uint8": [
+        (MOVEMENT, 0.8),
+        (TABLES, 0.7),
+        (RESIZES, 0.45),
+        (("affine nearest", "perspective nearest"), 0.5),
+        (("affine bilinear", "perspective bilinear"), 0.2),
+        (("color jitter",), 0.2),
+    ],
+    "float32": [
+        ((*MOVEMENT, *TABLES, "color", "grayscale"), 0.8),
+        (("affine bilinear", "perspective bilinear"), 0.7),
+        (RESIZES, 0.5),
+    ],
+}
+
+
+def share_goal(name: str, dtype: str) -> float | None:
+    """Return the share of a copy's speed that is a row's goal, if it has one."""
+    if name.endswith(("adjoint", "adjoint of the map")):
+        return None
+    return next((share for starts, share in SHARES[dtype] if name.startswith(starts)), None)
+
+
 #: The rows of which only the last kernel counts for the goal.
 OF_LAST_KERNEL = ("equalize",)
 
@@ -91,10 +121,10 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
     map = torch.stack([grid.expand(side, side), grid[:, None].expand(side, side)])[None] + 0.3
     map = map.expand(batch, 2, side, side).contiguous()
 
-    yield Call("crop", "crop", (x, 5, 7, 5 + most, 7 + most))
+    yield Call("crop", "crop", (x, 5, 7, 5 + most, 7 + most), 9 / 16)
     yield Call("pad reflect", "pad", (x, None, 16, 16, 16, 16, "reflect"))
     yield Call("flip, chosen", "imgops_transforms::flip_chosen", (x, chosen, -1))
-    yield Call("erase, a box each", "erase", (x, x[..., :1, :1].contiguous(), boxes))
+    yield Call("erase, a box each", "erase", (x, x[..., :1, :1].contiguous(), boxes), 7 / 16)
     if whole:
         yield Call("lut", "lut", (x, table))
         yield Call("ToDtype and Normalize", "lut", (x, table / 255.0))
@@ -103,8 +133,8 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
     yield Call("gamma, each", "adjust_gamma", (x, each, each))
     yield Call("equalize", "equalize", (x,))
     yield Call("autocontrast", "autocontrast", (x,))
-    yield Call("paste with a mask", "paste", (x, patch, mask, 9, 11))
-    yield Call("blend, each", "blend", (x, x.flip(0), each.float()))
+    yield Call("paste with a mask", "paste", (x, patch, mask, 9, 11), 4 / 3)
+    yield Call("blend, each", "blend", (x, x.flip(0), each.float()), 2)
     yield Call("color matrix", "color_matrix", (x, matrix))
     yield Call("color jitter, each", "color_sequence", (x, order, amounts, JITTER))
     yield Call("grayscale", "grayscale", (x, 3))
@@ -118,7 +148,7 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
         yield Call(f"resize plain {name}", "resize", (x, None, small, small, name, False))
     for name in ("bilinear", "bicubic"):
         yield Call(f"resize {name}", "resize", (x, None, small, small, name, True))
-    yield Call("resized crop, a box each", "resized_crop", (x, boxes, small, small, "bilinear", True))
+    yield Call("resized crop, a box each", "resized_crop", (x, boxes, small, small, "bilinear", True), 9 / 16)
     yield Call("gaussian blur 23 x 23, each", "gaussian_blur", (x, sigma, 23, 23))
     yield Call("sharpness, each", "adjust_sharpness", (x, each))
     yield Call("filter 5 x 5", "filter2d", (x, torch.full((5, 5), 0.04), "reflect"))
