@@ -1,17 +1,20 @@
 """``python -m benchmarks.cuda``: the operators and batch pipelines on a GPU, compared with a copy of the same bytes.
 
 Each row is one call on a batch that is on the device, with different parameters for each image where the operator
-takes them: imgops' Triton kernel, its decomposition (ATen), its host fallback, torchvision and kornia on the device,
-and CV-CUDA's resize where it is installed. Columns take turns, round by round; times are medians of CUDA events around
-several calls. GB/s counts the bytes that a kernel cannot do without: the image read once, the result written once.
+takes them: imgops' Triton kernel, eager and in a replayed graph, its decomposition (ATen), its host fallback, and
+torchvision, kornia, CV-CUDA and DALI on the device. Columns take turns, round by round; times are medians of CUDA events
+around several calls. Calls go through several batches, which together are larger than the device's cache. GB/s counts the bytes
+that a kernel cannot do without: the part of the image that the result needs, read once, and the result, written once.
 ``--device cpu`` runs the same calls on the CPU, on small images, to check that they work; its times mean nothing.
+``--count`` counts instructions instead, without a GPU: benchmarks/cuda_count.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from importlib.util import find_spec
 from statistics import median
@@ -29,140 +32,264 @@ from benchmarks.pipelines import MEAN, STD, steps
 from benchmarks.table import machine
 from imgops import transforms as ours
 from imgops.kernels import devices
+from tests.ptx.rows import share_goal
+
+#: A function to time, and how many calls it makes.
+Run = tuple[Callable[[], Any], int]
+#: How many times the device's cache the batches are that take turns.
+CACHES = 4
 
 # -- timing ------------------------------------------------------------------------------------------
 
 
-def _time(call: Callable[[], Any], loops: int, device: torch.device) -> float:
+def _time(name: str, run: Run, loops: int, device: torch.device) -> float:
     """Return the time of one call in microseconds."""
-    if device.type != "cuda":
+    call, count = run
+    if device.type != "cuda" or name == "DALI":  # which queues its work on another stream
+        _synchronize(device)
         start = time.perf_counter()
         for _ in range(loops):
             call()
-        return (time.perf_counter() - start) / loops * 1e6
+        _synchronize(device)
+        return (time.perf_counter() - start) / loops / count * 1e6
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(loops):
         call()
     end.record()
     end.synchronize()
-    return begin.elapsed_time(end) / loops * 1e3
+    return begin.elapsed_time(end) / loops / count * 1e3
 
 
-def measure(calls: dict[str, Callable[[], Any]], rounds: int, device: torch.device) -> dict[str, float]:
-    """Return each column's median over rounds in which they take turns; print the error of one that fails, and drop it."""
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def measure(
+    runs: dict[str, Run], rounds: int, device: torch.device
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return each column's median over rounds in which they take turns, and the errors of those that fail.
+
+    A column that has taken half a second takes no more than three rounds.
+    """
     times: dict[str, list[float]] = {}
-    for name, call in list(calls.items()):
+    errors: dict[str, str] = {}
+    for name, (call, _) in runs.items():
         try:
             call()  # the first call compiles
             call()
+            _synchronize(device)
         except Exception as error:
-            print(f"{name}: {type(error).__name__}: {str(error)[:200]}")
-            del calls[name]
-    loops = {
-        name: max(1, min(20, int(2000 / max(_time(call, 1, device), 1)))) for name, call in calls.items()
-    }
-    for _ in range(rounds):
-        for name, call in calls.items():
-            times.setdefault(name, []).append(_time(call, loops[name], device))
-    return {name: median(each) for name, each in times.items()}
+            errors[name] = f"{type(error).__name__}: {str(error)[:200]}"
+    left = {name: run for name, run in runs.items() if name not in errors}
+    once = {name: _time(name, run, 1, device) * run[1] for name, run in left.items()}
+    loops = {name: max(1, min(20, int(2000 / max(t, 1)))) for name, t in once.items()}
+    for i in range(rounds):
+        for name, run in left.items():
+            if i < 3 or i * once[name] * loops[name] < 5e5:
+                times.setdefault(name, []).append(_time(name, run, loops[name], device))
+    return {name: median(each) for name, each in times.items()}, errors
 
 
-def _without(kind: str, call: Callable[[], Any]) -> Callable[[], Any]:
+def images_of(shape: tuple[int, ...], dtype: torch.dtype, layout: str, device: torch.device) -> list[Tensor]:
+    """Return batches of noise that together exceed the device's cache several times."""
+    size = math.prod(shape) * dtype.itemsize
+    cache = torch.cuda.get_device_properties(device).L2_cache_size if device.type == "cuda" else size // 2
+    format = torch.channels_last if layout == "interleaved" else torch.contiguous_format
+    found = []
+    for _ in range(max(1, -(-CACHES * cache // size))):
+        image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
+        image = image if dtype == torch.uint8 else (image / 255).to(dtype)
+        found.append(image.contiguous(memory_format=format))
+    return found
+
+
+def in_turn(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
+    """Return a call of the next batch; as many results are kept, so that each is written to other memory."""
+    kept: list[Any] = [None] * len(images)
+    at = 0
+
+    def run() -> None:
+        nonlocal at
+        kept[at] = call(images[at])
+        at = (at + 1) % len(images)
+
+    return run, 1
+
+
+def in_graph(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
+    """Return a call of all batches, captured in a graph and replayed; on the CPU, without a graph."""
+    if not images[0].is_cuda:
+        return (lambda: [call(image) for image in images]), len(images)
+    graph: torch.cuda.CUDAGraph | None = None
+    kept: list[Any] = []
+
+    def run() -> None:
+        nonlocal graph
+        if graph is None:
+            call(images[0])
+            made = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(made):
+                kept.extend(call(image) for image in images)
+            graph = made
+        graph.replay()
+
+    return run, len(images)
+
+
+def _without(kind: str, call: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
     """Return imgops' call without Triton (``kind`` is "ATen"), or without anything on the device ("host")."""
 
-    def run() -> Any:
+    def run(image: Tensor) -> Any:
         with devices.only(kind):
-            return call()
+            return call(image)
 
     return run
 
 
-def columns(row: Row, image: Tensor, backward: bool) -> dict[str, Callable[[], Any]]:
-    calls = row.calls(image)
+def _both(call: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+    """Return a call forward and backward."""
 
-    def of(call: Callable[[Tensor], Any]) -> Callable[[], Any]:
-        if not backward:
-            return lambda: call(image)
-        leaf = image.clone().requires_grad_()
+    def run(image: Tensor) -> None:
+        leaf = image.detach().requires_grad_()
+        out = call(leaf)
+        out.backward(torch.ones_like(out))
 
-        def both() -> None:
-            out = call(leaf)
-            out.backward(torch.ones_like(out))
-            leaf.grad = None
+    return run
 
-        return both
 
-    found = {name: of(call) for name, call in calls.items()}
-    found["ATen"] = _without("ATen", found["imgops"])
-    found["host"] = _without("host", found["imgops"])
-    source = torch.empty(_bytes(row, image) // 2, dtype=torch.uint8, device=image.device)
-    target = torch.empty_like(source)
-    found["copy"] = lambda: target.copy_(source)
+def columns(row: Row, images: Sequence[Tensor], backward: bool, size: int) -> dict[str, Run]:
+    """Return what is timed for each column; a copy reads and writes half of ``size`` bytes each."""
+    calls = row.calls(images[0])
+    if backward:
+        calls = {name: _both(call) for name, call in calls.items() if name not in ("CV-CUDA", "DALI")}
+    calls["ATen"] = _without("ATen", calls["imgops"])
+    calls["host"] = _without("host", calls["imgops"])
+    found = {name: in_turn(call, images) for name, call in calls.items()}
+    if not backward:
+        found["imgops, graph"] = in_graph(calls["imgops"], images)
+    options = {"dtype": torch.uint8, "device": images[0].device}
+    found["copy"] = in_turn(
+        torch.clone, [torch.empty(max(size // 2, 1), **options) for _ in range(len(images))]
+    )
     return found
 
 
-def _bytes(row: Row, image: Tensor) -> int:
-    """Count the bytes of the image, read once, and of the result, written once."""
-    return int(image.numel() * image.element_size() * (1 + row.result))
+def moved(row: Row, image: Tensor) -> int:
+    """Count the bytes of the part of the image that the result needs, read once, and of the result, written once."""
+    out = row.calls(image)["imgops"](image)
+    return int(image.numel() * image.element_size() * row.part + out.numel() * out.element_size())
+
+
+def timing(
+    row: Row,
+    dtype: torch.dtype,
+    layout: str,
+    backward: bool,
+    shape: tuple[int, ...],
+    device: torch.device,
+    rounds: int,
+) -> dict[str, Any]:
+    """Measure a row: microseconds a batch by column, and what the table says of it."""
+    images = images_of(shape, dtype, layout, device)
+    size = moved(row, images[0])
+    times, errors = measure(columns(row, images, backward, size), rounds, device)
+    name = str(dtype)[6:]
+    return {
+        "row": row.name,
+        "dtype": name,
+        "layout": layout,
+        "pass": "forward and backward" if backward else "forward",
+        "shape": list(shape),
+        "batches": len(images),
+        "times": {column: round(t, 1) for column, t in times.items()},
+        "errors": errors,
+        "bytes": size,
+        "goal": None if backward else share_goal(row.name, name),
+        "drawn_once": row.drawn_once(),
+    }
 
 
 # -- the table ---------------------------------------------------------------------------------------
 
-COLUMNS = ("imgops", "ATen", "host", "torchvision", "kornia", "CV-CUDA", "copy")
+COLUMNS = ("imgops", "imgops, graph", "ATen", "host", "torchvision", "kornia", "CV-CUDA", "DALI", "copy")
 HEAD = ("operator", "dtype", "layout", "pass", *COLUMNS, "GB/s", "of copy", "goal")
+#: What the table means by its mark.
+ONCE = "Marked with *: the library draws once for the whole batch, imgops for each image."
 
 
-def line(row: Row, image: Tensor, layout: str, backward: bool, times: dict[str, float]) -> str:
-    dtype = str(image.dtype)[6:]
-    cells = [row.name, dtype, layout, "forward and backward" if backward else "forward"]
-    cells += [f"{times[c]:.0f}" if c in times else "–" for c in COLUMNS]
-    if not backward and "imgops" in times:
-        share = times["copy"] / times["imgops"]
-        cells += [f"{_bytes(row, image) / times['imgops'] / 1e3:.0f}", f"{share:.0%}"]
-        cells += [f"{row.goal:.0%}" + ("" if share >= row.goal else ", missed") if row.goal else "–"]
-    else:
-        cells += ["", "", ""]
-    return "| " + " | ".join(cells) + " |"
+def cells(found: dict[str, Any]) -> list[str]:
+    """Return a row of the table; the shares are those of the replayed graph, which waits for no Python."""
+    times, once = found["times"], found["drawn_once"]
+    made = [found[key] for key in ("row", "dtype", "layout", "pass")]
+    made += [f"{times[c]:.0f}{'*' * (c in once)}" if c in times else "–" for c in COLUMNS]
+    best = min((times[c] for c in COLUMNS[:2] if c in times), default=None)
+    if found["pass"] != "forward" or best is None or "copy" not in times:
+        return [*made, "", "", ""]
+    share, goal = times["copy"] / best, found["goal"]
+    said = "–" if goal is None else f"{goal:.0%}{'' if share >= goal else ', missed'}"
+    return [*made, f"{found['bytes'] / best / 1e3:.0f}", f"{share:.0%}", said]
+
+
+def work(only: str = "") -> list[tuple[Row, torch.dtype, str, bool]]:
+    """Return what is timed: each row's dtypes and layouts, forward, and backward where it is differentiable."""
+    return [
+        (row, dtype, layout, backward)
+        for row in ROWS
+        for dtype in (torch.uint8, torch.float32)
+        for layout in ("planar", "interleaved")
+        for backward in (False, True)
+        if only in row.name and not (backward and (dtype == torch.uint8 or not row.differentiable))
+    ]
+
+
+def shapes(device: torch.device) -> tuple[tuple[int, ...], ...]:
+    """Return the batches: one that is larger than the cache of a GPU, and one of ImageNet's size."""
+    return ((256, 3, 512, 512), (32, 3, 224, 224)) if device.type == "cuda" else ((2, 3, 64, 64),)
 
 
 def table(shape: tuple[int, ...], device: torch.device, rounds: int, only: str) -> list[str]:
-    lines = [f"\n## {shape[0]} x {shape[1]} x {shape[2]} x {shape[3]}, microseconds a batch\n"]
+    lines = [f"\n## {' x '.join(map(str, shape))}, microseconds a batch\n"]
     lines += ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
-    work = [(r, d, f, b) for r in ROWS for d in (torch.uint8, torch.float32) for f in ("planar", "interleaved")
-            for b in (False, True) if only in r.name]  # fmt: skip
-    for row, dtype, layout, backward in tqdm(work, ncols=78):
-        if backward and (dtype == torch.uint8 or not row.differentiable):
-            continue
-        image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
-        image = image if dtype == torch.uint8 else image / 255
-        image = image.to(memory_format=torch.channels_last) if layout == "interleaved" else image
-        times = measure(columns(row, image, backward), rounds, device)
-        lines.append(line(row, image, layout, backward, times))
-    return lines
+    for each in tqdm(work(only), ncols=78):
+        found = timing(*each, shape, device, rounds)
+        for column, error in found["errors"].items():
+            print(f"{found['row']}, {column}: {error}")
+        lines.append("| " + " | ".join(cells(found)) + " |")
+    return [*lines, "", ONCE]
+
+
+PIPELINES = ("SimCLR", "ImageNet", "RandAugment")
+
+
+def pipeline(name: str, shape: tuple[int, ...], device: torch.device, rounds: int) -> dict[str, Any]:
+    """Time batches on the device, with different draws for each image; torchvision draws once for all images."""
+    image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
+    last = [[m.ToDtype(torch.float32, scale=True), m.Normalize(MEAN, STD)] for m in (ours, v2)]
+    mine = steps(name, ours, last[0], per_sample=True)
+    theirs, compiled = steps(name, v2, last[1]), torch.compile(mine)
+    calls: dict[str, Run] = {
+        "imgops": (lambda: mine(image), 1),
+        "imgops compiled": (lambda: compiled(image), 1),
+        "torchvision": (lambda: theirs(image), 1),
+    }
+    other = _kornia_batch(name, device)
+    if other is not None:
+        calls["kornia"] = (lambda: other(image), 1)
+    times, errors = measure(calls, rounds, device)
+    return {"pipeline": name, "shape": list(shape), "times": times, "errors": errors}
 
 
 def pipelines(shape: tuple[int, ...], device: torch.device, rounds: int) -> list[str]:
-    """Time batches on the device, with different draws for each image; torchvision draws once for all images."""
     lines = ["\n## Pipelines, a batch on the device, milliseconds a batch\n"]
-    lines += ["| pipeline | imgops | imgops compiled | torchvision | kornia |", "|" + "---|" * 5]
-    image = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
-    for name in ("SimCLR", "ImageNet", "RandAugment"):
-        last = [[m.ToDtype(torch.float32, scale=True), m.Normalize(MEAN, STD)] for m in (ours, v2)]
-        mine = steps(name, ours, last[0], per_sample=True)
-        theirs, compiled = steps(name, v2, last[1]), torch.compile(mine)
-        calls: dict[str, Callable[[], Any]] = {
-            "imgops": lambda p=mine: p(image),
-            "imgops compiled": lambda p=compiled: p(image),
-            "torchvision": lambda p=theirs: p(image),
-        }
-        other = _kornia_batch(name, device)
-        if other is not None:
-            calls["kornia"] = lambda p=other: p(image)
-        times = measure(calls, rounds, device)
-        each = [f"{times[c] / 1e3:.2f}" if c in times else "–" for c in (*calls, "kornia")[:4]]
+    lines += ["| pipeline | imgops | imgops compiled | torchvision* | kornia |", "|" + "---|" * 5]
+    for name in PIPELINES:
+        times = pipeline(name, shape, device, rounds)["times"]
+        names = ("imgops", "imgops compiled", "torchvision", "kornia")
+        each = [f"{times[c] / 1e3:.2f}" if c in times else "–" for c in names]
         lines.append(f"| {name} | " + " | ".join(each) + " |")
-    return lines
+    return [*lines, "", ONCE]
 
 
 def _kornia_batch(name: str, device: torch.device) -> Callable[[Tensor], Any] | None:
@@ -183,11 +310,11 @@ def _kornia_batch(name: str, device: torch.device) -> Callable[[Tensor], Any] | 
 
 
 def jpeg(device: torch.device) -> list[str]:
-    """Return how far nvJPEG's pixels are from Pillow's."""
+    """Return in words how far nvJPEG's pixels are from Pillow's."""
     from benchmarks.pipelines import photo
 
     frame = torch.from_numpy(photo()).permute(2, 0, 1).contiguous()
-    lines = ["\n## nvJPEG beside Pillow\n"]
+    lines = []
     for quality in (75, 95):
         data = imgops.encode_image(frame, quality=quality)
         apart = (imgops.decode_image(data, device=device).cpu().int() - imgops.decode_image(data).int()).abs()
@@ -215,14 +342,13 @@ def main() -> None:
     device = torch.device(options.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         parser.error("there is no GPU; --device cpu shows that the calls work")
-    shapes = ((256, 3, 512, 512), (32, 3, 224, 224)) if device.type == "cuda" else ((2, 3, 64, 64),)
     name = torch.cuda.get_device_name() if device.type == "cuda" else machine()["cpu"]
     lines = [f"# imgops on {name}, torch {torch.__version__}, {date.today()}"]
-    for shape in shapes:
+    for shape in shapes(device):
         lines += table(shape, device, options.rounds, options.only)
     if not options.only:
-        lines += pipelines(shapes[0], device, options.rounds)
-        lines += jpeg(device) if device.type == "cuda" else []
+        lines += pipelines(shapes(device)[0], device, options.rounds)
+        lines += ["\n## nvJPEG beside Pillow\n", *jpeg(device)] if device.type == "cuda" else []
     text = "\n".join(lines) + "\n"
     print(text)
     if device.type == "cuda" and not options.only:

@@ -1,4 +1,7 @@
-"""The calls that ``python -m benchmarks.cuda`` times: for each row those of imgops, torchvision, kornia and CV-CUDA."""
+"""The calls that ``python -m benchmarks.cuda`` times: for each row those of imgops, torchvision and kornia.
+
+``benchmarks/cuda_peers.py`` has those of CV-CUDA and DALI. Parameters are on the image's device.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
+from benchmarks import cuda_peers
 from benchmarks.pipelines import MEAN, STD
 from imgops import transforms as ours
 
@@ -21,23 +25,54 @@ Calls = dict[str, Callable[[Tensor], Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """One operator: ``calls(image)`` gives each column's call; ``goal`` is a share of the copy's bandwidth."""
+    """One operator: ``own(image)`` gives the calls of imgops, torchvision and kornia by column.
+
+    The name is that of a row of ``tests/ptx/rows.py``, which has the goals, where there is one.
+    """
 
     name: str
-    goal: float
-    calls: Callable[[Tensor], Calls]
-    #: The number of pixels of the result for each pixel of the image.
-    result: float = 1.0
+    own: Callable[[Tensor], Calls]
+    #: The bytes that a kernel must read, by those of the image.
+    part: float = 1.0
     differentiable: bool = True
+
+    def calls(self, image: Tensor) -> Calls:
+        """Return each column's call."""
+        found = self.own(image)
+        others = {
+            "CV-CUDA": cuda_peers.cvcuda(self.name, image),
+            "DALI": cuda_peers.dali(self.name, image, _each(image)),
+        }
+        return found | {name: call for name, call in others.items() if call is not None}
+
+    def drawn_once(self) -> tuple[str, ...]:
+        """Return the columns whose parameters are the same for all images, where imgops' differ."""
+        return ("torchvision", "CV-CUDA") if "each" in self.name else ()
+
+
+def _each(image: Tensor) -> dict[str, Tensor]:
+    """Return the parameters of each image as DALI takes them: float32, (y, x)."""
+    boxes, ones = _boxes(image).flip(-1).float(), _per_sample(image, 1.2, 0.8).float()
+    return {
+        "corner": boxes[:, 2:],
+        "end": boxes[:, :2],
+        "extent": boxes[:, :2] - boxes[:, 2:],
+        "matrix": _turns(image).float(),
+        "sigma": _per_sample(image, 0.3, 2.0).float(),
+        "brightness": _per_sample(image, 0.7, 1.3).float(),
+        "contrast": ones,
+        "saturation": ones,
+        "hue": _per_sample(image, -36, 36).float(),
+    }
 
 
 def _per_sample(image: Tensor, low: float, high: float) -> Tensor:
-    return torch.linspace(low, high, image.shape[0], dtype=torch.float64)
+    return torch.linspace(low, high, image.shape[0], dtype=torch.float64, device=image.device)
 
 
 def _boxes(image: Tensor) -> Tensor:
     height, width = image.shape[-2:]
-    shift = torch.arange(image.shape[0]) % max(width // 8, 1)
+    shift = torch.arange(image.shape[0], device=image.device) % max(width // 8, 1)
     sides = (shift, shift, shift + width * 3 // 4, shift + height * 3 // 4)
     return torch.stack(torch.broadcast_tensors(*sides), -1)
 
@@ -73,7 +108,8 @@ def _pad(x: Tensor) -> Calls:
 
 
 def _paste(x: Tensor) -> Calls:
-    patch = x[..., : x.shape[-2] // 2, : x.shape[-1] // 2].contiguous()
+    format = torch.channels_last if x.stride(1) == 1 else torch.contiguous_format
+    patch = x[..., : x.shape[-2] // 2, : x.shape[-1] // 2].contiguous(memory_format=format)
     mask = torch.full_like(patch[..., :1, :, :], 100 if x.dtype == torch.uint8 else 0.4)
     return {"imgops": lambda x: imgops.paste(x, patch, (9, 11), mask)}
 
@@ -96,12 +132,6 @@ def _resize(name: str, antialias: bool) -> Callable[[Tensor], Calls]:
             "torchvision": lambda x: F.resize(x, size, mode, antialias=antialias),
         }
         found |= _kornia(lambda k, x: k.geometry.resize(x, tuple(size), name, antialias=antialias))
-        if find_spec("cvcuda") is not None and not antialias and x.is_cuda:
-            import cvcuda
-
-            frames = cvcuda.as_tensor(x.movedim(1, -1).contiguous(), "NHWC")
-            shape = (x.shape[0], *size, x.shape[1])
-            found["CV-CUDA"] = lambda x: cvcuda.resize(frames, shape, cvcuda.Interp.LINEAR)
         return found
 
     return calls
@@ -117,7 +147,8 @@ def _resized_crop(x: Tensor) -> Calls:
 
 
 def _jitter(x: Tensor) -> Calls:
-    order = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]])[torch.arange(x.shape[0]) % 2]
+    orders = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]], device=x.device)
+    order = orders[torch.arange(x.shape[0], device=x.device) % 2]
     amounts = torch.stack(
         [_per_sample(x, 0.7, 1.3), *[_per_sample(x, 1.2, 0.8)] * 2, _per_sample(x, -0.1, 0.1)], -1
     )
@@ -202,23 +233,23 @@ _CLAHE = _beside_kornia(lambda x: imgops.clahe(x, 2.0), lambda k, x: k.enhance.e
 _CANNY = _beside_kornia(lambda x: imgops.canny(_levels(x), 60, 120), lambda k, x: k.filters.canny(x)[1])
 
 ROWS = (
-    Row("crop", 0.8, _crop, 9 / 16),
-    Row("pad reflect", 0.8, _pad),
-    Row("paste with a mask", 0.8, _paste),
-    Row("erase, a box each", 0.8, _erase),
-    Row("color jitter, each", 0.8, _jitter),
-    Row("solarize, each", 0.8, _solarize),
-    Row("ToDtype and Normalize", 0.8, _normalize, 4.0, False),
-    Row("equalize", 0.8, _equalize, differentiable=False),
-    Row("resize bilinear", 0.5, _resize("bilinear", True), 49 / 256),
-    Row("resize bicubic", 0.5, _resize("bicubic", True), 49 / 256),
-    Row("resize plain bilinear", 0.5, _resize("bilinear", False), 49 / 256),
-    Row("resized crop, a box each", 0.5, _resized_crop, 49 / 256),
-    Row("affine nearest, each", 0.5, _affine("nearest")),
-    Row("affine bilinear, each", 0.5, _affine("bilinear")),
-    Row("gaussian blur, each", 0.0, _blur),
-    Row("erode 5 x 5", 0.0, _ERODE, differentiable=False),
-    Row("rgb2hsv", 0.0, _HSV, differentiable=False),
-    Row("clahe", 0.0, _CLAHE, differentiable=False),
-    Row("canny", 0.0, _CANNY, differentiable=False),
+    Row("crop", _crop, 9 / 16),
+    Row("pad reflect", _pad),
+    Row("paste with a mask", _paste, 4 / 3),
+    Row("erase, a box each", _erase, 7 / 16),
+    Row("color jitter, each", _jitter),
+    Row("solarize, each", _solarize),
+    Row("ToDtype and Normalize", _normalize, differentiable=False),
+    Row("equalize", _equalize, differentiable=False),
+    Row("resize bilinear", _resize("bilinear", True)),
+    Row("resize bicubic", _resize("bicubic", True)),
+    Row("resize plain bilinear", _resize("bilinear", False)),
+    Row("resized crop, a box each", _resized_crop, 9 / 16),
+    Row("affine nearest, each", _affine("nearest")),
+    Row("affine bilinear, each", _affine("bilinear")),
+    Row("gaussian blur, each", _blur),
+    Row("erode 5 x 5", _ERODE, differentiable=False),
+    Row("rgb2hsv", _HSV, differentiable=False),
+    Row("clahe", _CLAHE, differentiable=False),
+    Row("canny", _CANNY, differentiable=False),
 )
