@@ -23,7 +23,7 @@ from imgops.decomposition._resampling_filters import FILTERS
 from imgops.kernels.cuda import _resampling_tables
 from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._resampling_tables import Region, pil_taps, pil_window
-from imgops.kernels.cuda._tiles import Rows, place_of
+from imgops.kernels.cuda._tiles import Rows, alignment, place_of
 
 #: The outputs of a tile, and the values of a block of its band.
 _TILE, _BLOCK = 32, 32
@@ -115,7 +115,9 @@ def _bands_kernel(
     tl.debug_barrier()
     total = tl.full((TILE,), 0, tl.float64)
     for k in range(taps):
-        total += tl.where(k < length, _resampling_tables._filter((start + k - center + 0.5) * inverse, FILTER), 0.0)
+        total += tl.where(
+            k < length, _resampling_tables._filter((start + k - center + 0.5) * inverse, FILTER), 0.0
+        )
     first = (start + origin) * PIXEL + c - low
     every = tl.full((TILE,), 0, tl.int32)
     for k in range(taps):
@@ -155,7 +157,9 @@ def resample(
     )
     lines = 128 if max(image.height, out.length) > 64 else 32
     tables = rows, columns
-    plane_size = max(out.length * tall * (order != "rows first"), out.height * wide * (order != "columns first"))
+    plane_size = max(
+        out.length * tall * (order != "rows first"), out.height * wide * (order != "columns first")
+    )
     between = torch.empty(image.images * image.planes * plane_size, dtype=torch.int8, device=device)
     tiles = [-(-n // _TILE) for n in (out.height, out.length)]
     shared = {
@@ -168,8 +172,22 @@ def resample(
         "warps": 2 if lines == 128 else 1,
     }
     numbers = (
-        *(4 if boxes is not None and len(boxes) > 1 else 0, image.planes, image.height, image.length, out.height, out.length),
-        *(*tiles, *(t.blocks for t in tables), *(int(len(t.weight) > 1) for t in tables), tall, wide, plane_size),
+        *(
+            4 if boxes is not None and len(boxes) > 1 else 0,
+            image.planes,
+            image.height,
+            image.length,
+            out.height,
+            out.length,
+        ),
+        *(
+            *tiles,
+            *(t.blocks for t in tables),
+            *(int(len(t.weight) > 1) for t in tables),
+            tall,
+            wide,
+            plane_size,
+        ),
     )
     boxes = rows.begin if boxes is None else boxes
     operands = *(x for t in tables for x in (t.weight, t.begin, t.bias)), boxes
@@ -180,7 +198,9 @@ def resample(
             tensors, steps = (out.tensor, between), out.steps
             counts = [(out.length, tiles[0]), (out.height, tiles[1])]
         several = [-(-n // lines) * t for n, t in counts]
-        each = several[0] if order == "columns first" else several[1] if order == "rows first" else max(several)
+        each = (
+            several[0] if order == "columns first" else several[1] if order == "rows first" else max(several)
+        )
         mine = image if is_first else out
         programs = image.images * image.planes * each
         launch(
@@ -191,13 +211,6 @@ def resample(
             ALIGNED=alignment(mine),
             **shared,
         )
-
-
-def alignment(rows: Rows) -> int:
-    """Return how many values from the beginning of any row on a vector can have: 16, 4 or 1."""
-    numbers = rows.length, *rows.steps
-    base = rows.tensor.data_ptr() if isinstance(rows.tensor, Tensor) else 1
-    return next(n for n in (16, 4, 1) if base % n == 0 and all(x % n == 0 for x in numbers))
 
 
 @inline
@@ -232,7 +245,9 @@ def _product(
             if digit > 0:
                 total *= 256
             for block in tl.range(0, blocks, num_stages=1):
-                pixels = _pixels(source, line_step, step, m, k + block * BLOCK, begin, length, ACROSS, SIGNED, ALIGNED)
+                pixels = _pixels(
+                    source, line_step, step, m, k + block * BLOCK, begin, length, ACROSS, SIGNED, ALIGNED
+                )
                 at = at_weight + (digit * blocks + block) * (TILE * BLOCK)
                 share = tl.load(tl.multiple_of(at, [1, 16]))
                 total = tl.dot(pixels, tl.trans(share), total, out_dtype=tl.int32)
@@ -271,7 +286,9 @@ def _pass_kernel(
     between = plane.to(tl.int64) * plane_size
     user = n * step_n + p.to(tl.int64) * step_p
     if PACKED != "":
-        user, skip, line, pixel, height, wide_pixels = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
+        user, skip, line, pixel, height, wide_pixels = place_of(
+            sizes, starts, n, n >= 0, planes * PIXEL, PACKED
+        )
         if IS_FIRST:
             user += p * skip
             step_y = line
@@ -283,8 +300,14 @@ def _pass_kernel(
         rows_first = _box_decides(boxes + n * box_n, out_height, out_length // PIXEL)
     row_weight += n * row_n * row_tiles * row_blocks * (3 * TILE * BLOCK)
     column_weight += n * column_n * column_tiles * column_blocks * (3 * TILE * BLOCK)
-    row_bias, column_bias = row_bias + n * row_n * row_tiles * TILE, column_bias + n * column_n * column_tiles * TILE
-    row_begin, column_begin = row_begin + n * row_n * (row_tiles + 2), column_begin + n * column_n * (column_tiles + 2)
+    row_bias, column_bias = (
+        row_bias + n * row_n * row_tiles * TILE,
+        column_bias + n * column_n * column_tiles * TILE,
+    )
+    row_begin, column_begin = (
+        row_begin + n * row_n * (row_tiles + 2),
+        column_begin + n * column_n * (column_tiles + 2),
+    )
     m = tl.arange(0, LINES)[:, None]
     j = tl.arange(0, TILE)[None, :]
     if rows_first:
@@ -296,8 +319,28 @@ def _pass_kernel(
                 begin = tl.load(row_begin + tile)
                 weight = row_weight + tile.to(tl.int64) * row_blocks * (3 * TILE * BLOCK)
                 source = image + user + first
-                at = tl.minimum(m, length - 1 - first) if ALIGNED == 1 else tl.minimum(m, (length - ALIGNED - first) // ALIGNED * ALIGNED + m % ALIGNED)
-                total = _product(source, 1, step_y, at, height, begin, weight, row_blocks, True, False, ALIGNED, ROW_BLOCKS, TILE, BLOCK, LINES)
+                at = (
+                    tl.minimum(m, length - 1 - first)
+                    if ALIGNED == 1
+                    else tl.minimum(m, (length - ALIGNED - first) // ALIGNED * ALIGNED + m % ALIGNED)
+                )
+                total = _product(
+                    source,
+                    1,
+                    step_y,
+                    at,
+                    height,
+                    begin,
+                    weight,
+                    row_blocks,
+                    True,
+                    False,
+                    ALIGNED,
+                    ROW_BLOCKS,
+                    TILE,
+                    BLOCK,
+                    LINES,
+                )
                 value = _level(total, row_bias + tile * TILE + j, True, CLIPS)
                 to = out + between + (tile * TILE + j).to(tl.int64) * wide + (first + m)
                 has = (tile * TILE + j < out_height) & (first + m // 16 * 16 < length)
@@ -309,7 +352,23 @@ def _pass_kernel(
                 weight = column_weight + tile.to(tl.int64) * column_blocks * (3 * TILE * BLOCK)
                 source = image + between + first.to(tl.int64) * wide
                 at = tl.minimum(m, out_height - 1 - first)
-                total = _product(source, wide, 1, at, wide, begin, weight, column_blocks, False, True, 16, COLUMN_BLOCKS, TILE, BLOCK, LINES)
+                total = _product(
+                    source,
+                    wide,
+                    1,
+                    at,
+                    wide,
+                    begin,
+                    weight,
+                    column_blocks,
+                    False,
+                    True,
+                    16,
+                    COLUMN_BLOCKS,
+                    TILE,
+                    BLOCK,
+                    LINES,
+                )
                 value = _level(total, column_bias + tile * TILE + j, False, CLIPS)
                 to = out + user + (first + m).to(tl.int64) * step_y + (tile * TILE + j)
                 has = (first + m < out_height) & (tile * TILE + j // ALIGNED * ALIGNED < out_length)
@@ -323,7 +382,23 @@ def _pass_kernel(
                 weight = column_weight + tile.to(tl.int64) * column_blocks * (3 * TILE * BLOCK)
                 source = image + user + first.to(tl.int64) * step_y
                 at = tl.minimum(m, height - 1 - first)
-                total = _product(source, step_y, 1, at, length, begin, weight, column_blocks, False, False, ALIGNED, COLUMN_BLOCKS, TILE, BLOCK, LINES)
+                total = _product(
+                    source,
+                    step_y,
+                    1,
+                    at,
+                    length,
+                    begin,
+                    weight,
+                    column_blocks,
+                    False,
+                    False,
+                    ALIGNED,
+                    COLUMN_BLOCKS,
+                    TILE,
+                    BLOCK,
+                    LINES,
+                )
                 value = _level(total, column_bias + tile * TILE + j, True, CLIPS)
                 to = out + between + (tile * TILE + j).to(tl.int64) * tall + (first + m)
                 has = (tile * TILE + j < out_length) & (first + m // 16 * 16 < height)
@@ -335,7 +410,23 @@ def _pass_kernel(
                 weight = row_weight + tile.to(tl.int64) * row_blocks * (3 * TILE * BLOCK)
                 source = image + between + first.to(tl.int64) * tall
                 at = tl.minimum(m, out_length - 1 - first)
-                total = _product(source, tall, 1, at, tall, begin, weight, row_blocks, False, True, 16, ROW_BLOCKS, TILE, BLOCK, LINES)
+                total = _product(
+                    source,
+                    tall,
+                    1,
+                    at,
+                    tall,
+                    begin,
+                    weight,
+                    row_blocks,
+                    False,
+                    True,
+                    16,
+                    ROW_BLOCKS,
+                    TILE,
+                    BLOCK,
+                    LINES,
+                )
                 value = _level(total, row_bias + tile * TILE + j, False, CLIPS)
                 to = out + user + (tile * TILE + j).to(tl.int64) * step_y + (first + m)
                 has = (tile * TILE + j < out_height) & (first + m // ALIGNED * ALIGNED < out_length)

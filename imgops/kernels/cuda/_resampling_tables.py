@@ -13,15 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition._resampling_filters import FILTERS
-from imgops.kernels import transfer
-from imgops.kernels.cpu import _resampling_tables as host_tables
 from imgops.kernels.cuda._arithmetic import round_half_even
 from imgops.kernels.cuda._launch import inline, kernel, launch
 
@@ -29,11 +25,16 @@ _BLOCK = 128
 #: The tables that ``cached`` keeps, and how many: a table takes about 100 kB.
 _kept: dict[tuple[Any, ...], Any] = {}
 _MOST_KEPT = 128
+#: Tables of at most so many taps are unrolled in kernels.
+_MOST_UNROLLED = 8
 
 
 @dataclass(frozen=True)
 class Table:
-    """Table of one axis: ``weight[b, k, o]`` belongs to pixel ``first[b, o] + k``, of ``count[b, o]``."""
+    """Table of one axis: ``weight[b, k, o]`` belongs to pixel ``first[b, o] + k``, of ``count[b, o]``.
+
+    In an indexed table it belongs to pixel ``first[b, k, o]``, and ``count`` has no meaning.
+    """
 
     first: Tensor
     count: Tensor
@@ -41,16 +42,31 @@ class Table:
     #: The step from image to image; 0 where all images share the table.
     step: int
     weight_step: int
+    #: The most taps of an output.
+    taps: int
+    is_indexed: bool = False
     #: In a transposed table, the first pixels of the original table.
-    start: Tensor | None = None
+    original: Tensor | None = None
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        start = self.first if self.start is None else self.start
-        return (
-            *(self.first, self.count, self.weight, start),
-            *(self.step, self.weight_step, self.weight.shape[-1], start.shape[-1] if self.step else 0),
-        )
+    def starts(self) -> Tensor:
+        return self.first if self.original is None else self.original
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The steps from image to image of ``first``, ``weight`` and ``starts``, the length of a tap, the taps."""
+        step = self.starts.shape[-1] if self.step else 0
+        return self.step, self.weight_step, step, self.weight.shape[-1], self.taps
+
+    @property
+    def last(self) -> int:
+        """The place in ``first`` of the last pixel's window."""
+        return self.first[0].numel() - 1
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        taps = self.taps if self.taps <= _MOST_UNROLLED else 0
+        return {"TAPS": taps, "IS_INDEXED": self.is_indexed, "IS_TRANSPOSED": self.original is not None}
 
     def transposed(self, size: int) -> Table:
         """Return the transposed table; ``size`` is the length of the axis that this table reads.
@@ -60,8 +76,9 @@ class Table:
         pixels = torch.arange(size, device=self.first.device, dtype=torch.int32).repeat(len(self.first), 1)
         first = torch.searchsorted(self.first + self.count, pixels, right=True, out_int32=True)
         last = torch.searchsorted(self.first, pixels, right=True, out_int32=True)
-        step = size if self.step else 0
-        return Table(first, (last - first).clamp(min=0), self.weight, step, self.weight_step, self.first)
+        step, out = size if self.step else 0, self.first.shape[-1]
+        count = (last - first).clamp(min=0)
+        return Table(first, count, self.weight, step, self.weight_step, out, original=self.first)
 
 
 @dataclass(frozen=True)
@@ -84,11 +101,23 @@ class Region:
         return self.boxes is not None and self.boxes.dtype == torch.int64
 
 
-def empty(region: Region, out: int, taps: int, dtype: torch.dtype, device: torch.device) -> Table:
+def empty(
+    region: Region,
+    out: int,
+    taps: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    most: int,
+    is_indexed: bool = False,
+) -> Table:
+    """Return a table without values, with memory for ``taps`` weights an output, of which ``most`` are used."""
     count = region.count
-    first, length = (torch.empty((count, out), dtype=torch.int32, device=device) for _ in range(2))
+    shape = (count, taps, out) if is_indexed else (count, out)
+    first = torch.empty(shape, dtype=torch.int32, device=device)
+    length = first if is_indexed else torch.empty_like(first)
     weight = torch.empty((count, taps, out), dtype=dtype, device=device)
-    return Table(first, length, weight, out if count > 1 else 0, taps * out if count > 1 else 0)
+    steps = (first[0].numel(), taps * out) if count > 1 else (0, 0)
+    return Table(first, length, weight, *steps, most, is_indexed)
 
 
 def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
@@ -122,7 +151,8 @@ def pil(name: str, region: Region, out: int, device: torch.device) -> Table:
     taps = pil_taps(support, region.size, out)
 
     def make() -> Table:
-        made = empty(region, out, taps, torch.float32, device)
+        most = math.ceil(2 * support * max(region.size / out, 1.0) + 1e-6)
+        made = empty(region, out, taps, torch.float32, device, most)
         arguments = _arguments(made, region, out, taps)
         launch(_pil_kernel, *arguments, FILTER=name, SUPPORT=support, **_kind(region))
         return made
@@ -134,14 +164,63 @@ def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: s
     """Return OpenCV's table of any filter, except of "area" where it shrinks.
 
     ``kind`` is "bands" for weights whose pixels lie in the image, with the border's weights on the outermost
-    pixel; "levels" or "real" for all taps as integers of 11 fraction bits or as floats, whose pixels the
-    reader clamps.
+    pixel; "levels" or "real" for an indexed table of all taps, integers of 11 fraction bits or floats.
     """
     taps = {"bilinear": 2, "area": 2, "bicubic": 4, "lanczos": 8}[name]
-    made = empty(region, out, taps, torch.int32 if kind == "levels" else torch.float32, device)
-    arguments = _arguments(made, region, out, taps)
-    launch(_opencv_kernel, *arguments, NAME=name, KIND=kind, TAPS=taps, **_kind(region))
-    return made
+    dtype = torch.int32 if kind == "levels" else torch.float32
+
+    def make() -> Table:
+        made = empty(region, out, taps, dtype, device, taps, kind != "bands")
+        arguments = _arguments(made, region, out, taps)
+        launch(_opencv_kernel, *arguments, NAME=name, KIND=kind, TAPS=taps, **_kind(region))
+        return made
+
+    key = "opencv", name, kind, region.size, out
+    return make() if region.boxes is not None else cached(key, device, make)
+
+
+def area(size: int, out: int, device: torch.device, *, levels: bool) -> Table:
+    """Return OpenCV's table of "area" for an axis that shrinks; with ``levels``, weights of 1 in integers."""
+    taps = size // out if size % out == 0 else math.ceil(size / out) + 1
+
+    def make() -> Table:
+        dtype = torch.int32 if levels else torch.float32
+        made = empty(Region(size), out, taps, dtype, device, taps)
+        tensors = made.first, made.count, made.weight
+        launch(_area_kernel, -(-out // _BLOCK), *tensors, size, out, taps, BLOCK=_BLOCK)
+        return made
+
+    found: Table = cached(("area", levels, size, out), device, make)
+    return found
+
+
+@kernel(tensors=3)
+def _area_kernel(first, count, weight, size, out_size, taps, BLOCK: tl.constexpr):
+    """Write the cells of OpenCV's "area": whole pixels, and shares of the pixels at both ends."""
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = o < out_size
+    zero = tl.full((BLOCK,), 0, tl.float64)
+    scale = (zero + size) / out_size
+    low = o * scale
+    high = low + scale
+    cell = tl.minimum(scale, size - low)
+    last = tl.minimum(tl.floor(high), zero + (size - 1))
+    begin = tl.minimum(tl.ceil(low), last)
+    # OpenCV ignores a fraction of a pixel below a thousandth.
+    head = tl.where(begin - low > 1e-3, begin - low, 0.0)
+    tail = tl.where(high - last > 1e-3, tl.minimum(tl.minimum(high - last, 1.0), cell), 0.0)
+    start = tl.where(head > 0, begin - 1, begin)
+    tl.store(first + o, start.to(tl.int32), mask=inside)
+    tl.store(count + o, (last - start + tl.where(tail > 0, 1.0, 0.0)).to(tl.int32), mask=inside)
+    for k in range(taps):
+        position = start + k
+        share = tl.where((position >= begin) & (position < last), 1.0, 0.0)
+        share = tl.where(position == begin - 1, head, share)
+        share = tl.where(position == last, tail, share)
+        if weight.dtype.element_ty == tl.int32:
+            tl.store(weight + k * out_size + o, tl.full((BLOCK,), 1, tl.int32), mask=inside)
+        else:
+            tl.store(weight + k * out_size + o, (share / cell).to(tl.float32), mask=inside)
 
 
 def _arguments(made: Table, region: Region, out: int, taps: int) -> tuple[Any, ...]:
@@ -154,17 +233,6 @@ def _arguments(made: Table, region: Region, out: int, taps: int) -> tuple[Any, .
 def _kind(region: Region) -> dict[str, Any]:
     sized = region.sizes is not None
     return {"WHOLE": region.boxes is None, "CUT": region.is_cut, "SIZED": sized, "BLOCK": _BLOCK}
-
-
-def of_host(table: host_tables.Table, device: torch.device) -> Table:
-    """Return a table of the host for all images, moved to the device in float32."""
-    arrays = table.start[None], table.length[None], table.weight.T[None].astype(np.float32)
-    first, count, weight = move_tables([torch.from_numpy(np.ascontiguousarray(a)) for a in arrays], device)
-    return Table(first, count, weight, 0, 0)
-
-
-def move_tables(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
-    return tensors if device.type == "cpu" else transfer.move_together(device, tensors)
 
 
 @inline
@@ -289,7 +357,7 @@ def _opencv_tap(f, k, NAME: tl.constexpr):
     return value
 
 
-@triton.jit(do_not_specialize=["size", "out_size", "taps"])
+@kernel(tensors=5)
 def _opencv_kernel(
     first, count, weight, boxes, sizes, axis, size, out_size, taps,
     NAME: tl.constexpr, KIND: tl.constexpr, TAPS: tl.constexpr,
@@ -334,44 +402,43 @@ def _opencv_kernel(
             tl.store(at, round_half_even(value).to(tl.int32), mask=inside)
         else:
             tl.store(at, _opencv_tap(f, k, NAME).to(tl.float32), mask=inside)
+        if KIND != "bands":
+            shown = tl.minimum(tl.maximum(start + k, 0), limit - 1) + origin
+            tl.store(first + (table * TAPS + k) * out_size + o, shown, mask=inside)
     if KIND == "bands":
-        start = begin + origin
-    tl.store(first + table * out_size + o, start, mask=inside)
-    tl.store(count + table * out_size + o, end - begin + 1, mask=inside)
+        tl.store(first + table * out_size + o, begin + origin, mask=inside)
+        tl.store(count + table * out_size + o, end - begin + 1, mask=inside)
 
 
 def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> tuple[Tensor, int]:
     """Return the pixel that each output takes (-1 for no pixel), and the step from image to image."""
-    if region.boxes is None:
-        if by_pil:
-            index = host_tables.pil_nearest(region.size, 0.0, float(region.size), out)
-        else:
-            index = host_tables.opencv_nearest(region.size, out)
-        (found,) = move_tables([torch.from_numpy(index.astype(np.int32))], device)
-        return found[None], 0
-    found = torch.empty((region.count, out), dtype=torch.int32, device=device)
-    programs = -(-region.count // 32)
-    sizes = region.axis, region.size, out, region.count
-    launch(
-        _nearest_kernel,
-        programs,
-        found,
-        region.boxes,
-        region.boxes if region.sizes is None else region.sizes,
-        *sizes,
-        PIL=by_pil,
-        CUT=region.is_cut,
-        SIZED=region.sizes is not None,
-        BLOCK=32,
-        warps=1,
-    )
-    return found, out if region.count > 1 else 0
+
+    def make() -> Tensor:
+        found = torch.empty((region.count, out), dtype=torch.int32, device=device)
+        boxes = found if region.boxes is None else region.boxes
+        sizes = found if region.sizes is None else region.sizes
+        launch(
+            _nearest_kernel,
+            -(-region.count // 32),
+            *(found, boxes, sizes, region.axis, region.size, out, region.count),
+            PIL=by_pil,
+            WHOLE=region.boxes is None,
+            CUT=region.is_cut,
+            SIZED=region.sizes is not None,
+            BLOCK=32,
+            warps=1,
+        )
+        return found
+
+    if region.boxes is not None:
+        return make(), out if region.count > 1 else 0
+    return cached(("nearest", by_pil, region.size, out), device, make), 0
 
 
-@triton.jit(do_not_specialize=["size", "out_size", "tables"])
+@kernel(tensors=3)
 def _nearest_kernel(
     index, boxes, image_sizes, axis, size, out_size, tables,
-    PIL: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
+    PIL: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the nearest pixels of a box in each lane.
 
@@ -381,9 +448,9 @@ def _nearest_kernel(
     table = tl.minimum(table, tables - 1)
     if SIZED:
         size = tl.load(image_sizes + table * 2 + 1 - axis).to(tl.int32)
-    low, extent, origin, limit = _edges(boxes, table, axis, size, False, CUT)
+    low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     step = extent / out_size
-    x = low + step * 0.5
+    x = low + step * 0.5 + table.to(tl.float64) * 0
     if not PIL:
         scale = 1.0 / ((low * 0 + out_size) / extent)
     for o in range(out_size):
@@ -393,4 +460,4 @@ def _nearest_kernel(
             x += step
         else:
             at = tl.minimum(tl.floor(o * scale).to(tl.int32), limit - 1) + origin
-        tl.store(index + table * out_size + o, at)
+        tl.store(index + table * out_size + o, at + table * 0)

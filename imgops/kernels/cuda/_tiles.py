@@ -109,7 +109,15 @@ def rows_in(image: Tensor, interleaved: bool) -> Rows:
     """Return a batch ``(N, C, H, W)`` as rows of a format; it is copied if its rows are not dense."""
     n, c, h, w = image.shape
     if isinstance(image, Packed):
-        return Rows(image, n, 1 if interleaved else c, h, w * c if interleaved else w, c if interleaved else 1, (0, 0, 0))  # type: ignore[arg-type]
+        return Rows(
+            image,
+            n,
+            1 if interleaved else c,
+            h,
+            w * c if interleaved else w,
+            c if interleaved else 1,
+            (0, 0, 0),
+        )  # type: ignore[arg-type]
     step_n, step_c, step_y, step_x = image.stride()
     if interleaved:
         if (step_c != 1 and c > 1) or (step_x != c and w > 1):
@@ -122,14 +130,37 @@ def rows_in(image: Tensor, interleaved: bool) -> Rows:
     return Rows(image, n, c, h, w, 1, (step_n, step_c, step_y))
 
 
+def alignment(rows: Rows) -> int:
+    """Return how many values from the beginning of any row on a vector has: as many as 16 bytes hold, 4, or 1."""
+    if isinstance(rows.tensor, Packed):
+        return 1
+    size, base = rows.tensor.element_size(), rows.tensor.data_ptr()
+    whole = max(16 // size, 1)
+    for most in (whole, 4):
+        if (
+            most <= whole
+            and base % (most * size) == 0
+            and not any(x % most for x in (rows.length, *rows.steps))
+        ):
+            return most
+    return 1
+
+
 def tiles_of(rows: Rows) -> tuple[dict[str, int], int]:
     """Return the constants of a kernel that goes over rows tile by tile, and its number of programs.
 
-    A tile lies in one plane. There are two sizes of tiles, so that few kernels are compiled.
+    A tile lies in one plane. There are three shapes of tiles, so that few kernels are compiled: a wide one, a
+    tall one where the wide one would cover much that is not there, and one for small images.
     """
-    height, width, warps = (32, 128, 4) if rows.length > 64 else (32, 32, 1)
-    programs = rows.images * rows.planes * _launch.blocks((rows.height, height), (rows.length, width))
-    return {"ROWS": height, "COLUMNS": width, "warps": warps}, programs
+    shapes = ((32, 128), (128, 32)) if rows.length > 64 else ((32, 32),)
+    counts = [_launch.blocks((rows.height, height), (rows.length, width)) for height, width in shapes]
+    best = 1 if len(shapes) > 1 and counts[1] * 1.08 < counts[0] else 0
+    height, width = shapes[best]
+    return {
+        "ROWS": height,
+        "COLUMNS": width,
+        "warps": 4 if rows.length > 64 else 1,
+    }, rows.images * rows.planes * counts[best]
 
 
 @inline

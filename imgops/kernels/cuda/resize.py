@@ -1,8 +1,4 @@
-"""CUDA kernels of resize, resized_crop and their adjoints: both passes in one kernel, a box for each image.
-
-A program makes a tile of the output. It goes over the source rows of the tile, resamples each along x, rounds
-it as PIL does between its passes, and adds it to every row of the tile that it belongs to. The intermediate
-image is never stored, not even in shared memory, and each pixel of the source is read from memory about once.
+"""CUDA kernels of resize, resized_crop and their adjoints, in two passes, with a box for each image.
 
 ==========  ===================================================  ===========================================
 dtype       antialias=True (PIL)                                 antialias=False (OpenCV)
@@ -12,29 +8,28 @@ floats      float32, rounded once                                float32, rounde
 any         nearest: the pixels that PIL takes                   the pixels that OpenCV takes
 ==========  ===================================================  ===========================================
 
-float64 is left to ATen.
+float64 is left to ATen. Tables that depend on sizes alone are kept on the device.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import PIL
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
 from imgops.decomposition import _resampling_weights
-from imgops.kernels.cpu import _resampling_tables as host_tables
-from imgops.kernels.cuda import _area_resize, _opencv_resize, _resampling_levels, _resampling_tables
-from imgops.kernels.cuda._arithmetic import convert
-from imgops.kernels.cuda._launch import blocks, inline, launch, tile
+from imgops.kernels.cuda import _resampling_levels, _resampling_passes, _resampling_tables
+from imgops.kernels.cuda._launch import launch
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._resampling_tables import Region, Table
 from imgops.kernels.cuda._tiles import (
     FLOATS,
+    Rows,
     batch,
     carrier,
     grid_of,
@@ -49,8 +44,6 @@ from imgops.kernels.cuda._tiles import (
 )
 
 _PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
-#: Rows of a tile: more of them resample fewer rows twice, but multiply by more zeros.
-_ROWS = 16
 
 
 def resize(
@@ -114,7 +107,7 @@ def _regions(size: Any, boxes: Tensor | None, sizes: Tensor | None = None) -> tu
 
 
 def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
-    sizes, size = None, out.shape[-2:]
+    sizes, whole = None, boxes
     if isinstance(image, Packed):  # each image has tables of its own
         if name == "area" and not antialias:
             return NotImplemented
@@ -126,43 +119,63 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
         return None
     if name == "nearest":
         return _take_nearest(out, image, regions, antialias)
-    levels = image.dtype == torch.uint8
-    if not levels and image.dtype not in FLOATS:
+    if image.dtype != torch.uint8 and image.dtype not in FLOATS:
         return NotImplemented
-    target, source, device = output_batch(out), batch(image), image.device
-    if antialias and levels:
+    target = output_batch(out)
+    interleaved = is_interleaved(target)
+    source, result = rows_in(batch(image), interleaved), rows_in(target, interleaved)
+    if image.dtype != torch.uint8:
+        rows, columns = _tables(name, regions, out.shape[-2:], antialias, out.device)
+        _resampling_passes.resample(result, source, rows, columns, "float")
+    elif antialias:
         # The order of passes depends on what a box of integers cuts out, or else on the whole image.
         decides = boxes if sizes is None or boxes.dtype == torch.int64 else whole
-        order = "columns first"
-        if _PIL_MAY_START_WITH_ROWS:
-            if decides is not None and decides.dtype == torch.int64:
-                order = "boxes decide"
-            elif _resampling_weights.rows_first(*image.shape[-2:], *size, image.device):
-                order = "rows first"
-        interleaved = is_interleaved(target)
-        _resampling_levels.resample(
-            rows_in(target, interleaved), rows_in(source, interleaved), regions, name, order, decides
-        )
-    elif antialias:
-        rows, columns = (
-            _resampling_tables.pil(name, r, n, device) for r, n in zip(regions, size, strict=True)
-        )
-        _resample(target, source, rows, columns)
-    elif name == "area" and _shrinks(image.shape[-2:], size):
-        if levels:
-            _area_resize.levels(target, source)
-        else:
-            _resample(target, source, *_area_tables(image.shape[-2:], size, device))
-    elif levels:
-        kind = "real" if name == "bicubic" else "levels"
-        rows, columns = (
-            _resampling_tables.opencv(name, r, n, device, kind=kind)
-            for r, n in zip(regions, size, strict=True)
-        )
-        _opencv_resize.levels(target, source, rows, columns, boxes, name)
+        order = _order(image.shape[-2:], out.shape[-2:], decides, out.device)
+        _resampling_levels.resample(result, source, regions, name, order, decides)
     else:
-        _resample(target, source, *_bands(name, regions, size, device))
+        _resize_levels(result, source, regions, name)
+    if result.tensor is not target:
+        target.copy_(result.tensor)
     return None
+
+
+def _order(size: Any, out_size: Any, boxes: Tensor | None, device: torch.device) -> str:
+    """Return in which order PIL resizes rows and columns."""
+    if not _PIL_MAY_START_WITH_ROWS:
+        return "columns first"
+    if boxes is not None and boxes.dtype == torch.int64:
+        return "boxes decide"
+    starts_with_rows = _resampling_weights.rows_first(size[0], size[1], out_size[0], out_size[1], device)
+    return "rows first" if starts_with_rows else "columns first"
+
+
+def _resize_levels(out: Rows, image: Rows, regions: tuple[Region, Region], name: str) -> None:
+    """Resize uint8 by OpenCV's filters."""
+    device = image.tensor.device
+    size = regions[0].size, regions[1].size
+    out_size = out.height, out.length // out.pixel
+    if name == "area" and _shrinks(size, out_size):
+        is_whole = size[0] % out_size[0] == 0 and size[1] % out_size[1] == 0
+        factors = size[0] // out_size[0], size[1] // out_size[1]
+        rows, columns = (
+            _resampling_tables.area(n, m, device, levels=is_whole)
+            for n, m in zip(size, out_size, strict=True)
+        )
+        # OpenCV divides in single precision; it adds shares of pixels along rows first.
+        scale = float(np.float32(1) / np.float32(factors[0] * factors[1]))
+        finish = ("halves" if factors == (2, 2) else "cells") if is_whole else "levels"
+        _resampling_passes.resample(out, image, rows, columns, finish, scale, down_first=is_whole)
+        return
+    kind = "real" if name == "bicubic" else "levels"
+    rows, columns = (
+        _resampling_tables.opencv(name, r, n, device, kind=kind)
+        for r, n in zip(regions, out_size, strict=True)
+    )
+    if name in ("bilinear", "area"):
+        _resampling_passes.bilinear(out, image, rows, columns)
+    else:
+        finish = "fixed" if name == "lanczos" else "levels"
+        _resampling_passes.resample(out, image, rows, columns, finish, down_first=name == "lanczos")
 
 
 def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
@@ -174,17 +187,13 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
         return None
     if name == "nearest":
         tables = tuple(_of_taken(r, n, device, antialias) for r, n in zip(regions, size, strict=True))
-    elif antialias:
-        tables = tuple(
-            _resampling_tables.pil(name, r, n, device)
-            for r, n in zip(regions, size, strict=True)
-        )
-    elif name == "area" and _shrinks(out.shape[-2:], size):
-        tables = _area_tables(out.shape[-2:], size, device)
     else:
-        tables = _bands(name, regions, size, device)
+        tables = _tables(name, regions, size, antialias, device)
     rows, columns = (t.transposed(n) for t, n in zip(tables, out.shape[-2:], strict=True))
-    _resample(output_batch(out), batch(grad), rows, columns)
+    target = output_batch(out)
+    interleaved = is_interleaved(target)
+    source, result = rows_in(batch(grad), interleaved), rows_in(target, interleaved)
+    _resampling_passes.resample(result, source, rows, columns, "float")
     return None
 
 
@@ -192,20 +201,14 @@ def _shrinks(source: Any, size: Any) -> bool:
     return bool(source[0] >= size[0] and source[1] >= size[1])
 
 
-def _area_tables(source: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
-    rows, columns = (
-        _resampling_tables.of_host(host_tables.opencv("area", n, m, True), device)
-        for n, m in zip(source, size, strict=True)
-    )
-    return rows, columns
-
-
-def _bands(name: str, regions: Any, size: Any, device: torch.device) -> tuple[Table, Table]:
-    rows, columns = (
-        _resampling_tables.opencv(name, r, n, device, kind="bands")
-        for r, n in zip(regions, size, strict=True)
-    )
-    return rows, columns
+def _tables(name: str, regions: Any, size: Any, antialias: bool, device: torch.device) -> tuple[Table, ...]:
+    """Return the tables of both axes in single precision."""
+    axes = list(zip(regions, size, strict=True))
+    if antialias:
+        return tuple(_resampling_tables.pil(name, r, n, device) for r, n in axes)
+    if name == "area" and _shrinks([r.size for r in regions], size):
+        return tuple(_resampling_tables.area(r.size, n, device, levels=False) for r, n in axes)
+    return tuple(_resampling_tables.opencv(name, r, n, device, kind="bands") for r, n in axes)
 
 
 def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> Table:
@@ -217,162 +220,7 @@ def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> T
     taken = index >= 0
     first = torch.where(taken, index, region.size)
     weight = torch.ones((1, 1, out), dtype=torch.float32, device=device)
-    return Table(first, taken.to(torch.int32), weight, step, 0)
-
-
-# -- the two passes --------------------------------------------------------------------------------
-
-
-def _resample(
-    out: Tensor,
-    image: Tensor,
-    rows: Table,
-    columns: Table,
-    boxes: Tensor | None = None,
-) -> None:
-    """Apply two tables."""
-    images, channels, height, width = out.shape
-    _, across = tile(width * channels, 1, 128)
-    order = "columns first"
-    if image.dtype == torch.uint8 and _PIL_MAY_START_WITH_ROWS:
-        if boxes is not None and boxes.dtype == torch.int64:
-            order = "boxes decide"
-        elif _resampling_weights.rows_first(image.shape[-2], image.shape[-1], height, width, image.device):
-            order = "rows first"
-    launch(
-        _resample_kernel,
-        images * blocks((height, _ROWS), (width * channels, across)),
-        out,
-        image,
-        *(channels, height, width),
-        *out.stride(),
-        *image.stride(),
-        *rows.arguments,
-        *columns.arguments,
-        rows.first if boxes is None else boxes,
-        4 if boxes is not None and len(boxes) > 1 else 0,
-        ORDER=order,
-        TRANSPOSED=rows.start is not None,
-        INTERLEAVED=_layout.is_interleaved(out),
-        ROWS=_ROWS,
-        COLUMNS=across,
-    )
-
-
-@inline
-def _box_decides(box, height, width):
-    """Return whether PIL resizes the rows of a box first."""
-    lost_rows = tl.load(box + 3) - tl.load(box + 1) - height
-    lost_columns = tl.load(box + 2) - tl.load(box) - width
-    return (lost_rows > 0) & (lost_rows > 2 * lost_columns)
-
-
-@inline
-def _between(total):
-    """Round an integer sum to a level, as PIL does."""
-    return tl.minimum(tl.maximum(total >> 22, 0), 255)
-
-
-@inline
-def _sum_rows_first(
-    acc, source, line_step, image_x, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Add to ``acc`` the horizontal pass over columns that were summed and rounded first."""
-    most = tl.max(tall, 0)
-    tile = source[None, :] + top[:, None] * line_step
-    for k in range(taps):
-        use = k < wide
-        middle = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
-        for t in range(most):
-            has = t < tall
-            share = tl.load(y_weight + t * y_width + y, mask=has, other=0).to(tl.int32)
-            at = tile + (t * line_step + k * image_x)
-            middle += share[:, None] * tl.load(at, mask=has[:, None] & use[None, :], other=0).to(tl.int32)
-        share = tl.load(x_weight + k * x_width + x, mask=use, other=0).to(tl.int32)
-        acc += (share[None, :] * _between(middle)).to(acc.dtype)
-    return acc
-
-
-@triton.jit(do_not_specialize=["y_width", "x_width"])
-def _resample_kernel(
-    out, image, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x,
-    y_first, y_count, y_weight, y_start, y_n, y_weight_n, y_width, y_start_n,
-    x_first, x_count, x_weight, x_start, x_n, x_weight_n, x_width, x_start_n,
-    boxes, box_n, sizes, starts,
-    PACKED: tl.constexpr, ORDER: tl.constexpr, TRANSPOSED: tl.constexpr, INTERLEAVED: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    length = width * channels  # the channels of a frame are interleaved, or follow one another
-    across, down = (length + COLUMNS - 1) // COLUMNS, (height + ROWS - 1) // ROWS
-    program = tl.program_id(0)
-    n = (program // (across * down)).to(tl.int64)
-    y = ((program // across) % down) * ROWS + tl.arange(0, ROWS)
-    j = (program % across) * COLUMNS + tl.arange(0, COLUMNS)
-    if INTERLEAVED:
-        x, c = j // channels, j % channels
-    else:
-        x, c = j % width, j // width
-    has_row, has_column = y < height, j < length
-    # The tables of this image. Rows and columns outside of the output have no pixels.
-    top = tl.load(y_first + n * y_n + y, mask=has_row, other=0)
-    tall = tl.load(y_count + n * y_n + y, mask=has_row, other=0)
-    left = tl.load(x_first + n * x_n + x, mask=has_column, other=0)
-    wide = tl.load(x_count + n * x_n + x, mask=has_column, other=0)
-    y_weight, x_weight = y_weight + n * y_weight_n, x_weight + n * x_weight_n
-    y_start, x_start = y_start + n * y_start_n, x_start + n * x_start_n
-    pixel, line_step, plane, start = n * 0 + image_x, n * 0 + image_y, n * 0 + image_c, n * image_n
-    if PACKED != "":
-        start, plane, line_step, pixel, _, _ = place_of(sizes, starts, n, n >= 0, channels, PACKED)
-    source = image + start + c.to(tl.int64) * plane + left.to(tl.int64) * pixel
-    taps = tl.max(wide, 0)
-    if LEVELS:
-        acc = tl.full((ROWS, COLUMNS), 1 << 21, tl.int32)
-    else:
-        acc = tl.full((ROWS, COLUMNS), 0, tl.float32)
-    starts_with_rows = ORDER == "rows first"
-    if ORDER == "boxes decide":
-        starts_with_rows = _box_decides(boxes + n * box_n, height, width)
-    if starts_with_rows:
-        acc = _sum_rows_first(
-            acc, source, line_step, pixel, y, top, tall, y_weight, y_width, x, wide, x_weight, x_width, taps,
-            ROWS, COLUMNS,
-        )  # fmt: skip
-    else:
-        begin = tl.min(tl.where(tall > 0, top, 2147483647), 0)
-        end = tl.max(top + tall, 0)
-        for r in range(begin, end):
-            line = source + r * line_step
-            if LEVELS:
-                middle = tl.full((COLUMNS,), 1 << 21, tl.int32)
-            else:
-                middle = tl.full((COLUMNS,), 0, tl.float32)
-            for k in range(taps):
-                use = k < wide
-                value_at = tl.load(line + k * pixel, mask=use, other=0).to(middle.dtype)
-                if TRANSPOSED:  # the share that output left + k gave to this pixel
-                    tap = x - tl.load(x_start + left + k, mask=use, other=0)
-                    middle += value_at * tl.load(x_weight + tap * x_width + left + k, mask=use, other=0)
-                else:
-                    middle += value_at * tl.load(x_weight + k * x_width + x, mask=use, other=0)
-            has = (r >= top) & (r < top + tall)
-            if TRANSPOSED:
-                share = tl.load(y_weight + (y - tl.load(y_start + r)) * y_width + r, mask=has, other=0)
-            else:
-                share = tl.load(y_weight + (r - top) * y_width + y, mask=has, other=0)
-            if LEVELS:
-                acc += share[:, None] * _between(middle)[None, :]
-            else:  # 0 times infinity would be NaN
-                acc += tl.where(has[:, None], share[:, None] * middle[None, :], 0.0)
-    if LEVELS:
-        value = _between(acc).to(tl.uint8)
-    else:
-        value = convert(acc, out.dtype.element_ty)
-    to = out + n * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
-    to = to[None, :] + y[:, None].to(tl.int64) * out_y
-    tl.store(to, value, mask=has_row[:, None] & has_column[None, :])
+    return Table(first, taken.to(torch.int32), weight, step, 0, 1)
 
 
 # -- nearest ---------------------------------------------------------------------------------------
