@@ -38,7 +38,7 @@ TYPES = {
 #: Kernels that ask for fused products, as in OpenCV, or use a sine, an exponential or a logarithm.
 FUSED = {
     *("_pil_kernel", "_opencv_kernel", "_gaussian_kernel", "_filter_kernel", "_pointwise_kernel"),
-    *("warp_kernel", "_adjoint_kernel", "_slope_kernel"),
+    *("warp_kernel", "_adjoint_kernel", "_slope_kernel", "_down_kernel", "_across_kernel"),
 }
 #: The number of samples of an operator that are compiled in each dtype; each makes its own variants.
 MOST = 2

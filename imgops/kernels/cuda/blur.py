@@ -1,150 +1,381 @@
-"""CUDA kernel of the Gaussian blur: on uint8 in OpenCV's integers, both passes in one kernel."""
+"""CUDA kernels of the Gaussian blur: on uint8 in OpenCV's integers, along y and then along x.
+
+The sums along y are kept: those of uint8 fit into 16 bits, two in a word, and one product serves both. A row
+of sums is as long as a row of the image and the margins that the second pass reads at both ends.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even
-from imgops.kernels.cuda._launch import blocks, launch, tile
-from imgops.kernels.cuda._tiles import PIXELS, batch, is_interleaved, output_batch, per_image, place_of
+from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._packed import Packed
+from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
+from imgops.kernels.cuda._windows import (
+    THREADS,
+    Lines,
+    append,
+    format_of,
+    lines_in,
+    load_four,
+    no_values,
+    plane_at,
+    prepend,
+    reflect_row,
+    store_four,
+    tail_of,
+    words_at,
+)
+
+#: The zeros at the end of a table of weights, so that no pass has to ask where it ends: a thread has up to 8 rows of the
+#: first pass, and takes 4 weights at a time in the second.
+_ZEROS = 8
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
-    source, target = batch(image), output_batch(out)
-    pairs, _ = per_image(sigma, image, 1, torch.float64)
-    pairs = pairs.reshape(-1, 2)
-    reach_x, reach_y = kernel_width // 2, kernel_height // 2
-    made = torch.empty((len(pairs), reach_x + reach_y + 2), dtype=torch.float32, device=image.device)
-    reaches = torch.empty((len(pairs), 2), dtype=torch.int32, device=image.device)
+    target = output_batch(out)
+    interleaved = format_of(target)
+    source, lines = lines_in(batch(image), interleaved), lines_in(target, interleaved)
+    sigmas, step = per_image(sigma, image, 1, torch.float64)
+    reach = max(kernel_width, kernel_height) // 2
     levels = image.dtype == torch.uint8
-    for axis, reach in ((0, reach_x), (1, reach_y)):
-        where = made, reaches, pairs, axis, axis * (reach_x + 1), reach, made.shape[1], len(pairs)
-        launch(_gaussian_kernel, -(-len(pairs) // 32), *where, LEVELS=levels, BLOCK=32, warps=1)
-    images, channels, height, width = target.shape
-    _, across = tile(width * channels, 1, 128)
-    each = len(pairs) > 1
+    kind = torch.int32 if levels else torch.float32
+    length = reach + 2 + _ZEROS
+    weights = torch.empty((sigmas.numel(), length), dtype=kind, device=image.device)
+    reaches = kernel_width // 2, kernel_height // 2
     launch(
-        _blur_kernel,
-        images * blocks((height, _ROWS), (width * channels, across)),
-        target,
-        source,
-        made,
-        reaches,
-        made.shape[1] if each else 0,
-        2 if each else 0,
-        reach_x + 1,
-        *(channels, height, width),
-        *target.stride(),
-        *source.stride(),
-        INTERLEAVED=is_interleaved(target),
-        ROWS=_ROWS,
-        COLUMNS=across,
+        _gaussian_kernel,
+        -(-sigmas.numel() // 32),
+        weights,
+        sigmas,
+        *reaches,
+        length,
+        sigmas.numel(),
+        LEVELS=levels,
+        ZEROS=_ZEROS,
+        BLOCK=32,
+        warps=1,
+    )
+    step = step and 2 * length
+    margin = (reaches[0] + 3 + 15) // 16 * 16 * source.pixel  # the last weights may be zeros
+    rows, rows_n = _sums(source, margin, kind)
+    _down(rows, source, weights, margin, rows_n, step, length)
+    blocks = lines.height * -(-lines.length // 16)
+    programs = -(-blocks // THREADS)
+    numbers = *lines.shape, *lines.steps, margin, rows_n, step, programs
+    launch(
+        _across_kernel,
+        lines.images * lines.planes * programs,
+        rows,
+        lines.tensor,
+        weights,
+        *numbers,
+        PIXEL=lines.pixel,
+        BLOCK=THREADS,
     )
     return None
 
 
-@triton.jit(do_not_specialize=["start", "reach", "step", "count"])
+def _sums(source: Lines, margin: int, kind: torch.dtype) -> tuple[Tensor, int]:
+    """Return memory for the sums of all rows, and the step by which those of packed images are moved apart."""
+    images, planes, height = source.images, source.planes, source.height
+    length = 2 * margin + -(-source.length // 16) * 16
+    values, step = images * planes * height * length, 0
+    if isinstance(source.tensor, Packed):
+        step = (planes * height * (2 * margin + 15)) // 16 * 16 + 32
+        values = source.tensor.numel() + images * step
+    if kind == torch.int32:
+        values //= 2
+    return torch.empty(values, dtype=kind, device=source.tensor.device), step
+
+
+def _down(
+    rows: Tensor, source: Lines, weights: Tensor, margin: int, rows_n: int, weight_n: int, weight_at: int
+) -> None:
+    """Sum along y."""
+    tail = tail_of(source)
+    blocks = max(source.length - tail, 0) // 16
+    quads = (2 * margin + -(-source.length // 16) * 16 - 16 * blocks) // 4
+    if blocks and isinstance(source.tensor, Packed):
+        quads = margin // 2 + 8
+    height = 4 if rows.dtype == torch.int32 else 8
+    groups = -(-source.height // height)
+    inner, edge = -(-groups * blocks // THREADS), -(-groups * quads // THREADS)
+    numbers = *source.shape, *source.steps, tail, margin, rows_n, weight_n, weight_at, inner, inner + edge
+    programs = source.images * source.planes * (inner + edge)
+    launch(_down_kernel, programs, rows, source.tensor, weights, *numbers, ROWS=height, BLOCK=THREADS)
+
+
+@kernel(tensors=2)
 def _gaussian_kernel(
-    weights, reaches, sigmas, axis, start, reach, step, count, LEVELS: tl.constexpr, BLOCK: tl.constexpr
+    weights, sigmas, reach_x, reach_y, step, count, LEVELS: tl.constexpr, ZEROS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Compute ``cv2.getGaussianKernel`` from the middle outwards, an image in each lane, and its reach.
+    """Compute ``cv2.getGaussianKernel`` from the middle outwards, an image and axis in each lane, after its reach.
 
     The reach is the distance of the last weight that is not 0. OpenCV's weights for uint8 are 256ths: from
     the outside in, each is rounded with the error of those before it, and the middle takes what is missing.
     """
-    n = tl.minimum(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), count - 1)
-    sigma = tl.load(sigmas + n * 2 + axis)
+    lane = tl.minimum(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), count - 1)
+    sigma, reach = tl.load(sigmas + lane), tl.where(lane % 2 == 0, reach_x, reach_y)
     blurs = sigma > 0.02
     scale = -0.5 / tl.where(blurs, sigma * sigma, 1.0)
-    row = weights + n * step + start
+    row = weights + lane.to(tl.int64) * step
+    most = tl.maximum(reach_x, reach_y)
     total = tl.full((BLOCK,), 0, tl.float64)
-    for i in range(reach):
-        x = reach - i
-        total += tl.exp(scale * x * x)
+    for i in range(most):
+        x = most - i
+        total += tl.where(x <= reach, tl.exp(scale * x * x), 0.0)
     total = 2 * total + 1
     error, found = tl.full((BLOCK,), 0, tl.float64), tl.full((BLOCK,), 0, tl.float64)
     far = tl.full((BLOCK,), 0, tl.int32)
-    for i in range(reach):
-        x = reach - i
-        value = tl.where(blurs, tl.exp(scale * x * x) / total, 0.0)
+    for i in range(most):
+        x = most - i
+        value = tl.where(blurs & (x <= reach), tl.exp(scale * x * x) / total, 0.0)
         if LEVELS:
             exact = value * 256 + error
             value = round_half_even(exact)
             error = exact - value
             found += value
-        far = tl.where((value != 0) & (far == 0), reach - i, far)
-        tl.store(row + (reach - i), value.to(tl.float32))
+        far = tl.where((value != 0) & (far == 0), x, far)
+        tl.store(row + 1 + x, value.to(weights.dtype.element_ty))
     middle = tl.where(blurs, 1 / total, 1.0)
     if LEVELS:
         middle = 256 - 2 * found
-    tl.store(row, middle.to(tl.float32))
-    tl.store(reaches + n * 2 + axis, far)
+    tl.store(row, far.to(weights.dtype.element_ty))
+    tl.store(row + 1, middle.to(weights.dtype.element_ty))
+    for i in tl.static_range(ZEROS):
+        tl.store(row + (2 + most + i), far.to(weights.dtype.element_ty) * 0)
 
 
-@triton.jit
-def _blur_kernel(
-    out, image, weights, reaches, weight_n, reach_n, y_start, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+@inline
+def _start_of_sums(plane, planes, height, pitch, rows_n, starts, PACKED: tl.constexpr):
+    """Return where the sums of a plane begin; those of packed images are ``rows_n`` farther apart than the images."""
+    if PACKED == "":
+        start = plane.to(tl.int64) * height * pitch
+    else:
+        n, c = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+        start = tl.load(starts + n) // 16 * 16 + n * rows_n + c * height * pitch
+    return start
+
+
+@kernel(tensors=3)
+def _down_kernel(
+    rows, image, weights, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
+    tail, margin, rows_n, weight_n, weight_at, inner, programs,
+    PACKED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Blur a row at a time along x, and add it to the rows of the tile that it belongs to."""
+    """Sum along y: blocks of rows, or at their ends and for floats 4 values of each row."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    length = width * channels
-    across, down = (length + COLUMNS - 1) // COLUMNS, (height + ROWS - 1) // ROWS
-    program = tl.program_id(0)
-    n = (program // (across * down)).to(tl.int64)
-    first = ((program // across) % down) * ROWS
-    y = first + tl.arange(0, ROWS)
-    j = (program % across) * COLUMNS + tl.arange(0, COLUMNS)
-    if INTERLEAVED:
-        x, c = j // channels, j % channels
-    else:
-        x, c = j % width, j // width
-    inside, place = j < length, n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n >= 0, channels, PACKED)
-        inside &= x < width
-        image_n, out_n, out_c, out_y, out_x = 1, 1, image_c, image_y, image_x
-    reach_x, reach_y = tl.load(reaches + n * reach_n), tl.load(reaches + n * reach_n + 1)
-    across_weights = weights + n * weight_n
-    down_weights = across_weights + y_start
-    source = image + place * image_n + c.to(tl.int64) * image_c
-    line_step = n * 0 + image_y
-    if LEVELS:
-        acc = tl.full((ROWS, COLUMNS), 0x8000, tl.int32)
-    else:
-        acc = tl.full((ROWS, COLUMNS), 0, tl.float32)
-    last = tl.minimum(first + ROWS, height)
-    for r in range(first - reach_y, last + reach_y):
-        line = source + fold_positions(n * 0 + r, height, "reflect") * line_step
-        if LEVELS:
-            middle = tl.full((COLUMNS,), 0, tl.int32)
-        else:
-            middle = tl.full((COLUMNS,), 0, tl.float32)
-        for k in range(-reach_x, reach_x + 1):
-            at = fold_positions(x + k, width, "reflect").to(tl.int64) * image_x
-            pixel = tl.load(line + at, mask=inside, other=0).to(middle.dtype)
-            far = tl.maximum(k, -k)
-            middle += pixel * tl.load(across_weights + far).to(middle.dtype)
-        far = tl.abs(y - r)
-        has = far <= reach_y
-        share = tl.load(down_weights + far, mask=has, other=0).to(acc.dtype)
-        acc += tl.where(has[:, None], share[:, None] * middle[None, :], 0)
-    if LEVELS:
-        value = (acc >> 16).to(tl.uint8)
-    else:
-        value = convert(acc, out.dtype.element_ty)
-    to = out + place * out_n + c.to(tl.int64) * out_c + x.to(tl.int64) * out_x
-    tl.store(
-        to[None, :] + y[:, None].to(tl.int64) * out_y, value, mask=(y < height)[:, None] & inside[None, :]
+    plane, part = tl.program_id(0) // programs, tl.program_id(0) % programs
+    start, line, tall, length = plane_at(
+        plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
     )
+    pitch = 2 * margin + (length + 15) // 16 * 16
+    own = weights + (plane // planes) * weight_n + weight_at
+    to = _start_of_sums(plane, planes, tall, pitch, rows_n, starts, PACKED)
+    groups = (tall + ROWS - 1) // ROWS
+    blocks = tl.maximum(length - tail, 0) // 16
+    if part < inner:
+        if part * BLOCK < groups * blocks:
+            element = part * BLOCK + tl.arange(0, BLOCK)
+            y, column = element // blocks * ROWS, element % blocks * 16
+            if LEVELS:
+                at = image.to(tl.int64) + start + column
+                whole = ((image.to(tl.int64) + start) | line) % 16 == 0
+                sums = _sum_rows((at,), line, y, tall, own, whole, True, True, ROWS, BLOCK)
+                _store_levels(rows, sums, to + margin + column, pitch, y, tall, True, ROWS)
+    else:
+        quads, first = (pitch - 16 * blocks) // 4, margin // 4
+        element = (part - inner) * BLOCK + tl.arange(0, BLOCK)
+        if (part - inner) * BLOCK < groups * quads:
+            y, quad = element // quads * ROWS, element % quads
+            column = tl.where(quad < first, quad, quad + 4 * blocks) * 4 - margin
+            places = no_values()
+            for i in tl.static_range(4):
+                x, c = (column + (margin + i)) // pixel, (column + (margin + i)) % pixel
+                x = fold_positions(x - margin // pixel, length // pixel, "reflect")
+                places = append(places, image + start + (x * pixel + c).to(tl.int64) * step_x)
+            sums = _sum_rows(places, line, y, tall, own, True, False, LEVELS, ROWS, BLOCK)
+            if LEVELS:
+                _store_levels(rows, sums, to + margin + column, pitch, y, tall, False, ROWS)
+            else:
+                for i in tl.static_range(ROWS):
+                    at = rows + (to + margin + column) + (y + i).to(tl.int64) * pitch
+                    store_four(at, sums[4 * i : 4 * i + 4], y + i < tall)
 
 
-_ROWS = 16
+@inline
+def _sum_rows(
+    places, line, y, tall, own, whole, INNER: tl.constexpr, LEVELS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Return the weighted sums of the values at some places, for each row of the result.
+
+    Levels come as words: the first sums are those of the bytes 0 and 2, the others those of the bytes 1 and 3,
+    to which byte 2 adds in between.
+    """
+    COUNT: tl.constexpr = 8 if INNER else (2 if LEVELS else 4)
+    KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
+    reach = tl.load(own).to(tl.int32)
+    sums, weights = no_values(), no_values()
+    for _ in tl.static_range(ROWS):
+        weights = append(weights, (tl.load(own) * 0).to(KIND))
+        for _ in tl.static_range(COUNT):
+            sums = append(sums, tl.full((BLOCK,), 0, KIND))
+    for s in range(2 * reach + ROWS):
+        row = reflect_row(y + (s - reach), tall, reach >= tall).to(tl.int64) * line
+        weights = prepend(tl.load(own + 1 + tl.abs(s - reach)).to(KIND), weights[: ROWS - 1])
+        if INNER:
+            values = _spread(words_at(places[0] + row, whole))
+        else:
+            values = no_values()
+            for i in tl.static_range(4):
+                values = append(values, tl.load(places[i] + row).to(KIND))
+            if LEVELS:
+                values = _spread((values[0] | values[1] << 8 | values[2] << 16 | values[3] << 24,))
+        added = no_values()
+        for i in tl.static_range(ROWS):
+            for j in tl.static_range(COUNT):
+                if LEVELS:
+                    added = append(added, sums[i * COUNT + j] + weights[i] * values[j])
+                else:
+                    share = tl.broadcast_to(weights[i], (BLOCK,))
+                    added = append(added, tl.fma(values[j], share, sums[i * COUNT + j]))
+        sums = added
+    return sums
+
+
+@inline
+def _spread(words):
+    values = no_values()
+    for i in tl.static_range(len(words)):
+        values = append(append(values, words[i] & 0x00FF00FF), words[i] >> 8)
+    return values
+
+
+@inline
+def _store_levels(rows, sums, at, pitch, y, tall, INNER: tl.constexpr, ROWS: tl.constexpr):
+    """Store the sums of each row, two in a word."""
+    COUNT: tl.constexpr = 8 if INNER else 2
+    for i in tl.static_range(ROWS):
+        words = no_values()
+        for j in tl.static_range(COUNT // 2):
+            even, odd = sums[i * COUNT + 2 * j], sums[i * COUNT + 2 * j + 1]
+            words = append(append(words, even), odd - ((even >> 16) << 8))
+        to = rows.to(tl.pointer_type(tl.uint32)) + ((at + (y + i).to(tl.int64) * pitch) >> 1)
+        if INNER:
+            store_four(to, words[:4], y + i < tall)
+            store_four(to + 4, words[4:], y + i < tall)
+        else:
+            tl.store(to, words[0], mask=y + i < tall)
+            tl.store(to + 1, words[1], mask=y + i < tall)
+
+
+@kernel(tensors=3)
+def _across_kernel(
+    rows, out, weights, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
+    margin, rows_n, weight_n, programs, PACKED: tl.constexpr, PIXEL: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Sum the sums of rows along x, 16 values in each thread."""
+    LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
+    KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
+    plane, part = tl.program_id(0) // programs, tl.program_id(0) % programs
+    start, line, tall, length = plane_at(
+        plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
+    )
+    blocks = (length + 15) // 16
+    element = part * BLOCK + tl.arange(0, BLOCK)
+    y, column = element // blocks, element % blocks * 16
+    if part * BLOCK < tall * blocks:
+        pitch = 2 * margin + blocks * 16
+        at = _start_of_sums(plane, planes, tall, pitch, rows_n, starts, PACKED)
+        at += tl.minimum(y, tall - 1).to(tl.int64) * pitch + margin + column
+        if LEVELS:
+            at = rows.to(tl.pointer_type(tl.uint32)) + (at >> 1)
+        else:
+            at = rows + at
+        sums = _sum_columns(at, weights + (plane // planes) * weight_n, PIXEL, LEVELS, KIND, BLOCK)
+        _store_values(
+            out,
+            sums,
+            start + y.to(tl.int64) * line,
+            column,
+            step_x,
+            tl.where(y < tall, length, 0),
+            (((out.to(tl.int64) + start) | line) % 16 == 0) & (step_x == 1),
+        )
+
+
+@inline
+def _sum_columns(at, own, PIXEL: tl.constexpr, LEVELS: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    QUAD: tl.constexpr = 2 if LEVELS else 4
+    reach = tl.load(own).to(tl.int32)
+    middle = no_values()
+    for i in tl.static_range(4):
+        middle = middle + _quad(at + i * QUAD, LEVELS)
+    sums, weight = no_values(), tl.load(own + 1).to(KIND)
+    for i in tl.static_range(16):
+        if LEVELS:
+            sums = append(sums, middle[i] * weight + 0x8000)
+        else:
+            sums = append(sums, middle[i] * weight)
+    left, right = middle, middle
+    for k in range(0, reach, 4):
+        far = k // 4 * (PIXEL * QUAD)
+        more = no_values()
+        for i in tl.static_range(PIXEL):
+            right = right + _quad(at + (far + (4 + i) * QUAD), LEVELS)
+            more = more + _quad(at - (far + (PIXEL - i) * QUAD), LEVELS)
+        left = more + left
+        for t in tl.static_range(1, 5):
+            weight = tl.load(own + 1 + k + t).to(KIND)
+            added = no_values()
+            for i in tl.static_range(16):
+                both = left[i + (4 - t) * PIXEL] + right[i + t * PIXEL]
+                if LEVELS:
+                    added = append(added, sums[i] + both * weight)
+                else:
+                    added = append(added, tl.fma(both, tl.broadcast_to(weight, (BLOCK,)), sums[i]))
+            sums = added
+        left, right = left[:16], right[4 * PIXEL :]
+    return sums
+
+
+@inline
+def _quad(at, LEVELS: tl.constexpr):
+    """Return four sums next to each other."""
+    if LEVELS:
+        pair = tl.load(tl.multiple_of(at[:, None] + tl.arange(0, 2)[None, :], [1, 8]))
+        even, odd = tl.split(pair)
+        values = even & 0xFFFF, odd & 0xFFFF, even >> 16, odd >> 16
+    else:
+        values = load_four(at)
+    return values
+
+
+@inline
+def _store_values(out, sums, at, column, step_x, length, whole):
+    """Store 16 values."""
+    LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
+    if LEVELS:
+        if whole:
+            words = no_values()
+            for i in tl.static_range(4):
+                low = sums[4 * i] >> 16 | (sums[4 * i + 1] >> 8 & 0xFF00)
+                high = sums[4 * i + 2] & 0xFF0000 | (sums[4 * i + 3] << 8 & 0xFF000000)
+                words = append(words, low | high)
+            store_four((out + (at + column)).to(tl.pointer_type(tl.uint32)), words, column < length)
+        else:
+            for i in tl.static_range(16):
+                value = (sums[i] >> 16).to(tl.uint8)
+                tl.store(out + (at + (column + i).to(tl.int64) * step_x), value, mask=column + i < length)
+    else:
+        for i in tl.static_range(16):
+            value = convert(sums[i], out.dtype.element_ty)
+            tl.store(out + (at + (column + i).to(tl.int64) * step_x), value, mask=column + i < length)
