@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -20,6 +22,15 @@ def of_sums(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     cuDNN's default.
     """
     return torch.float64 if device.type == "cuda" else dtype
+
+
+def divide(value: Tensor, number: Any) -> Tensor:
+    """Divide floating-point values by a number or a size, with one rounding on every device.
+
+    ATen on CUDA multiplies by the reciprocal of a number, which rounds twice; only by a power of two is that
+    the same. It divides by a tensor on the device.
+    """
+    return value / torch.full((), number, dtype=value.dtype, device=value.device)
 
 
 def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:

@@ -8,6 +8,8 @@ from math import pi
 import torch
 from torch import Tensor
 
+from imgops.decomposition._precision import divide
+
 
 def _box(x: Tensor) -> Tensor:
     return ((x > -0.5) & (x <= 0.5)).double()
@@ -40,7 +42,7 @@ def _bicubic(x: Tensor) -> Tensor:
 
 
 def _lanczos(x: Tensor) -> Tensor:
-    return torch.where((x >= -3) & (x < 3), _sinc(x) * _sinc(x / 3), torch.zeros_like(x))
+    return torch.where((x >= -3) & (x < 3), _sinc(x) * _sinc(divide(x, 3)), torch.zeros_like(x))
 
 
 #: PIL's filters: the function, and its support (how far it reaches from its center).

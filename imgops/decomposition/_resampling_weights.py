@@ -12,6 +12,7 @@ import PIL
 import torch
 from torch import Tensor
 
+from imgops.decomposition._precision import divide
 from imgops.decomposition._resampling_filters import (
     FILTERS,
     OPENCV_TAPS,
@@ -46,7 +47,7 @@ def pil(
         low, extent = torch.zeros((), dtype=torch.float64, device=device), scalar(size, device)
     else:
         low, extent = low.double(), (high - low).double()
-    scale = extent / out
+    scale = divide(extent, out)
     stretch = scale.clamp(min=1.0)
     reach = support * stretch
     center = low + (count(out, device)[:, None] + 0.5) * scale
@@ -87,7 +88,7 @@ def pil_nearest(size: int, low: Any, high: Any, out: int, device: torch.device) 
         low, extent = torch.zeros((), dtype=torch.float64, device=device), scalar(size, device)
     else:
         low, extent = low[..., 0, 0].double(), (high - low)[..., 0, 0].double()
-    step = extent / out
+    step = divide(extent, out)
     first = low + step * 0.5
     shape = (*step.shape[:-1], out) if step.ndim else (out,)
     steps = torch.where(count(out, device) == 0, first, step).expand(shape)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import correlate_along, fold_positions, widen
-from imgops.decomposition._precision import finish, finish_rounded, parameter, working_dtype
+from imgops.decomposition._precision import divide, finish, finish_rounded, parameter, working_dtype
 from imgops.decomposition.filter import correlate
 
 
@@ -17,8 +17,8 @@ def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode:
         kernel_width * kernel_height,
     )
     if image.dtype == torch.uint8:
-        return finish((total.double() / area + 0.5).floor(), image)
-    return finish(total / area, image)
+        return finish((divide(total.double(), area) + 0.5).floor(), image)
+    return finish(divide(total, area), image)
 
 
 def reach(kernel_size: int) -> int:

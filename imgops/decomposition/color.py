@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import filter, histograms, levels
-from imgops.decomposition._precision import finish, mix, of_sums, parameter, working_dtype
+from imgops.decomposition._precision import divide, finish, mix, of_sums, parameter, working_dtype
 
 #: PIL's weights of red, green and blue: in 65536ths, and as real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
@@ -41,7 +41,7 @@ def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
         count = gray.shape[-2] * gray.shape[-1]
         total = gray.to(torch.int64).sum((-3, -2, -1), keepdim=True)
-        mean = (total.double() / count + 0.5).floor()
+        mean = (divide(total.double(), count) + 0.5).floor()
     else:
         mean = gray.mean((-3, -2, -1), keepdim=True)
     x = image.to(working_dtype(image))

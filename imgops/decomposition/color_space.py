@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import finish, working_dtype
+from imgops.decomposition._precision import divide, finish, working_dtype
 
 #: The channels of an image, each ``(..., H, W)``.
 Color = list[Tensor]
@@ -52,6 +52,10 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     elif target.endswith("a"):
         color = [*color, alpha]
     return finish(torch.stack(color, -3), image)
+
+
+def _unit(levels: Tensor) -> Tensor:
+    return divide(levels.float(), 255)
 
 
 def _shift(value: Tensor, bits: int) -> Tensor:
@@ -158,10 +162,10 @@ def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
     def back(color: Color, levels: bool) -> Color:
         hue, share, high = color
         if levels:
-            hue, share, high = hue.float() * (360 / degrees), share.float() / 255, high.float() / 255
+            hue, share, high = hue.float() * (360 / degrees), _unit(share), _unit(high)
         rgb = []
         for start in (5, 3, 1):
-            at = torch.remainder(hue / 60 + start, 6)
+            at = torch.remainder(divide(hue, 60) + start, 6)
             rgb.append(high - high * share * torch.minimum(at, 4 - at).clamp(0, 1))
         return _round([c * 255 for c in rgb]) if levels else rgb
 
@@ -170,7 +174,7 @@ def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
 
 def to_hls(rgb: Color, levels: bool) -> Color:
     if levels:
-        hue, light, share = to_hls([c.float() / 255 for c in rgb], False)
+        hue, light, share = to_hls([_unit(c) for c in rgb], False)
         return _round([hue / 2, light * 255, share * 255])
     high, low = _extremes(rgb)
     apart, total = high - low, high + low
@@ -183,11 +187,11 @@ def to_hls(rgb: Color, levels: bool) -> Color:
 def from_hls(color: Color, levels: bool) -> Color:
     hue, light, share = color
     if levels:
-        hue, light, share = hue.float() * 2, light.float() / 255, share.float() / 255
+        hue, light, share = hue.float() * 2, _unit(light), _unit(share)
     width = share * torch.minimum(light, 1 - light)
     rgb = []
     for start in (0, 8, 4):
-        at = torch.remainder(hue / 30 + start, 12)
+        at = torch.remainder(divide(hue, 30) + start, 12)
         rgb.append(light - width * torch.minimum(at - 3, 9 - at).clamp(-1, 1))
     return _round([c * 255 for c in rgb]) if levels else rgb
 
@@ -197,8 +201,8 @@ def from_hls(color: Color, levels: bool) -> Color:
 
 def _linear(value: Tensor) -> Tensor:
     """Remove sRGB's gamma."""
-    power = ((value.clamp(min=0.04) + 0.055) / 1.055) ** 2.4
-    return torch.where(value <= 0.04045, value / 12.92, power)
+    power = divide(value.clamp(min=0.04) + 0.055, 1.055) ** 2.4
+    return torch.where(value <= 0.04045, divide(value, 12.92), power)
 
 
 def _gamma(value: Tensor) -> Tensor:
@@ -219,16 +223,17 @@ def _to_lab(rgb: Color, levels: bool) -> Color:
     if levels:
         return _to_lab_levels(rgb)
     xyz = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], False)
-    x, y, z = (_root(c / w) for c, w in zip(xyz, _WHITE, strict=True))
+    x, y, z = (_root(divide(c, w)) for c, w in zip(xyz, _WHITE, strict=True))
     return [_lightness(xyz[1]), 500 * (x - y), 200 * (y - z)]
 
 
 def _to_lab_levels(rgb: Color) -> Color:
     """Convert RGB to LAB in OpenCV's integers: 3 additional bits for linear light, 15 for cube roots."""
-    light = [(2040 * _linear(c.double() / 255)).round().int() for c in rgb]
+    light = [(2040 * _linear(divide(c.double(), 255))).round().int() for c in rgb]
     roots = []
     for row, white in zip(_TO_XYZ, _WHITE, strict=True):
-        value = _shift(_combine(light, [round(v * 4096 / white) for v in row]), 12).double() / 2040
+        levels = _shift(_combine(light, [round(v * 4096 / white) for v in row]), 12)
+        value = divide(levels.double(), 2040)
         curve = torch.where(value < 0.008856, value * 7.787 + 16 / 116, value.clamp(min=0.008) ** (1 / 3))
         roots.append((curve * 2**15).round().int())
     x, y, z = roots
@@ -247,14 +252,15 @@ def _from_lab(color: Color, levels: bool) -> Color:
     light, a, b = color
     if levels:
         light, a, b = light.float() * (100 / 255), (a - 128).float(), (b - 128).float()
-    y = torch.where(light <= 8, light / 903.3, ((light + 16) / 116) ** 3)
-    root = torch.where(light <= 8, 7.787 * y + 16 / 116, (light + 16) / 116)
-    x, z = _cube(root + a / 500) * _WHITE[0], _cube(root - b / 200) * _WHITE[2]
+    bright = divide(light + 16, 116)
+    y = torch.where(light <= 8, divide(light, 903.3), bright**3)
+    root = torch.where(light <= 8, 7.787 * y + 16 / 116, bright)
+    x, z = _cube(root + divide(a, 500)) * _WHITE[0], _cube(root - divide(b, 200)) * _WHITE[2]
     return _from_xyz_light([x, y, z], levels)
 
 
 def _cube(root: Tensor) -> Tensor:
-    return torch.where(root <= 7.787 * 0.008856 + 16 / 116, (root - 16 / 116) / 7.787, root**3)
+    return torch.where(root <= 7.787 * 0.008856 + 16 / 116, divide(root - 16 / 116, 7.787), root**3)
 
 
 def _from_xyz_light(xyz: Color, levels: bool) -> Color:
@@ -264,7 +270,7 @@ def _from_xyz_light(xyz: Color, levels: bool) -> Color:
 
 def _to_luv(rgb: Color, levels: bool) -> Color:
     if levels:
-        light, u, v = _to_luv([c.float() / 255 for c in rgb], False)
+        light, u, v = _to_luv([_unit(c) for c in rgb], False)
         return _round([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)])
     x, y, z = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], False)
     light, total = _lightness(y), (x + 15 * y + 3 * z).clamp(min=2.0**-23)
@@ -274,8 +280,9 @@ def _to_luv(rgb: Color, levels: bool) -> Color:
 def _from_luv(color: Color, levels: bool) -> Color:
     light, u, v = color
     if levels:
-        light, u, v = light.float() / 2.55, u.float() * (354 / 255) - 134, v.float() * (262 / 255) - 140
-    y = torch.where(light > 8, ((light + 16) / 116) ** 3, light / 903.3)
+        light = divide(light.float(), 2.55)
+        u, v = u.float() * (354 / 255) - 134, v.float() * (262 / 255) - 140
+    y = torch.where(light > 8, divide(light + 16, 116) ** 3, divide(light, 903.3))
     up = 3 * (u + 13 * light * _U_WHITE)
     below = v + 13 * light * _V_WHITE
     vp = (0.25 / torch.where(below == 0, 1, below)).clamp(-0.25, 0.25)

@@ -9,7 +9,15 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from imgops.decomposition._borders import margins, widen
-from imgops.decomposition._precision import finish, finish_rounded, mix, of_sums, parameter, working_dtype
+from imgops.decomposition._precision import (
+    divide,
+    finish,
+    finish_rounded,
+    mix,
+    of_sums,
+    parameter,
+    working_dtype,
+)
 
 
 def filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
@@ -42,7 +50,7 @@ def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
     for i in range(3):
         for j in range(3):
             total = total + x[..., i : i + height - 2, j : j + width - 2]
-    smooth = total / 13
+    smooth = divide(total, 13)
     if image.dtype == torch.uint8:
         smooth = (smooth + 0.5).floor()
     inner = mix(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
@@ -67,10 +75,10 @@ def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tens
         blurred = _pass(down @ blurred, levels)
     apart = x - blurred
     if levels:
-        more = (apart * percent.trunc() / 100).trunc()
+        more = divide(apart * percent.trunc(), 100).trunc()
         out = torch.where(apart.abs() > threshold.trunc(), x + more, x)
         return finish(out.clamp(0, 255), image)
-    out = torch.where(apart.abs() * 255 > threshold, x + apart * percent / 100, x)
+    out = torch.where(apart.abs() * 255 > threshold, x + divide(apart * percent, 100), x)
     return finish(out.clamp(0, 1), image)
 
 
@@ -89,11 +97,11 @@ def box(radius: Tensor, levels: bool) -> tuple[Tensor, Tensor]:
     """
     if levels:
         single = radius.float()
-        variance = single * single / PASSES
+        variance = divide(single * single, PASSES)
         length = torch.sqrt(12.0 * variance.double() + 1.0).float()
         whole = ((length.double() - 1.0) / 2.0).floor().float()
     else:
-        variance = radius * radius / PASSES
+        variance = divide(radius * radius, PASSES)
         length = torch.sqrt(12.0 * variance + 1.0)
         whole = ((length - 1.0) / 2.0).floor()
     part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance)

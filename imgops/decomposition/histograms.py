@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops.decomposition._borders import widen
 from imgops.decomposition._histograms import counts_of
-from imgops.decomposition._precision import finish, working_dtype
+from imgops.decomposition._precision import divide, finish, working_dtype
 from imgops.decomposition.color_space import cvt_color
 
 #: The number of levels of the dtypes that do not have 256.
@@ -20,7 +20,7 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     if image.shape[-3] == 3:
         lab, scale = cvt_color(image, "rgb2lab"), 1 if image.dtype == torch.uint8 else 100
         light = lab[..., :1, :, :]
-        light = light if scale == 1 else light / scale
+        light = light if scale == 1 else divide(light, scale)
         light = clahe(light, clip_limit, tiles_x, tiles_y)
         light = light if scale == 1 else light * scale
         return cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb")
@@ -46,7 +46,7 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     under = look_up(below, left) * (1 - across) + look_up(below, right) * across
     out = upper * (1 - down) + under * down
     if not whole:
-        return finish(out / (levels - 1), image)
+        return finish(divide(out, levels - 1), image)
     return finish(out.round().clamp(0, levels - 1).long(), image)
 
 
@@ -80,14 +80,14 @@ def _tables(tiles: Tensor, clip_limit: Tensor, levels: int, dtype: torch.dtype) 
     below = (kept + each + one_more).cumsum(-1)
     if dtype.is_floating_point:
         exact = torch.float64 if dtype == torch.float64 else torch.float32
-        return (below.double() * (levels - 1) / area).to(exact).flatten(-2)
-    scale = torch.full((), levels - 1, dtype=torch.float32, device=tiles.device) / area
+        return divide(below.double() * (levels - 1), area).to(exact).flatten(-2)
+    scale = divide(torch.full((), levels - 1, dtype=torch.float32, device=tiles.device), area)
     return (below.float() * scale).round().clamp(0, levels - 1).flatten(-2)
 
 
 def _between(size: Any, extended: Any, tiles: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the tiles before and after each pixel, and the fraction of the way between their centers."""
-    inverse = torch.ones((), dtype=like.dtype, device=like.device) / (extended // tiles)
+    inverse = divide(torch.ones((), dtype=like.dtype, device=like.device), extended // tiles)
     at = torch.arange(size, dtype=like.dtype, device=like.device) * inverse - 0.5
     before = at.floor()
     first = before.long()
@@ -98,9 +98,10 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     wide = torch.float64
     source, wanted = image.flatten(-2).to(wide), reference.flatten(-2).to(wide).sort(-1).values.contiguous()
     values = source.detach().contiguous()
-    share = torch.searchsorted(values.sort(-1).values, values, right=True).to(wide) / source.shape[-1]
+    place = torch.searchsorted(values.sort(-1).values, values, right=True)
+    share = divide(place.to(wide), source.shape[-1])
     known = wanted.detach()
-    shares = torch.searchsorted(known, known, right=True).to(wide) / wanted.shape[-1]
+    shares = divide(torch.searchsorted(known, known, right=True).to(wide), wanted.shape[-1])
     after = torch.searchsorted(shares, share).clamp(max=wanted.shape[-1] - 1)
     before = (after - 1).clamp(min=0)
     x0, x1, y0, y1 = (v.gather(-1, i) for v in (shares, wanted) for i in (before, after))
@@ -145,4 +146,4 @@ def equalize(image: Tensor) -> Tensor:
     out = table.gather(1, planes).reshape(image.shape)
     if image.dtype == torch.uint8:
         return finish(out, image)
-    return finish(out.to(working_dtype(image)) / 255, image)
+    return finish(divide(out.to(working_dtype(image)), 255), image)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops import _layout
-from imgops.decomposition._precision import finish, parameter, working_dtype
+from imgops.decomposition._precision import divide, finish, parameter, working_dtype
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
@@ -18,7 +18,7 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
 
 def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
-        level = torch.arange(256, dtype=torch.float64, device=image.device) / 255
+        level = divide(torch.arange(256, dtype=torch.float64, device=image.device), 255)
         gamma, gain = (p.to(image.device, torch.float64).unsqueeze(-1) for p in (gamma, gain))
         table = (255.999 * gain * level.pow(gamma)).clamp(0, 255)
         return lut(image, table.to(torch.uint8).unsqueeze(-2))

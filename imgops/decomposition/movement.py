@@ -10,7 +10,7 @@ from torch.nn.functional import pad as constant_pad
 
 from imgops import _layout
 from imgops.decomposition._borders import fold_positions
-from imgops.decomposition._precision import finish
+from imgops.decomposition._precision import divide, finish
 from imgops.decomposition._saturate import saturate
 
 
@@ -59,7 +59,7 @@ def _blend(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
     working = torch.float64 if below.dtype == torch.float64 else torch.float32
     weight = mask.to(working)
     if mask.dtype == torch.uint8:
-        weight = weight / 255
+        weight = divide(weight, 255)
     return (below.to(working) * (1 - weight) + above.to(working) * weight).to(below.dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import finish, parameter, working_dtype
+from imgops.decomposition._precision import divide, finish, parameter, working_dtype
 from imgops.decomposition.color_space import from_hls, to_hls
 
 
@@ -32,7 +32,8 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor:
 
 
 def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
-    x, strength = image.to(working_dtype(image)) / _top(image), parameter(intensity, image)[..., 0, :, :]
+    x = divide(image.to(working_dtype(image)), _top(image))
+    strength = parameter(intensity, image)[..., 0, :, :]
     hue, light, share = to_hls(list(x.unbind(-3)), False)
     of_hue, of_light = noise.to(x.dtype).unbind(-3)
     hue = hue + parameter(color_shift, image)[..., 0, :, :] * strength * of_hue

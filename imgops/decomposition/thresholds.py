@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imgops.decomposition._borders import correlate_along
 from imgops.decomposition._histograms import histogram
-from imgops.decomposition._precision import finish, parameter, working_dtype
+from imgops.decomposition._precision import divide, finish, parameter, working_dtype
 
 #: The least share of an image that may lie on one side of Otsu's threshold.
 _LEAST = 2.0**-23
@@ -71,7 +71,7 @@ def adaptive_threshold(
     if method == "mean":
         taps = (1.0,) * kernel_size
         total = correlate_along(correlate_along(x, taps, -1, "edge"), taps, -2, "edge")
-        mean = (total.double() / (kernel_size * kernel_size)).round().float()
+        mean = divide(total.double(), kernel_size * kernel_size).round().float()
     else:
         weights = _gaussian_taps(kernel_size)
         mean = correlate_along(correlate_along(x, weights, -1, "edge"), weights, -2, "edge").round()
