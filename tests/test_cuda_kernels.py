@@ -349,16 +349,12 @@ def test_without_triton_the_decomposition_serves(monkeypatch: pytest.MonkeyPatch
     for name in [n for n in sys.modules if n.startswith("imgops.kernels.cuda._launch")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(cuda, "_launch", raising=False)
-    cuda.runs_on.cache_clear()
-    try:
-        assert not cuda.runs_on(torch.device("cpu"))
-        out, image = torch.empty(1, 2, 2), torch.rand(1, 4, 4)
-        assert operators()["crop"].cuda(out, image, 0, 0, 2, 2) is NotImplemented
-        must = "cuda_kernel: Triton must be imported with TRITON_INTERPRET=1, got Triton without it, or none"
-        check_raises(lambda: cuda_kernel("imgops::crop")(image, 0, 0, 2, 2), RuntimeError, must)
-    finally:
-        monkeypatch.undo()
-        cuda.runs_on.cache_clear()
+    monkeypatch.setattr(cuda, "_found", {})
+    assert not cuda.runs_on(torch.device("cpu"))
+    out, image = torch.empty(1, 2, 2), torch.rand(1, 4, 4)
+    assert operators()["crop"].cuda(out, image, 0, 0, 2, 2) is NotImplemented
+    must = "cuda_kernel: Triton must be imported with TRITON_INTERPRET=1, got Triton without it, or none"
+    check_raises(lambda: cuda_kernel("imgops::crop")(image, 0, 0, 2, 2), RuntimeError, must)
 
 
 def test_names_without_a_kernel_are_refused() -> None:

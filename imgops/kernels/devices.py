@@ -17,6 +17,7 @@ from torch import Tensor
 from imgops import _torch_private
 from imgops._operators import Contract, Function, Operator
 from imgops.kernels import host, transfer
+from imgops.kernels.cuda import Kernel
 from imgops.kernels.decompositions import detach_all, run_decomposition
 
 
@@ -49,6 +50,8 @@ def kernel_of(operator: Operator) -> Function:
         inputs = args[1:] if operator.contract is Contract.FUNCTIONAL else args
         restricted = _only.get()
         if own is not None and first.is_cuda and not restricted:
+            if isinstance(own, Kernel):  # moved here, so that what it declines is not moved a second time
+                args = transfer.move_arguments(first.device, args)
             made = own(*args)
             if made is not NotImplemented:
                 return made

@@ -1,4 +1,8 @@
-"""The transfer of parameters to a device: one asynchronous copy from pinned memory."""
+"""The transfer of parameters and constants to a device: one asynchronous copy for all of them.
+
+A CUDA graph does not run a copy that it captures: each replay copies what the host memory holds by then. So
+parameters, whose values differ from call to call, are refused during a capture; constants may be copied.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from torch import Tensor
 
 #: The alignment in bytes that a load of any dtype may need.
 _ALIGNED = 16
+#: The host memory that captured graphs copy constants from at each replay, as long as the process lives,
+#: because nothing tells when the last of these graphs is gone.
+_read_by_graphs: list[Tensor] = []
 
 
 def move_arguments(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -21,12 +28,43 @@ def move_arguments(device: torch.device, args: Sequence[Any]) -> tuple[Any, ...]
     return tuple(moved.get(i, a) for i, a in enumerate(args))
 
 
+def is_capturing(device: torch.device) -> bool:
+    """Return whether the current stream of a device, which need not be the current device, is captured."""
+    if device.type != "cuda":
+        return False
+    with torch.cuda.device(device):
+        return torch.cuda.is_current_stream_capturing()
+
+
 def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copy CPU tensors to ``device`` in one buffer, and return the copies as contiguous tensors."""
-    pinned = device.type == "cuda"
-    if pinned and torch.cuda.is_current_stream_capturing():
+    if is_capturing(device):
         must = "parameters must be on the device of the image while a CUDA graph is captured"
         raise RuntimeError(f"imgops: {must}, got parameters on the CPU")
+    pinned = device.type == "cuda"
+    buffer, starts = _packed(tensors, pinned)
+    # The caching host allocator keeps the pinned buffer until the copy has been read.
+    return _parts(buffer.to(device, non_blocking=pinned), tensors, starts)
+
+
+def move_constant(device: torch.device, tensors: Sequence[Tensor]) -> tuple[list[Tensor], bool]:
+    """Copy CPU tensors whose values never change, such as tables, to ``device`` in one buffer.
+
+    Return the copies, and whether they hold their values from now on, in the order of the current stream.
+    While that stream is captured they do not: only the replays of the graph fill them, so that they must not
+    be kept for other calls. (What is kept, and is read during a capture, must live as long as the graph.)
+    Such a copy is from pageable memory: to allocate pinned memory is not safe during a capture.
+    """
+    captured = is_capturing(device)
+    pinned = device.type == "cuda" and not captured
+    buffer, starts = _packed(tensors, pinned)
+    if captured:
+        _read_by_graphs.append(buffer)
+    return _parts(buffer.to(device, non_blocking=pinned or captured), tensors, starts), not captured
+
+
+def _packed(tensors: Sequence[Tensor], pinned: bool) -> tuple[Tensor, list[int]]:
+    """Copy tensors into one host buffer; return it, and where each tensor starts."""
     starts, end = [], 0
     for x in tensors:
         starts.append(end)
@@ -34,8 +72,7 @@ def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tenso
     buffer = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
     for part, x in zip(_parts(buffer, tensors, starts), tensors, strict=True):
         part.copy_(x.detach())
-    # The caching host allocator keeps the pinned buffer until the copy has been read.
-    return _parts(buffer.to(device, non_blocking=pinned), tensors, starts)
+    return buffer, starts
 
 
 def _parts(buffer: Tensor, like: Sequence[Tensor], starts: Sequence[int]) -> list[Tensor]:

@@ -7,8 +7,10 @@ for inputs that it leaves to the decomposition.
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
+from subprocess import SubprocessError
+from traceback import walk_tb
 from typing import Any
 
 import torch
@@ -21,12 +23,14 @@ from imgops.kernels import transfer
 class Kernel:
     """The kernel ``"family.name"``, called with ``(out, *args)`` or, where the operator mutates, ``(*args)``.
 
-    Parameters on the CPU are moved to the device before the kernel gets them.
+    All tensors are on the device of the first. What Triton cannot compile or launch there is left to the
+    decomposition from then on, with a warning.
     """
 
     def __init__(self, path: str) -> None:
         family, _, self.__name__ = path.partition(".")
         self.__module__ = f"{__name__}.{family}"
+        self._failed: set[tuple[Any, ...]] = set()
 
     @cached_property
     def function(self) -> Function:
@@ -36,32 +40,106 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         device = args[0].device
-        if not runs_on(device):
+        if not runs_on(device) or (self._failed and _variant(args) in self._failed):
             return NotImplemented
-        args = transfer.move_arguments(device, args)
         if device.type != "cuda":  # Triton's interpreter runs the kernel on the CPU
             return self.function(*args)
-        with torch.cuda.device(device):
-            return self.function(*args)
+        try:
+            if device.index == torch.cuda.current_device():
+                return self.function(*args)
+            with torch.cuda.device(device):
+                return self.function(*args)
+        except Exception as error:
+            if _is_fault(error) or not _is_of_triton(error):
+                raise
+            name = f"{self.__module__.rpartition('.')[2]}.{self.__name__}"
+            _slow_path.warn(f"the kernel {name} does not run on {device}, so ATen does the work ({error})")
+            if not _will_pass(error):
+                self._failed.add(_variant(args))
+            return NotImplemented
 
 
-@cache
+def _variant(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what decides, beside sizes, which code of a kernel runs where."""
+    return args[0].device, args[0].dtype, *(a for a in args if isinstance(a, (str, bool)))
+
+
+#: For each device, whether Triton can run kernels there, as far as it is known.
+_found: dict[torch.device, bool] = {}
+
+
 def runs_on(device: torch.device) -> bool:
-    """Return whether Triton can run kernels on a device; tried once.
+    """Return whether Triton can run kernels on a device; the first call there tries.
 
     On the CPU only Triton's interpreter can.
     """
+    known = _found.get(device)
+    return _try(device) if known is None else known
+
+
+def _try(device: torch.device) -> bool:
+    """Run the smallest kernel on a device, and remember whether it ran, unless a failure will pass."""
     try:
         from imgops.kernels.cuda import _launch
     except ImportError:
         if device.type == "cuda":
             _slow_path.warn(f"Triton is not installed, so ATen does the work on {device}")
-        return False
+        return _found.setdefault(device, False)
     if device.type == "cpu":
-        return _launch.INTERPRETED
+        return _found.setdefault(device, _launch.INTERPRETED)
+    if transfer.is_capturing(device):  # the graph would keep this kernel; those that it needs show themselves
+        return True
     try:
         with torch.cuda.device(device):
-            return _launch.probe(device)
+            return _found.setdefault(device, _launch.probe(device))
     except Exception as error:  # whatever fails, such as an old driver or device, ATen still works
+        if _is_fault(error) and not _will_pass(error):
+            raise
         _slow_path.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
+        return False if _will_pass(error) else _found.setdefault(device, False)
+
+
+#: CUDA's texts for errors after which a process can do nothing more on a device, in part.
+_BROKEN = (
+    *("an illegal memory access", "an illegal instruction", "misaligned address", "device-side assert"),
+    *(
+        "unspecified launch failure",
+        "the launch timed out",
+        "hardware stack error",
+        "invalid program counter",
+    ),
+    *("global/shared address space", "uncorrectable ECC", "context is destroyed"),
+)
+
+
+def _is_fault(error: Exception) -> bool:
+    """Return whether an error must be raised, because ATen would fail too, or would only hide it.
+
+    That is what a device reports after a fault, maybe an earlier one; what breaks a capture; and PyTorch's
+    lack of memory.
+    """
+    if isinstance(error, (torch.AcceleratorError, torch.OutOfMemoryError)):
+        return True
+    return not _is_triton_error(error) and any(text in str(error) for text in (*_BROKEN, "captur"))
+
+
+def _will_pass(error: Exception) -> bool:
+    """Return whether the same call may succeed later: memory was short, or a stream was captured."""
+    if _is_triton_error(error):
         return False
+    return any(text in str(error) for text in ("out of memory", "captur"))
+
+
+def _is_triton_error(error: Exception) -> bool:
+    """Return whether an error is of a class of Triton, whose texts may quote the source of a kernel."""
+    return type(error).__module__.partition(".")[0] == "triton"
+
+
+def _is_of_triton(error: Exception) -> bool:
+    """Return whether Triton, its compilers or the driver refused a kernel; other errors are faults of ours."""
+    if _is_triton_error(error) or str(error).startswith("Triton Error"):
+        return True
+    if not isinstance(error, (RuntimeError, OSError, ImportError, SubprocessError)):
+        return False
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(frame.f_globals.get("__name__", "").partition(".")[0] == "triton" for frame in frames)
