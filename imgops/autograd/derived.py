@@ -28,6 +28,8 @@ class DerivedGradient:
         self.decomposition = decomposition
         self.fake = fake
         self.tensors = tensors
+        #: Whether the decomposition reads its parameters on the host, so that they stay where they are.
+        self.reads_parameters = getattr(decomposition, "reads_parameters", False)
         self.backward_operator: Any = None
         self.forward_operator: Any = None
 
@@ -132,9 +134,10 @@ class DerivedGradient:
 
     def _record(self, inputs: Sequence[Any], wanted: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
         """Run the decomposition on new leaf tensors, inside a kernel; return its output and the leaves."""
-        leaves = [inputs[i].detach().requires_grad_() for i in wanted]
-        device = inputs[0].device  # a parameter is copied to it asynchronously
-        plain = [x.detach().to(device, non_blocking=True) if isinstance(x, Tensor) else x for x in inputs]
+        plain = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+        if not self.reads_parameters:
+            plain = [_moved(x, inputs[0].device) if isinstance(x, Tensor) else x for x in plain]
+        leaves = [plain[i].detach().requires_grad_() for i in wanted]
         return self.decomposition(*_replace(plain, wanted, leaves)), leaves
 
     def _pull(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
@@ -169,7 +172,12 @@ def _grad(out: Tensor, leaves: Sequence[Tensor], grad: Tensor, **options: Any) -
 def _flatten(tensors: Sequence[Tensor], device: torch.device) -> Tensor:
     """Concatenate tensors into a flat one on ``device``, to which a parameter on the CPU is moved too."""
     dtype = _widest(tensors)
-    return torch.cat([t.reshape(-1).to(device, dtype) for t in tensors])
+    return torch.cat([_moved(t.reshape(-1), device).to(dtype) for t in tensors])
+
+
+def _moved(x: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on ``device``; a parameter on the CPU is copied to it asynchronously."""
+    return x.to(device, non_blocking=x.is_cpu)
 
 
 def _unflatten(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:

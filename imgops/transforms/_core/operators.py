@@ -11,6 +11,7 @@ from torch import Tensor
 from imgops import _layout, _packed, _torch_private, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color as decomposition
+from imgops.decomposition._precision import divide
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
 from imgops.transforms._core import annotation_kinds, programs
@@ -266,7 +267,7 @@ def _positions(start: Tensor, stop: Tensor, size: int, how: str) -> Tensor:
     if how == "opencv":  # a number divided by a tensor would be multiplied by its reciprocal
         scale = 1 / (torch.full_like(length, size, dtype=dtype) / length)
     else:
-        scale = length.to(dtype) / size
+        scale = divide(length.to(dtype), size)
     places = torch.arange(size, dtype=dtype, device=start.device)
     places = ((places + 0.5 if how == "nearest-exact" else places) * scale).floor().long()
     return start[..., None] + torch.minimum(places, length - 1)
@@ -312,9 +313,11 @@ def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, descriptio
 def _apply_formula(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    # A derived gradient moves its parameters to the image's device, but the host decides which samples
-    # change.
-    return programs.from_description(description).each(image, numbers.cpu(), extra, kind, None)
+    return programs.from_description(description).each(image, numbers, extra, kind, None)
+
+
+#: The host decides which samples change, so that the derived gradient leaves the parameters on the CPU.
+_apply_formula.reads_parameters = True  # type: ignore[attr-defined]
 
 
 def _apply_kernel(

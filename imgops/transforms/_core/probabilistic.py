@@ -212,7 +212,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             if writes:
                 batch[at].copy_(result)
                 return batch
-            return batch.index_copy(0, torch.tensor(places, device=image.device), result[None])
+            return torch.select_scatter(batch, result, 0, at)  # an index would be copied to the device
         self._check(image, kind)
         every = len(places) == len(image)
         index = torch.tensor(places)
