@@ -285,7 +285,7 @@ class Kernel:
 
     def _reals(self, op: list[str], a: list[str]) -> str:
         kind, flushes = op[-1], "ftz" in op
-        if "NaN" in op or "sat" in op:
+        if "sat" in op:
             raise Unknown(kind)
         x = [f"flushed({self.value(v, kind)})" if flushes else self.value(v, kind) for v in a[1:]]
         s = "" if kind == "f64" else "f"
@@ -310,6 +310,8 @@ class Kernel:
             "rsqrt": "1 / sqrt{s}({0})",
         }
         made = forms[op[0]].format(*x, s=s)
+        if "NaN" in op:
+            made = f"({x[0]} != {x[0]} ? {x[0]} : {x[1]} != {x[1]} ? {x[1]} : {made})"
         near = "count.approximate++; " if "approx" in op or "full" in op else ""
         return near + self.put(a[0], f"flushed({made})" if flushes else made, kind)
 
