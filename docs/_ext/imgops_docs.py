@@ -13,6 +13,7 @@ import latex2mathml.converter
 import numpy as np
 import torch
 from benchmark_plots import draw
+from device import FirstHour, Instructions
 from docutils import nodes
 from measured import difference
 from more_docs import (
@@ -332,4 +333,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("picture-pair", PicturePair)
     app.add_directive("results", Results)
     app.add_directive("contributed", Contributed)
+    app.add_directive("instructions", Instructions)
+    app.add_directive("first-hour", FirstHour)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,6 +19,7 @@ SOURCES = [
         *(DOCS / "migration").glob("*.txt"),
         DOCS / "tables.md",
         ROOT / "tests" / "added_cases.py",
+        ROOT / "tests" / "ptx" / "budgets.json",
         *(ROOT / "benchmarks" / "results").glob("*.*"),
         *(ROOT / "benchmarks" / "results" / "contributed").glob("*.json"),
     )

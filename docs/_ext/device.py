@@ -1,0 +1,76 @@
+"""What the CUDA kernels execute, and what the first hour on a GPU measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from parsed import ROOT, Parsed, table
+
+from benchmarks import first_hour
+from tests.ptx import budgets
+from tests.ptx.rows import GOALS, share_goal
+
+VARIANTS = [f"{dtype} {layout}" for dtype in ("uint8", "float32") for layout in ("planar", "interleaved")]
+
+
+def _instructions(name: str, variant: str, found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "–"
+    count = budgets.counted(name, found)
+    missed = variant.startswith("uint8") and count > GOALS.get(name, count)
+    return f"{count:.0f}" + (", missed" if missed else "")
+
+
+def _share(name: str, dtype: str, each: dict[str, Any]) -> str:
+    """Return the share of a copy's speed that the instructions of the slower layout allow, and its goal."""
+    found = [budgets.share(measured) for variant, measured in each.items() if variant.startswith(dtype)]
+    if not found:
+        return "–"
+    goal, reach = share_goal(name, dtype), min(found)
+    if goal is None:
+        return f"{reach:.0%}"
+    return f"{reach:.0%} of {goal:.0%}" + (", missed" if reach < goal else "")
+
+
+class Instructions(Parsed):
+    """``.. instructions::`` shows the instructions of each row, with the goals that they meet or miss."""
+
+    def lines(self) -> list[str]:
+        head = ["row", "goal", *VARIANTS, "of a copy, uint8", "of a copy, float32", "registers"]
+        rows, missed = [head], 0
+        known = budgets.read()
+        for name, each in known["rows"].items():
+            shown = [_instructions(name, variant, each.get(variant)) for variant in VARIANTS]
+            shares = [_share(name, dtype, each) for dtype in ("uint8", "float32")]
+            registers = str(max(found["registers"] for found in each.values()))
+            rows.append([name, str(GOALS.get(name, "–")), *shown, *shares, registers])
+            missed += any("missed" in cell for cell in shown)
+        spilled = [
+            f"{name} ({variant}, {found['spills']} bytes)"
+            for name, each in known["rows"].items()
+            for variant, found in each.items()
+            if found["spills"]
+        ]
+        said = f"{len(GOALS) - missed} of {len(GOALS)} goals are met, with Triton {known['triton']}. "
+        said += (
+            f"Registers are spilled by {', '.join(spilled)}." if spilled else "No kernel spills registers."
+        )
+        return [*table(rows), said, ""]
+
+
+class FirstHour(Parsed):
+    """``.. first-hour::`` shows what ``python -m benchmarks.first_hour`` found on each GPU where it was run."""
+
+    def lines(self) -> list[str]:
+        files = sorted((ROOT / "benchmarks" / "results").glob("first-hour-*.json"))
+        if not files:
+            return ["It has not been run yet: no GPU was available when these pages were made.", ""]
+        lines: list[str] = []
+        for file in files:
+            found = json.loads(file.read_text())
+            lines += [f"{found['device']}, torch {found['torch']}, Triton {found['triton']}:", ""]
+            lines += table(first_hour.checks_table(found))
+            for shape, rows in first_hour.timings_tables(found):
+                lines += [f"{shape}, microseconds a batch:", "", *table(rows)]
+        return lines
