@@ -63,18 +63,18 @@ def inline(function: Any) -> Any:
     return function if INTERPRETED else triton.jit(function)
 
 
-def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: Any) -> None:
+def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: Any) -> Any:
     """Queue ``programs`` programs of a kernel on the current stream of the current device.
 
     The compiler must not fuse a product and a sum, which would round once instead of twice: a kernel that
     needs fused operations asks for them. A kernel with a constant ``PACKED`` takes packed images in the place
-    of its second argument, a batch.
+    of its second argument, a batch. Return what ``Prepared`` keeps.
     """
     if not hasattr(kernel, "plans"):
         _launch_specialized(kernel, programs, args, warps, constants)
-        return
+        return None
     if not programs:
-        return
+        return None
     count = kernel.tensors
     tensors = args[:count]
     if kernel.is_packed:
@@ -94,16 +94,62 @@ def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: 
         *((x.dtype, x.data_ptr() & 15 == 0) for x in tensors),
     )
     plan = kernel.plans.get(key)
-    if plan is None or triton.knobs.runtime.launch_enter_hook.calls:  # a profiler's hooks are called by Triton
+    if plan is None or triton.knobs.runtime.launch_enter_hook.calls:  # Triton calls a profiler's hooks
         compiled = kernel[(programs,)](*args, num_warps=warps, enable_fp_fusion=False, **constants)
-        if isinstance(compiled, triton.compiler.CompiledKernel):
-            kernel.plans[key] = compiled, tuple(constants[name] for name in kernel.constants)
-        return
-    compiled, last = plan
-    stream = triton.runtime.driver.active.get_current_stream(key[0])
-    # What JITFunction.run calls at its end; the three arguments that are None are for profilers' hooks.
+        if compiled is not None:  # the interpreter has no compiled kernels
+            plan = kernel.plans[key] = compiled, tuple(constants[name] for name in kernel.constants), key[0]
+        return plan
+    _start(plan, programs, args)
+    return plan
+
+
+def _start(plan: tuple[Any, Any, int | None], programs: int, args: tuple[Any, ...]) -> None:
+    """Queue a compiled kernel, as the end of ``JITFunction.run`` does."""
+    compiled, last, device = plan
+    stream = triton.runtime.driver.active.get_current_stream(device)
+    # The three arguments that are None are for a profiler's hooks.
     start = programs, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None
     compiled.run(*start, *args, *last)
+
+
+class Prepared:
+    """A launch of which all is known but its tensors, and the first of its numbers.
+
+    The tensors of each call must have the same dtypes, device and alignment, and there are no packed images:
+    whoever keeps a ``Prepared`` keeps it by these.
+    """
+
+    def __init__(self, kernel: Any, programs: int, *numbers: Any, warps: int = 4, **constants: Any) -> None:
+        self.kernel, self.programs, self.numbers = kernel, programs, numbers
+        self.warps, self.constants, self.plan = warps, constants, None
+
+    def __call__(self, *tensors: Tensor, numbers: tuple[Any, ...] = ()) -> None:
+        if self.plan is None or triton.knobs.runtime.launch_enter_hook.calls:
+            args = *tensors, *numbers, *self.numbers
+            self.plan = launch(self.kernel, self.programs, *args, warps=self.warps, **self.constants)
+            return
+        image = tensors[1]
+        pair = (image, image) if self.kernel.is_packed else ()
+        _start(self.plan, self.programs, (*tensors, *pair, *numbers, *self.numbers))
+
+
+#: The launches that ``prepared`` keeps, and how many.
+_kept: dict[tuple[Any, ...], Any] = {}
+_MOST_KEPT = 1024
+
+
+def prepared(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
+    """Return what ``make`` returns, such as a ``Prepared``; the last that were made are kept.
+
+    The key must have all that decides: an operator, sizes, strides, dtypes, alignments.
+    """
+    key = (*key, device.index)
+    found = _kept.get(key)
+    if found is None:
+        found = _kept[key] = make()
+        if len(_kept) > _MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+    return found
 
 
 def _launch_specialized(kernel: Any, programs: int, args: Any, warps: int, constants: dict[str, Any]) -> None:

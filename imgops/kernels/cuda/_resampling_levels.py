@@ -21,14 +21,16 @@ from torch import Tensor
 
 from imgops.decomposition._resampling_filters import FILTERS
 from imgops.kernels.cuda import _resampling_tables
-from imgops.kernels.cuda._launch import inline, kernel, launch
-from imgops.kernels.cuda._resampling_tables import Region, pil_taps, pil_window
+from imgops.kernels.cuda._launch import Prepared, inline, kernel, launch, prepared
+from imgops.kernels.cuda._packed import Packed
+from imgops.kernels.cuda._resampling_tables import Region, cached, pil_taps, pil_window
 from imgops.kernels.cuda._tiles import Rows, alignment, place_of
 
 #: The outputs of a tile, and the values of a block of its band.
 _TILE, _BLOCK = 32, 32
-#: The most blocks of a band that are held in registers; a longer band is read block by block for each digit.
-_MOST_BLOCKS = 4
+#: The blocks of a band that are held in registers, few numbers of them, so that few kernels are compiled; a longer
+#: band is read block by block for each digit.
+_BLOCKS = 3, 4
 
 
 @dataclass(frozen=True)
@@ -45,27 +47,28 @@ class Bands:
     clips: bool
 
 
-def bands(name: str, region: Region, out: int, pixel: int, device: torch.device) -> Bands:
-    """Return PIL's weights of an axis whose pixels have ``pixel`` values next to each other."""
+def blocks_of(name: str, region: Region, out: int, pixel: int) -> int:
+    """Return how many blocks hold the band of any tile: those of 32 outputs, beginning at a multiple of 16."""
     _, support = FILTERS[name]
-    scale = max(region.size / out, 1.0)
     # How far the windows of a tile's outputs reach; a sum of rounded doubles may cross a whole number.
     apart = math.ceil((-(-_TILE // pixel) - (pixel == 1)) * region.size / out + 1e-6)
-    span = (apart + math.ceil(2 * support * scale + 1e-6)) * pixel + 15
-    blocks, tiles = -(-span // _BLOCK), -(-out * pixel // _TILE)
+    span = (apart + math.ceil(2 * support * max(region.size / out, 1.0) + 1e-6)) * pixel + 15
+    return -(-span // _BLOCK)
 
-    def make() -> Bands:
-        count = region.count
-        weight = torch.empty((count, tiles, 3, blocks, _TILE, _BLOCK), dtype=torch.int8, device=device)
-        begin = torch.empty((count, tiles + 2), dtype=torch.int32, device=device)
-        bias = torch.empty((count, tiles * _TILE), dtype=torch.int32, device=device)
-        boxes = begin if region.boxes is None else region.boxes
-        sizes = begin if region.sizes is None else region.sizes
-        launch(
+
+class _BandsOf:
+    """The launch that makes the bands of an axis, kept for regions like one."""
+
+    def __init__(self, name: str, region: Region, out: int, pixel: int, blocks: int) -> None:
+        _, support = FILTERS[name]
+        self.blocks, tiles = blocks, -(-out * pixel // _TILE)
+        self.weight = region.count, tiles, 3, self.blocks, _TILE, _BLOCK
+        self.begin, self.bias = (region.count, tiles + 2), (region.count, tiles * _TILE)
+        self.clips = name in ("bicubic", "lanczos")
+        self.launch = Prepared(
             _bands_kernel,
-            count * tiles,
-            *(weight, begin, bias, boxes, sizes),
-            *(region.axis, region.size, out, pil_taps(support, region.size, out), tiles, blocks),
+            region.count * tiles,
+            *(region.axis, region.size, out, pil_taps(support, region.size, out), tiles, self.blocks),
             FILTER=name,
             SUPPORT=support,
             PIXEL=pixel,
@@ -76,11 +79,29 @@ def bands(name: str, region: Region, out: int, pixel: int, device: torch.device)
             BLOCK=_BLOCK,
             warps=1,
         )
-        return Bands(weight, begin, bias, blocks, name in ("bicubic", "lanczos"))
 
-    if region.boxes is not None:
-        return make()
-    return _resampling_tables.cached(("bands", name, region.size, out, pixel), device, make)
+    def made(self, region: Region, device: torch.device) -> Bands:
+        weight = torch.empty(self.weight, dtype=torch.int8, device=device)
+        begin = torch.empty(self.begin, dtype=torch.int32, device=device)
+        bias = torch.empty(self.bias, dtype=torch.int32, device=device)
+        boxes = begin if region.boxes is None else region.boxes
+        self.launch(weight, begin, bias, boxes, begin if region.sizes is None else region.sizes)
+        return Bands(weight, begin, bias, self.blocks, self.clips)
+
+
+def bands(name: str, region: Region, out: int, pixel: int, blocks: int, device: torch.device) -> Bands:
+    """Return PIL's weights of an axis whose pixels have ``pixel`` values next to each other."""
+    key = name, region.axis, region.size, out, pixel, blocks
+    if region.boxes is None:
+        return cached(
+            ("bands", *key), device, lambda: _BandsOf(name, region, out, pixel, blocks).made(region, device)
+        )
+    like = region.boxes.dtype, *(x is None or x.data_ptr() % 16 for x in (region.boxes, region.sizes))
+    maker = prepared(
+        ("bands", *key, region.count, *like), device, lambda: _BandsOf(name, region, out, pixel, blocks)
+    )
+    found: Bands = maker.made(region, device)
+    return found
 
 
 @kernel(tensors=5)
@@ -143,74 +164,78 @@ def _bands_kernel(
 # -- the passes ------------------------------------------------------------------------------------
 
 
+class Passes:
+    """Both passes over images of some sizes, kept for images like these."""
+
+    def __init__(
+        self, out: Rows, image: Rows, tables: tuple[Bands, Bands], order: str, box_count: int
+    ) -> None:
+        rows, columns = tables
+        # Lines between the passes are longer than needed, so that any band can be read beyond their ends.
+        tall, wide = (
+            -(-length // 16) * 16 + table.blocks * _BLOCK
+            for length, table in ((image.height, rows), (image.length, columns))
+        )
+        sizes = out.length * tall * (order != "rows first"), out.height * wide * (order != "columns first")
+        self.size = image.images * image.planes * max(sizes)
+        lines = 128 if max(image.height, out.length) > 64 else 32
+        tiles = -(-out.height // _TILE), -(-out.length // _TILE)
+        constants: dict[str, Any] = {
+            "ORDER": order,
+            "PIXEL": image.pixel,
+            "BLOCKS": rows.blocks if rows.blocks in _BLOCKS else 0,
+            "CLIPS": rows.clips,
+            "LINES": lines,
+            "warps": 2 if lines == 128 else 1,
+        }
+        numbers = (
+            *(4 if box_count > 1 else 0, image.planes, image.height, image.length, out.height, out.length),
+            *(*tiles, rows.blocks, *(int(len(t.weight) > 1) for t in tables)),
+            *(tall, wide, max(sizes)),
+        )
+        counts = (
+            (image.height, tiles[1], image.length, tiles[0]),
+            (out.length, tiles[0], out.height, tiles[1]),
+        )
+        self.launches = []
+        for is_first, of_user, (n, n_tiles, m, m_tiles) in zip(
+            (True, False), (image, out), counts, strict=True
+        ):
+            several = -(-n // lines) * n_tiles, -(-m // lines) * m_tiles
+            each = {"columns first": several[0], "rows first": several[1], "boxes decide": max(several)}[
+                order
+            ]
+            programs = image.images * image.planes * each
+            known = *numbers, each, *of_user.steps
+            more = {"IS_FIRST": is_first, "ALIGNED": alignment(of_user)}
+            self.launches.append((programs, known, constants | more))
+        self.prepared = [Prepared(_pass_kernel, n, *known, **more) for n, known, more in self.launches]
+
+
 def resample(
     out: Rows, image: Rows, regions: tuple[Region, Region], name: str, order: str, boxes: Tensor | None
 ) -> None:
     """Resize rows of uint8. ``order`` is "columns first", "rows first" or, image by image, "boxes decide"."""
     device = image.tensor.device
-    rows = bands(name, regions[0], out.height, 1, device)
-    columns = bands(name, regions[1], out.length // out.pixel, out.pixel, device)
-    # Lines between the passes are longer than needed, so that any band can be read beyond their ends.
-    tall, wide = (
-        -(-length // 16) * 16 + table.blocks * _BLOCK
-        for length, table in ((image.height, rows), (image.length, columns))
-    )
-    lines = 128 if max(image.height, out.length) > 64 else 32
-    tables = rows, columns
-    plane_size = max(
-        out.length * tall * (order != "rows first"), out.height * wide * (order != "columns first")
-    )
-    between = torch.empty(image.images * image.planes * plane_size, dtype=torch.int8, device=device)
-    tiles = [-(-n // _TILE) for n in (out.height, out.length)]
-    shared = {
-        "ORDER": order,
-        "PIXEL": image.pixel,
-        "ROW_BLOCKS": rows.blocks if rows.blocks <= _MOST_BLOCKS else 0,
-        "COLUMN_BLOCKS": columns.blocks if columns.blocks <= _MOST_BLOCKS else 0,
-        "CLIPS": rows.clips,
-        "LINES": lines,
-        "warps": 2 if lines == 128 else 1,
-    }
-    numbers = (
-        *(
-            4 if boxes is not None and len(boxes) > 1 else 0,
-            image.planes,
-            image.height,
-            image.length,
-            out.height,
-            out.length,
-        ),
-        *(
-            *tiles,
-            *(t.blocks for t in tables),
-            *(int(len(t.weight) > 1) for t in tables),
-            tall,
-            wide,
-            plane_size,
-        ),
-    )
+    outs = (out.height, 1), (out.length // out.pixel, out.pixel)
+    blocks = max(_BLOCKS[0], *(blocks_of(name, r, *of) for r, of in zip(regions, outs, strict=True)))
+    rows, columns = (bands(name, r, *of, blocks, device) for r, of in zip(regions, outs, strict=True))
     boxes = rows.begin if boxes is None else boxes
-    operands = *(x for t in tables for x in (t.weight, t.begin, t.bias)), boxes
-    for is_first in (True, False):
-        tensors, steps = (between, image.tensor), image.steps
-        counts = [(image.height, tiles[1]), (image.length, tiles[0])]
-        if not is_first:
-            tensors, steps = (out.tensor, between), out.steps
-            counts = [(out.length, tiles[0]), (out.height, tiles[1])]
-        several = [-(-n // lines) * t for n, t in counts]
-        each = (
-            several[0] if order == "columns first" else several[1] if order == "rows first" else max(several)
-        )
-        mine = image if is_first else out
-        programs = image.images * image.planes * each
-        launch(
-            _pass_kernel,
-            programs,
-            *(*tensors, *operands, *numbers, each, *steps),
-            IS_FIRST=is_first,
-            ALIGNED=alignment(mine),
-            **shared,
-        )
+    operands = rows.weight, rows.begin, rows.bias, columns.weight, columns.begin, columns.bias, boxes
+    if isinstance(image.tensor, Packed):
+        passes = Passes(out, image, (rows, columns), order, len(boxes))
+        between = torch.empty(passes.size, dtype=torch.int8, device=device)
+        for (programs, known, more), of, x in zip(
+            passes.launches, (between, out.tensor), (image.tensor, between), strict=True
+        ):
+            launch(_pass_kernel, programs, of, x, *operands, *known, **more)
+        return
+    like = len(boxes), boxes.dtype, boxes.data_ptr() % 16, len(rows.weight), regions[0].size
+    key = "passes", name, order, out[1:], image[1:], alignment(out), alignment(image), *like
+    passes = prepared(key, device, lambda: Passes(out, image, (rows, columns), order, len(boxes)))
+    between = torch.empty(passes.size, dtype=torch.int8, device=device)
+    passes.prepared[0](between, image.tensor, *operands)
+    passes.prepared[1](out.tensor, between, *operands)
 
 
 @inline
@@ -274,10 +299,10 @@ def _pixels(
 @kernel(tensors=9)
 def _pass_kernel(
     out, image, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias, boxes, sizes, starts,
-    box_n, planes, height, length, out_height, out_length, row_tiles, column_tiles, row_blocks, column_blocks,
+    box_n, planes, height, length, out_height, out_length, row_tiles, column_tiles, blocks,
     row_n, column_n, tall, wide, plane_size, each, step_n, step_p, step_y,
     PACKED: tl.constexpr, ORDER: tl.constexpr, PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr,
-    ROW_BLOCKS: tl.constexpr, COLUMN_BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
+    BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
     TILE: tl.constexpr = 32
     BLOCK: tl.constexpr = 32
@@ -286,9 +311,7 @@ def _pass_kernel(
     between = plane.to(tl.int64) * plane_size
     user = n * step_n + p.to(tl.int64) * step_p
     if PACKED != "":
-        user, skip, line, pixel, height, wide_pixels = place_of(
-            sizes, starts, n, n >= 0, planes * PIXEL, PACKED
-        )
+        user, skip, line, _, height, wide_pixels = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
         if IS_FIRST:
             user += p * skip
             step_y = line
@@ -298,8 +321,8 @@ def _pass_kernel(
     rows_first = ORDER == "rows first"
     if ORDER == "boxes decide":
         rows_first = _box_decides(boxes + n * box_n, out_height, out_length // PIXEL)
-    row_weight += n * row_n * row_tiles * row_blocks * (3 * TILE * BLOCK)
-    column_weight += n * column_n * column_tiles * column_blocks * (3 * TILE * BLOCK)
+    row_weight += n * row_n * row_tiles * blocks * (3 * TILE * BLOCK)
+    column_weight += n * column_n * column_tiles * blocks * (3 * TILE * BLOCK)
     row_bias, column_bias = (
         row_bias + n * row_n * row_tiles * TILE,
         column_bias + n * column_n * column_tiles * TILE,
@@ -317,7 +340,7 @@ def _pass_kernel(
             high = tl.load(column_begin + column_tiles + 1) * PIXEL
             if (first < high) & (first + LINES > low):
                 begin = tl.load(row_begin + tile)
-                weight = row_weight + tile.to(tl.int64) * row_blocks * (3 * TILE * BLOCK)
+                weight = row_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + user + first
                 at = (
                     tl.minimum(m, length - 1 - first)
@@ -332,11 +355,11 @@ def _pass_kernel(
                     height,
                     begin,
                     weight,
-                    row_blocks,
+                    blocks,
                     True,
                     False,
                     ALIGNED,
-                    ROW_BLOCKS,
+                    BLOCKS,
                     TILE,
                     BLOCK,
                     LINES,
@@ -349,7 +372,7 @@ def _pass_kernel(
             tile, first = rest % column_tiles, rest // column_tiles * LINES
             if first < out_height:
                 begin = tl.load(column_begin + tile)
-                weight = column_weight + tile.to(tl.int64) * column_blocks * (3 * TILE * BLOCK)
+                weight = column_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + between + first.to(tl.int64) * wide
                 at = tl.minimum(m, out_height - 1 - first)
                 total = _product(
@@ -360,11 +383,11 @@ def _pass_kernel(
                     wide,
                     begin,
                     weight,
-                    column_blocks,
+                    blocks,
                     False,
                     True,
                     16,
-                    COLUMN_BLOCKS,
+                    BLOCKS,
                     TILE,
                     BLOCK,
                     LINES,
@@ -379,7 +402,7 @@ def _pass_kernel(
             low, high = tl.load(row_begin + row_tiles), tl.load(row_begin + row_tiles + 1)
             if (first < high) & (first + LINES > low):
                 begin = tl.load(column_begin + tile)
-                weight = column_weight + tile.to(tl.int64) * column_blocks * (3 * TILE * BLOCK)
+                weight = column_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + user + first.to(tl.int64) * step_y
                 at = tl.minimum(m, height - 1 - first)
                 total = _product(
@@ -390,11 +413,11 @@ def _pass_kernel(
                     length,
                     begin,
                     weight,
-                    column_blocks,
+                    blocks,
                     False,
                     False,
                     ALIGNED,
-                    COLUMN_BLOCKS,
+                    BLOCKS,
                     TILE,
                     BLOCK,
                     LINES,
@@ -407,7 +430,7 @@ def _pass_kernel(
             tile, first = rest % row_tiles, rest // row_tiles * LINES
             if first < out_length:
                 begin = tl.load(row_begin + tile)
-                weight = row_weight + tile.to(tl.int64) * row_blocks * (3 * TILE * BLOCK)
+                weight = row_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + between + first.to(tl.int64) * tall
                 at = tl.minimum(m, out_length - 1 - first)
                 total = _product(
@@ -418,11 +441,11 @@ def _pass_kernel(
                     tall,
                     begin,
                     weight,
-                    row_blocks,
+                    blocks,
                     False,
                     True,
                     16,
-                    ROW_BLOCKS,
+                    BLOCKS,
                     TILE,
                     BLOCK,
                     LINES,

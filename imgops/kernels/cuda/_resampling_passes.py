@@ -14,7 +14,8 @@ import torch
 import triton.language as tl
 
 from imgops.kernels.cuda._arithmetic import convert, round_half_even
-from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._launch import Prepared, inline, kernel, launch, prepared
+from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._resampling_tables import Table
 from imgops.kernels.cuda._tiles import Rows, alignment, place_of, plane_tile, tiles_of
 
@@ -33,51 +34,57 @@ def resample(
     kind = torch.int32 if columns.weight.dtype == torch.int32 else torch.float32
     height, length = (out.height, image.length) if down_first else (image.height, out.length)
     pitch = -(-length // 16) * 16
-    memory = torch.empty((image.images * image.planes, height, pitch), dtype=kind, device=image.tensor.device)
+    device = image.tensor.device
+    memory = torch.empty((image.images * image.planes, height, pitch), dtype=kind, device=device)
     steps = image.planes * height * pitch, height * pitch, pitch
     between = Rows(memory, image.images, image.planes, height, length, image.pixel, steps)
-    if down_first:
-        _launch_pass(_down_kernel, between, image, rows, columns, "none", 0.0)
-        _launch_pass(_across_kernel, out, between, columns, rows, finish, scale)
-    else:
-        _launch_pass(_across_kernel, between, image, columns, rows, "none", 0.0)
-        _launch_pass(_down_kernel, out, between, rows, columns, finish, scale)
+    first, second = (_down_kernel, rows, columns), (_across_kernel, columns, rows)
+    if not down_first:
+        first, second = second, first
+    _launch_pass(*first, between, image, "none", 0.0)
+    _launch_pass(*second, out, between, finish, scale)
 
 
 def _launch_pass(
-    pass_kernel: Any, out: Rows, image: Rows, table: Table, other: Table, finish: str, scale: float
+    pass_kernel: Any, table: Table, other: Table, out: Rows, image: Rows, finish: str, scale: float
 ) -> None:
     """Apply a table. If it is the first pass, the ``other`` table says which lines of the image are read."""
-    constants, programs = tiles_of(out)
-    launch(
-        pass_kernel,
-        programs,
-        *(
-            out.tensor,
-            image.tensor,
-            table.first,
-            table.count,
-            table.weight,
-            table.starts,
-            other.first,
-            other.count,
-        ),
-        *(
-            *table.numbers,
-            other.step if finish == "none" else 0,
-            other.last,
-            out.planes,
-            out.height,
-            out.length,
-        ),
-        *(image.height, image.length, *out.steps, *image.steps, scale),
-        PIXEL=out.pixel,
-        FINISH=finish,
-        ALIGNED=alignment(out),
-        LOADS=alignment(image),
-        **table.constants,
-        **constants,
+    tensors = (
+        *(out.tensor, image.tensor, table.first, table.count, table.weight, table.starts),
+        *(other.first, other.count),
     )
+
+    def make() -> tuple[int, tuple[Any, ...], dict[str, Any]]:
+        constants, programs = tiles_of(out)
+        numbers = (
+            *(*table.numbers, other.step if finish == "none" else 0, other.last),
+            *(
+                out.planes,
+                out.height,
+                out.length,
+                image.height,
+                image.length,
+                *out.steps,
+                *image.steps,
+                scale,
+            ),
+        )
+        more = {"PIXEL": out.pixel, "FINISH": finish, "ALIGNED": alignment(out), "LOADS": alignment(image)}
+        return programs, numbers, {**constants, **table.constants, **more}
+
+    if isinstance(image.tensor, Packed):
+        programs, numbers, constants = make()
+        launch(pass_kernel, programs, *tensors, *numbers, **constants)
+        return
+
+    def prepare() -> Prepared:
+        programs, numbers, constants = make()
+        return Prepared(pass_kernel, programs, *numbers, **constants)
+
+    shapes = *out[1:], *image[1:], table.numbers, table.is_indexed, other.step, other.last
+    kinds = *(x.dtype for x in tensors[:5]), *(x.data_ptr() % 16 for x in tensors[:2])
+    key = pass_kernel.__name__, finish, scale, table.original is None, *shapes, *kinds
+    prepared(key, image.tensor.device, prepare)(*tensors)
 
 
 @inline
@@ -142,9 +149,7 @@ def _across_kernel(
     n, p, rows, column = plane_tile(tl.program_id(0), planes, height, length, ROWS, COLUMNS)
     source = image + (n * image_n + p.to(tl.int64) * image_p)
     if PACKED != "":
-        start, plane, image_y, pixel, image_height, wide = place_of(
-            sizes, starts, n, n >= 0, planes * PIXEL, PACKED
-        )
+        start, plane, image_y, _, image_height, _ = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
         source = image + start + p * plane
     first, count, weight, origin = (
         first + n * first_n,
@@ -201,7 +206,7 @@ def _down_kernel(
     n, p, rows, column = plane_tile(tl.program_id(0), planes, height, length, ROWS, COLUMNS)
     source = image + (n * image_n + p.to(tl.int64) * image_p + column)
     if PACKED != "":
-        start, plane, image_y, pixel, tall, wide = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
+        start, plane, image_y, _, _, wide = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
         source, image_length = image + start + p * plane + column, wide * PIXEL
     first, count, weight, origin = (
         first + n * first_n,
@@ -281,7 +286,7 @@ def _bilinear_kernel(
     n, p, rows, column = plane_tile(tl.program_id(0), planes, height, length, ROWS, COLUMNS)
     source = image + (n * image_n + p.to(tl.int64) * image_p)
     if PACKED != "":
-        start, plane, image_y, pixel, tall, wide = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
+        start, plane, image_y, _, _, _ = place_of(sizes, starts, n, n >= 0, planes * PIXEL, PACKED)
         source = image + start + p * plane
     offset = tl.arange(0, COLUMNS)[None, :]
     j = column + offset

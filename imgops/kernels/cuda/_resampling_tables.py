@@ -126,17 +126,15 @@ def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) 
     While a CUDA graph is captured, the launches that make a table are only recorded: what they would write
     exists after a replay, so such a table is not kept.
     """
-    if device.type != "cuda":
-        return make()
-    stream = torch.cuda.current_stream(device)
-    if torch.cuda.is_current_stream_capturing():
-        return make()
-    key = (*key, device.index, stream.cuda_stream)
+    if device.type == "cuda":
+        key = (*key, device.index, torch.cuda.current_stream(device).cuda_stream)
     found = _kept.get(key)
     if found is None:
-        found = _kept[key] = make()
-        while len(_kept) > _MOST_KEPT:
-            _kept.pop(next(iter(_kept)), None)
+        found = make()
+        if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+            _kept[key] = found
+            if len(_kept) > _MOST_KEPT:
+                _kept.pop(next(iter(_kept)), None)
     return found
 
 
