@@ -18,6 +18,7 @@ from imgops._registry import operator
 from imgops.autograd import codec as autograd
 from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 
@@ -77,6 +78,13 @@ def _decode_packed(
 ) -> Tensor: ...
 
 
+def _whole_quality(op: str, name: str, value: Tensor) -> None:
+    for number in value.detach().flatten().tolist():
+        if not 0 <= number <= 100 or number != int(number):
+            must = f"{name} must be a whole number from 1 to 100, or 0 for none"
+            _check.fail(ValueError, op, must, number)
+
+
 @operator(
     "imgops::jpeg",
     kernel=cpu.jpeg,
@@ -84,7 +92,8 @@ def _decode_packed(
     autograd=Gradient(autograd.jpeg_setup_context, autograd.jpeg_backward, autograd.jpeg_jvp),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
-    host=_PILLOW,
+    cuda=cuda.Kernel("codec.jpeg"),
+    values=value_checks.numbers("jpeg", quality=_whole_quality),
 )
 def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
 
@@ -675,7 +684,7 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     ----------
     image : Tensor
         ``(..., C, H, W)`` with 1 or 3 channels, uint8, or floating point in [0, 1], which is rounded to the
-        256 levels of a JPEG first. Any device; the codec runs on the CPU.
+        256 levels of a JPEG first. Any device.
     quality : int or Tensor
         From 1 to 100, or 0, which leaves an image as it is. A tensor of shape ``()`` or ``(...)``
         (one per sample) can change between calls without a recompile.
@@ -696,7 +705,9 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     Notes
     -----
     Reference: ``PIL.Image.save`` with "JPEG" and ``PIL.Image.open``, bit-exact (color at half the resolution,
-    which is Pillow's default). Rounding makes the true derivative 0 almost everywhere; the gradient is the
+    which is Pillow's default). On CUDA no file is made: a kernel computes what libjpeg-turbo keeps of an
+    image. Where Pillow was built with another JPEG library, and on other devices, the codec runs on the CPU.
+    Rounding makes the true derivative 0 almost everywhere; the gradient is the
     straight-through one: that of the identity, for ``image`` alone. The operator has no decomposition.
     Autocast does not change the dtype.
 

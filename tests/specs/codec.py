@@ -378,7 +378,12 @@ def _sample(id: str, channels: int, height: int, width: int, *qualities: int) ->
 
 JPEG = _through_a_file(
     "jpeg",
-    (_sample("rgb", 3, 9, 17, 60), _sample("gray", 1, 8, 7, 95), _sample("each", 3, 16, 12, 30, 80, 100)),
+    (
+        _sample("rgb", 3, 9, 17, 60),
+        _sample("gray", 1, 8, 7, 95),
+        _sample("each", 3, 16, 12, 30, 80, 100),
+        _sample("narrow", 3, 5, 4, 20),
+    ),
     errors=(
         ErrorInput(
             ValueError,
