@@ -36,7 +36,8 @@ def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
     of_copy = f"{reach:.0%}{'!' if wanted is not None and reach < wanted else ''}"
     shares = zip(WIDTHS, found["widths"], strict=True)
     widths = " ".join(f"{width}:{share:.0%}" for width, share in shares if share >= 0.005)
-    kernels = ", ".join(f"{kernel} {n:.1f}" for kernel, n in found["kernels"].items())
+    marks = dict.fromkeys(found["spilling"], " spills")
+    kernels = ", ".join(f"{kernel} {n:.1f}{marks.get(kernel, '')}" for kernel, n in found["kernels"].items())
     start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{mark:>6}{of_copy:>9}"
     size = f"{found['registers']}/{found['spills']}/{found['shared']}"
     return f"{start} {found['read']:6.2f}{found['written']:8.2f}  {size:12}  {widths}; {kernels}"

@@ -74,7 +74,7 @@ def excess(name: str, dtype: str, layout: str, found: Measured) -> str:
     if before is None:
         return "has no budget: python -m benchmarks.cuda --count --write"
     if found["spills"]:
-        return f"spills {found['spills']} bytes"
+        return f"{', '.join(found['spilling'])} spills {found['spills']} bytes"
     factor = ALLOWED if known["triton"] == version("triton") else ALLOWED_ELSEWHERE
     most = before["instructions"] * factor + 0.1
     return f"{found['instructions']} instructions, at most {most:.1f}" if found["instructions"] > most else ""

@@ -10,13 +10,18 @@ import argparse
 import sys
 
 from imgops.extend.testing import cuda_kernel
+from imgops.kernels.cuda import _resampling_tables
 from tests.ptx.budgets import Measured, excess
 from tests.ptx.machine import Machine, Totals, on_ptx
 from tests.ptx.rows import DTYPES, LAYOUTS, Call, calls
 
 
 def measure(machine: Machine, call: Call) -> Measured:
-    """Run one row and return what was executed for each value of the result, and what its kernels take."""
+    """Run one row and return what was executed for each value of the result, and what its kernels take.
+
+    It is what a first call executes: the tables that are kept for the next are made as well.
+    """
+    _resampling_tables._kept.clear()
     machine.totals = totals = Totals()
     name = call.operator if "::" in call.operator else f"imgops::{call.operator}"
     out = cuda_kernel(name)(*call.arguments)
@@ -33,6 +38,9 @@ def measure(machine: Machine, call: Call) -> Measured:
         "written": round(totals.written / values, 2),
         "widths": [round(n / max(sum(totals.widths), 1), 3) for n in totals.widths],
         **{key: max(each[key] for each in resources) for key in ("registers", "stack", "spills")},
+        "spilling": sorted(
+            {p.name for p, each in zip(totals.programs, resources, strict=True) if each["spills"]}
+        ),
         "shared": max(each.shared for each in totals.programs),
         "seconds": round(sum(each.seconds for each in totals.programs), 1),
     }
