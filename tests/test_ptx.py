@@ -53,14 +53,14 @@ def test_every_sample(part: str, capability: str) -> None:
     assert "0 differ" in run("tests.ptx", "--all", "--part", part, "--capability", capability)
 
 
-@pytest.mark.parametrize("part", [f"{i}/8" for i in range(2)])
+@pytest.mark.parametrize("part", ["0/8", "4/8"])
 def test_budgets(part: str) -> None:
-    """They execute no more than tests/ptx/budgets.json allows, and spill no registers."""
+    """They execute no more than tests/ptx/budgets.json allows, and spill no registers: each row in a dtype and layout."""
     assert re.search(r"^\d\d rows, 0 exceed their budget$", run("tests.ptx.count", "--part", part), re.M)
 
 
 @nightly
-@pytest.mark.parametrize("part", [f"{i}/8" for i in range(2, 8)])
+@pytest.mark.parametrize("part", [f"{i}/8" for i in range(8) if i % 4])
 def test_every_budget(part: str) -> None:
     assert "rows, 0 exceed their budget" in run("tests.ptx.count", "--part", part)
 
