@@ -7,6 +7,9 @@ dense block of whole groups of 32 values of the line, which begins at a multiple
 
 The image between the passes is stored with its axes exchanged, so that the second pass reads lines, too. It is
 stored as signed bytes, 128 lower, which is what the products take.
+
+Where rows of the image begin at any byte, a program takes every fourth row: these begin at the same place in a
+word of 4 bytes, so that words can be loaded. Bands exist in four versions then, for each place.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ _BLOCKS = 3, 4
 
 @dataclass(frozen=True)
 class Bands:
-    """Weights of one axis: for each table, tile, digit and block a matrix of ``(_TILE, _BLOCK)`` bytes."""
+    """Weights of one axis: for each table, tile, version, digit and block a matrix of ``(_TILE, _BLOCK)`` bytes."""
 
     weight: Tensor
     #: The first value of a tile's band, and after these the first pixel and the end of what the table reads.
@@ -43,32 +46,34 @@ class Bands:
     #: 128 times the sum of an output's weights, and a half of the last level.
     bias: Tensor
     blocks: int
+    #: The versions of a band: 4 for rows that begin at any byte, or 1.
+    versions: int
     #: Whether results may lie outside of the 256 levels.
     clips: bool
 
 
-def blocks_of(name: str, region: Region, out: int, pixel: int) -> int:
+def blocks_of(name: str, region: Region, out: int, pixel: int, versions: int) -> int:
     """Return how many blocks hold the band of any tile: those of 32 outputs, beginning at a multiple of 16."""
     _, support = FILTERS[name]
     # How far the windows of a tile's outputs reach; a sum of rounded doubles may cross a whole number.
     apart = math.ceil((-(-_TILE // pixel) - (pixel == 1)) * region.size / out + 1e-6)
-    span = (apart + math.ceil(2 * support * max(region.size / out, 1.0) + 1e-6)) * pixel + 15
+    span = (apart + math.ceil(2 * support * max(region.size / out, 1.0) + 1e-6)) * pixel + 15 + versions - 1
     return -(-span // _BLOCK)
 
 
 class _BandsOf:
     """The launch that makes the bands of an axis, kept for regions like one."""
 
-    def __init__(self, name: str, region: Region, out: int, pixel: int, blocks: int) -> None:
+    def __init__(self, name: str, region: Region, out: int, pixel: int, blocks: int, versions: int) -> None:
         _, support = FILTERS[name]
-        self.blocks, tiles = blocks, -(-out * pixel // _TILE)
-        self.weight = region.count, tiles, 3, self.blocks, _TILE, _BLOCK
+        self.blocks, self.versions, tiles = blocks, versions, -(-out * pixel // _TILE)
+        self.weight = region.count, tiles, versions, 3, blocks, _TILE, _BLOCK
         self.begin, self.bias = (region.count, tiles + 2), (region.count, tiles * _TILE)
         self.clips = name in ("bicubic", "lanczos")
         self.launch = Prepared(
             _bands_kernel,
             region.count * tiles,
-            *(region.axis, region.size, out, pil_taps(support, region.size, out), tiles, self.blocks),
+            *(region.axis, region.size, out, pil_taps(support, region.size, out), tiles, blocks, versions),
             FILTER=name,
             SUPPORT=support,
             PIXEL=pixel,
@@ -86,27 +91,25 @@ class _BandsOf:
         bias = torch.empty(self.bias, dtype=torch.int32, device=device)
         boxes = begin if region.boxes is None else region.boxes
         self.launch(weight, begin, bias, boxes, begin if region.sizes is None else region.sizes)
-        return Bands(weight, begin, bias, self.blocks, self.clips)
+        return Bands(weight, begin, bias, self.blocks, self.versions, self.clips)
 
 
-def bands(name: str, region: Region, out: int, pixel: int, blocks: int, device: torch.device) -> Bands:
+def bands(
+    name: str, region: Region, out: int, pixel: int, blocks: int, versions: int, device: torch.device
+) -> Bands:
     """Return PIL's weights of an axis whose pixels have ``pixel`` values next to each other."""
-    key = name, region.axis, region.size, out, pixel, blocks
+    shape = out, pixel, blocks, versions
+    key = "bands", name, region.axis, region.size, *shape
     if region.boxes is None:
-        return cached(
-            ("bands", *key), device, lambda: _BandsOf(name, region, out, pixel, blocks).made(region, device)
-        )
+        return cached(key, device, lambda: _BandsOf(name, region, *shape).made(region, device))
     like = region.boxes.dtype, *(x is None or x.data_ptr() % 16 for x in (region.boxes, region.sizes))
-    maker = prepared(
-        ("bands", *key, region.count, *like), device, lambda: _BandsOf(name, region, out, pixel, blocks)
-    )
-    found: Bands = maker.made(region, device)
-    return found
+    maker: _BandsOf = prepared((*key, region.count, *like), device, lambda: _BandsOf(name, region, *shape))
+    return maker.made(region, device)
 
 
 @kernel(tensors=5)
 def _bands_kernel(
-    weight, begin, bias, boxes, sizes, axis, size, out_size, taps, tiles, blocks,
+    weight, begin, bias, boxes, sizes, axis, size, out_size, taps, tiles, blocks, versions,
     FILTER: tl.constexpr, SUPPORT: tl.constexpr, PIXEL: tl.constexpr,
     WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -127,10 +130,11 @@ def _bands_kernel(
     tl.store(own + tile, low)
     tl.store(own + tiles + lane * 0, start + origin, mask=j == 0)
     tl.store(own + tiles + 1 + lane * 0, start + origin + length, mask=j == out_size * PIXEL - 1)
-    base = weight + (table * tiles + tile).to(tl.int64) * blocks * (3 * TILE * BLOCK)
+    step = blocks * (TILE * BLOCK)
+    base = weight + (table * tiles + tile).to(tl.int64) * versions * (3 * step)
     # Zeros first, then the weights; the barrier keeps the threads of the program in this order.
     zero = tl.zeros((TILE * BLOCK,), tl.int8)
-    for part in range(3 * blocks):
+    for part in range(versions * 3 * blocks):
         at = base + part * (TILE * BLOCK) + tl.arange(0, TILE * BLOCK)
         tl.store(tl.multiple_of(at, 16), zero)
     tl.debug_barrier()
@@ -148,16 +152,17 @@ def _bands_kernel(
         fixed = tl.where(value < 0, value - 0.5, value + 0.5).to(tl.int32)
         has = inside & (k < length)
         every += tl.where(has, fixed, 0)
-        place = first + k * PIXEL
-        at = base + ((place // BLOCK) * (TILE * BLOCK) + lane * BLOCK + place % BLOCK)
-        step = blocks * (TILE * BLOCK)
         # The digits of base 256 between -128 and 127, the highest first.
         low_digit = ((fixed + 128) & 255) - 128
         rest = (fixed - low_digit) >> 8
         middle = ((rest + 128) & 255) - 128
-        tl.store(at, ((rest - middle) >> 8).to(tl.int8), mask=has)
-        tl.store(at + step, middle.to(tl.int8), mask=has)
-        tl.store(at + 2 * step, low_digit.to(tl.int8), mask=has)
+        for version in range(versions):
+            place = first + k * PIXEL + version
+            at = base + version * (3 * step)
+            at += (place // BLOCK) * (TILE * BLOCK) + lane * BLOCK + place % BLOCK
+            tl.store(at, ((rest - middle) >> 8).to(tl.int8), mask=has)
+            tl.store(at + step, middle.to(tl.int8), mask=has)
+            tl.store(at + 2 * step, low_digit.to(tl.int8), mask=has)
     tl.store(bias + (table * tiles + tile) * TILE + lane, every * 128 + (1 << 21))
 
 
@@ -178,15 +183,13 @@ class Passes:
         )
         sizes = out.length * tall * (order != "rows first"), out.height * wide * (order != "columns first")
         self.size = image.images * image.planes * max(sizes)
-        lines = 128 if max(image.height, out.length) > 64 else 32
         tiles = -(-out.height // _TILE), -(-out.length // _TILE)
         constants: dict[str, Any] = {
             "ORDER": order,
             "PIXEL": image.pixel,
+            "VERSIONS": columns.versions,
             "BLOCKS": rows.blocks if rows.blocks in _BLOCKS else 0,
             "CLIPS": rows.clips,
-            "LINES": lines,
-            "warps": 2 if lines == 128 else 1,
         }
         numbers = (
             *(4 if box_count > 1 else 0, image.planes, image.height, image.length, out.height, out.length),
@@ -201,15 +204,30 @@ class Passes:
         for is_first, of_user, (n, n_tiles, m, m_tiles) in zip(
             (True, False), (image, out), counts, strict=True
         ):
-            several = -(-n // lines) * n_tiles, -(-m // lines) * m_tiles
+            step = columns.versions if is_first else 1
+            lines = 128 if _blocks(n, 128, step) * 128 < 1.3 * _blocks(n, 32, step) * 32 else 32
+            several = _blocks(n, lines, step) * n_tiles, -(-m // lines) * m_tiles
             each = {"columns first": several[0], "rows first": several[1], "boxes decide": max(several)}[
                 order
             ]
             programs = image.images * image.planes * each
             known = *numbers, each, *of_user.steps
-            more = {"IS_FIRST": is_first, "ALIGNED": alignment(of_user)}
+            more = {"IS_FIRST": is_first, "ALIGNED": alignment(of_user), "LINES": lines}
+            more["warps"] = 2 if lines == 128 else 1
             self.launches.append((programs, known, constants | more))
         self.prepared = [Prepared(_pass_kernel, n, *known, **more) for n, known, more in self.launches]
+
+
+def _blocks(lines: int, size: int, step: int) -> int:
+    """Return how many blocks of ``size`` lines, each ``step`` lines from the one before, cover all lines."""
+    return -(-lines // (size * step)) * step
+
+
+def _loads_words(image: Rows) -> bool:
+    """Return whether rows begin at any byte, and the words that hold the bytes lie in the memory of the image."""
+    x = image.tensor.data if isinstance(image.tensor, Packed) else image.tensor
+    storage = x.untyped_storage()
+    return alignment(image) == 1 and storage.nbytes() % 4 == 0 and storage.data_ptr() % 4 == 0
 
 
 def resample(
@@ -218,8 +236,10 @@ def resample(
     """Resize rows of uint8. ``order`` is "columns first", "rows first" or, image by image, "boxes decide"."""
     device = image.tensor.device
     outs = (out.height, 1), (out.length // out.pixel, out.pixel)
-    blocks = max(_BLOCKS[0], *(blocks_of(name, r, *of) for r, of in zip(regions, outs, strict=True)))
-    rows, columns = (bands(name, r, *of, blocks, device) for r, of in zip(regions, outs, strict=True))
+    versions = 1, 4 if order != "rows first" and _loads_words(image) else 1
+    axes = list(zip(regions, outs, versions, strict=True))
+    blocks = max(_BLOCKS[0], *(blocks_of(name, r, *of, count) for r, of, count in axes))
+    rows, columns = (bands(name, r, *of, blocks, count, device) for r, of, count in axes)
     boxes = rows.begin if boxes is None else boxes
     operands = rows.weight, rows.begin, rows.bias, columns.weight, columns.begin, columns.bias, boxes
     if isinstance(image.tensor, Packed):
@@ -231,7 +251,7 @@ def resample(
             launch(_pass_kernel, programs, of, x, *operands, *known, **more)
         return
     like = len(boxes), boxes.dtype, boxes.data_ptr() % 16, len(rows.weight), regions[0].size
-    key = "passes", name, order, out[1:], image[1:], alignment(out), alignment(image), *like
+    key = "passes", name, order, out[1:], image[1:], alignment(out), alignment(image), versions, *like
     passes = prepared(key, device, lambda: Passes(out, image, (rows, columns), order, len(boxes)))
     between = torch.empty(passes.size, dtype=torch.int8, device=device)
     passes.prepared[0](between, image.tensor, *operands)
@@ -302,7 +322,7 @@ def _pass_kernel(
     box_n, planes, height, length, out_height, out_length, row_tiles, column_tiles, blocks,
     row_n, column_n, tall, wide, plane_size, each, step_n, step_p, step_y,
     PACKED: tl.constexpr, ORDER: tl.constexpr, PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr,
-    BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
+    VERSIONS: tl.constexpr, BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
     TILE: tl.constexpr = 32
     BLOCK: tl.constexpr = 32
@@ -321,139 +341,82 @@ def _pass_kernel(
     rows_first = ORDER == "rows first"
     if ORDER == "boxes decide":
         rows_first = _box_decides(boxes + n * box_n, out_height, out_length // PIXEL)
-    row_weight += n * row_n * row_tiles * blocks * (3 * TILE * BLOCK)
-    column_weight += n * column_n * column_tiles * blocks * (3 * TILE * BLOCK)
-    row_bias, column_bias = (
-        row_bias + n * row_n * row_tiles * TILE,
-        column_bias + n * column_n * column_tiles * TILE,
-    )
+    row_table, column_table = n * row_n * row_tiles, n * column_n * column_tiles
+    band = blocks * (3 * TILE * BLOCK)
     row_begin, column_begin = (
-        row_begin + n * row_n * (row_tiles + 2),
-        column_begin + n * column_n * (column_tiles + 2),
+        row_begin + (row_table + n * row_n * 2),
+        column_begin + (column_table + n * column_n * 2),
     )
-    m = tl.arange(0, LINES)[:, None]
-    j = tl.arange(0, TILE)[None, :]
+    m, j = tl.arange(0, LINES)[:, None], tl.arange(0, TILE)[None, :]
     if rows_first:
         if IS_FIRST:  # columns of the image, which become rows of the image between the passes
             tile, first = rest % row_tiles, rest // row_tiles * LINES
             low = tl.load(column_begin + column_tiles) * PIXEL
             high = tl.load(column_begin + column_tiles + 1) * PIXEL
             if (first < high) & (first + LINES > low):
-                begin = tl.load(row_begin + tile)
-                weight = row_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + user + first
-                at = (
-                    tl.minimum(m, length - 1 - first)
-                    if ALIGNED == 1
-                    else tl.minimum(m, (length - ALIGNED - first) // ALIGNED * ALIGNED + m % ALIGNED)
-                )
-                total = _product(
-                    source,
-                    1,
-                    step_y,
-                    at,
-                    height,
-                    begin,
-                    weight,
-                    blocks,
-                    True,
-                    False,
-                    ALIGNED,
-                    BLOCKS,
-                    TILE,
-                    BLOCK,
-                    LINES,
-                )
-                value = _level(total, row_bias + tile * TILE + j, True, CLIPS)
+                # Columns beyond the end are computed like the last ones, and not read by the second pass.
+                at = tl.minimum(m, (length - first - 1) // ALIGNED * ALIGNED + m % ALIGNED)
                 to = out + between + (tile * TILE + j).to(tl.int64) * wide + (first + m)
                 has = (tile * TILE + j < out_height) & (first + m // 16 * 16 < length)
-                tl.store(tl.multiple_of(to, [16, 1]), value, mask=has)
+                _make(tl.multiple_of(to, [16, 1]), has, source, 1, step_y, at, height, tl.load(row_begin + tile),
+                      row_weight + (row_table + tile) * band, blocks, row_bias + (row_table + tile) * TILE + j,
+                      True, True, False, ALIGNED, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
         else:
             tile, first = rest % column_tiles, rest // column_tiles * LINES
             if first < out_height:
-                begin = tl.load(column_begin + tile)
-                weight = column_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + between + first.to(tl.int64) * wide
                 at = tl.minimum(m, out_height - 1 - first)
-                total = _product(
-                    source,
-                    wide,
-                    1,
-                    at,
-                    wide,
-                    begin,
-                    weight,
-                    blocks,
-                    False,
-                    True,
-                    16,
-                    BLOCKS,
-                    TILE,
-                    BLOCK,
-                    LINES,
-                )
-                value = _level(total, column_bias + tile * TILE + j, False, CLIPS)
                 to = out + user + (first + m).to(tl.int64) * step_y + (tile * TILE + j)
                 has = (first + m < out_height) & (tile * TILE + j // ALIGNED * ALIGNED < out_length)
-                tl.store(tl.multiple_of(to, [1, ALIGNED]), value, mask=has)
+                weight = column_weight + (column_table + tile) * (VERSIONS * band)
+                _make(tl.multiple_of(to, [1, ALIGNED]), has, source, wide, 1, at, wide, tl.load(column_begin + tile),
+                      weight, blocks, column_bias + (column_table + tile) * TILE + j,
+                      False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
     else:
         if IS_FIRST:  # rows of the image, which become columns of the image between the passes
-            tile, first = rest % column_tiles, rest // column_tiles * LINES
+            tile, block = rest % column_tiles, rest // column_tiles
+            first = block // VERSIONS * (LINES * VERSIONS) + block % VERSIONS
             low, high = tl.load(row_begin + row_tiles), tl.load(row_begin + row_tiles + 1)
-            if (first < high) & (first + LINES > low):
-                begin = tl.load(column_begin + tile)
-                weight = column_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
+            if (first < high) & (first + LINES * VERSIONS > low):
                 source = image + user + first.to(tl.int64) * step_y
-                at = tl.minimum(m, height - 1 - first)
-                total = _product(
-                    source,
-                    step_y,
-                    1,
-                    at,
-                    length,
-                    begin,
-                    weight,
-                    blocks,
-                    False,
-                    False,
-                    ALIGNED,
-                    BLOCKS,
-                    TILE,
-                    BLOCK,
-                    LINES,
-                )
-                value = _level(total, column_bias + tile * TILE + j, True, CLIPS)
-                to = out + between + (tile * TILE + j).to(tl.int64) * tall + (first + m)
-                has = (tile * TILE + j < out_length) & (first + m // 16 * 16 < height)
-                tl.store(tl.multiple_of(to, [16, 1]), value, mask=has)
+                weight = column_weight + (column_table + tile) * (VERSIONS * band)
+                at = tl.minimum(m, (height - 1 - first) // VERSIONS)
+                y = first + m * VERSIONS
+                to = out + between + (tile * TILE + j).to(tl.int64) * tall + y
+                WORD: tl.constexpr = 4 if VERSIONS > 1 else ALIGNED
+                if VERSIONS > 1:
+                    shift = (source.to(tl.int64) & 3).to(tl.int32)
+                    has = (tile * TILE + j < out_length) & (y < height)
+                    source, weight, length = source - shift, weight + shift * band, length + shift
+                else:
+                    has = (tile * TILE + j < out_length) & (y // 16 * 16 < height)
+                    to = tl.multiple_of(to, [16, 1])
+                _make(to, has, source, step_y * VERSIONS, 1, at, length, tl.load(column_begin + tile),
+                      weight, blocks, column_bias + (column_table + tile) * TILE + j,
+                      False, True, False, WORD, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
         else:
             tile, first = rest % row_tiles, rest // row_tiles * LINES
             if first < out_length:
-                begin = tl.load(row_begin + tile)
-                weight = row_weight + tile.to(tl.int64) * blocks * (3 * TILE * BLOCK)
                 source = image + between + first.to(tl.int64) * tall
                 at = tl.minimum(m, out_length - 1 - first)
-                total = _product(
-                    source,
-                    tall,
-                    1,
-                    at,
-                    tall,
-                    begin,
-                    weight,
-                    blocks,
-                    False,
-                    True,
-                    16,
-                    BLOCKS,
-                    TILE,
-                    BLOCK,
-                    LINES,
-                )
-                value = _level(total, row_bias + tile * TILE + j, False, CLIPS)
                 to = out + user + (tile * TILE + j).to(tl.int64) * step_y + (first + m)
                 has = (tile * TILE + j < out_height) & (first + m // ALIGNED * ALIGNED < out_length)
-                tl.store(tl.multiple_of(to, [ALIGNED, 1]), value, mask=has)
+                _make(tl.multiple_of(to, [ALIGNED, 1]), has, source, tall, 1, at, tall, tl.load(row_begin + tile),
+                      row_weight + (row_table + tile) * band, blocks, row_bias + (row_table + tile) * TILE + j,
+                      False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+
+
+@inline
+def _make(
+    to, has, source, line_step, step, at, length, begin, weight, blocks, bias,
+    ACROSS: tl.constexpr, IS_IMAGE: tl.constexpr, IS_LAST: tl.constexpr, ALIGNED: tl.constexpr, BLOCKS: tl.constexpr,
+    CLIPS: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr, LINES: tl.constexpr,
+):  # fmt: skip
+    """Make a tile, and store it."""
+    total = _product(source, line_step, step, at, length, begin, weight, blocks, ACROSS, not IS_IMAGE, ALIGNED,
+                     BLOCKS, TILE, BLOCK, LINES)  # fmt: skip
+    tl.store(to, _level(total, bias, not IS_LAST, CLIPS), mask=has)
 
 
 @inline
