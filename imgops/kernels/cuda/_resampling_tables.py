@@ -123,18 +123,18 @@ def empty(
 def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
     """Return a table that depends on sizes alone; the last that were made are kept for each stream.
 
-    While a CUDA graph is captured, the launches that make a table are only recorded: what they would write
-    exists after a replay, so such a table is not kept.
+    A CUDA graph that is being captured makes its own tables: one that was made before could be dropped from
+    here while the graph still reads its memory, and one that is recorded has no values before a replay.
     """
     if device.type == "cuda":
+        if torch.cuda.is_current_stream_capturing():
+            return make()
         key = (*key, device.index, torch.cuda.current_stream(device).cuda_stream)
     found = _kept.get(key)
     if found is None:
-        found = make()
-        if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
-            _kept[key] = found
-            if len(_kept) > _MOST_KEPT:
-                _kept.pop(next(iter(_kept)), None)
+        found = _kept[key] = make()
+        if len(_kept) > _MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
     return found
 
 
