@@ -20,7 +20,7 @@ from tests.ptx import budgets
 from tests.ptx.budgets import WIDTHS, Measured
 from tests.ptx.count import measure
 from tests.ptx.machine import on_ptx
-from tests.ptx.rows import DTYPES, GOALS, LAYOUTS, calls, share_goal
+from tests.ptx.rows import DTYPES, LAYOUTS, calls, goal, packed_calls, share_goal
 
 HEAD = (
     f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'goal':>6}{'of copy':>9} {'read':>6}{'written':>8}  "
@@ -30,8 +30,8 @@ HEAD = (
 
 def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
     """Return a row as a line of text."""
-    goal = GOALS.get(name) if dtype == "uint8" else None
-    mark = "" if goal is None else f"{goal}{'!' if budgets.counted(name, found) > goal else ''}"
+    most = goal(name, dtype)
+    mark = "" if most is None else f"{most:g}{'!' if budgets.counted(name, found) > most else ''}"
     reach, wanted = budgets.share(found), share_goal(name, dtype)
     of_copy = f"{reach:.0%}{'!' if wanted is not None and reach < wanted else ''}"
     shares = zip(WIDTHS, found["widths"], strict=True)
@@ -53,7 +53,7 @@ def main(only: str = "", dtype: str = "", layout: str = "", write: bool = False)
     with on_ptx(90) as machine:
         for each in DTYPES if not dtype else (dtype,):
             for order in LAYOUTS if not layout else (layout,):
-                for call in calls(each, order):
+                for call in (*calls(each, order), *packed_calls(each, order)):
                     if only not in call.name:
                         continue
                     try:

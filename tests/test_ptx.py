@@ -65,6 +65,12 @@ def test_every_budget(part: str) -> None:
     assert "rows, 0 exceed their budget" in run("tests.ptx.count", "--part", part)
 
 
+@nightly
+@pytest.mark.parametrize("part", [f"{i}/4" for i in range(4)])
+def test_every_budget_of_packed_images(part: str) -> None:
+    assert "rows, 0 exceed their budget" in run("tests.ptx.count", "--packed", "--part", part)
+
+
 def test_faults_are_seen() -> None:
     out = run("tests.ptx.faults")
     assert re.findall(r"^(.+?): (.*)$", out, re.M) == [

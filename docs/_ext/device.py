@@ -9,7 +9,7 @@ from parsed import ROOT, Parsed, table
 
 from benchmarks import first_hour
 from tests.ptx import budgets
-from tests.ptx.rows import GOALS, share_goal
+from tests.ptx.rows import PACKED, goal, share_goal
 
 VARIANTS = [f"{dtype} {layout}" for dtype in ("uint8", "float32") for layout in ("planar", "interleaved")]
 
@@ -17,9 +17,8 @@ VARIANTS = [f"{dtype} {layout}" for dtype in ("uint8", "float32") for layout in 
 def _instructions(name: str, variant: str, found: dict[str, Any] | None) -> str:
     if found is None:
         return "–"
-    count = budgets.counted(name, found)
-    missed = variant.startswith("uint8") and count > GOALS.get(name, count)
-    return f"{count:.0f}" + (", missed" if missed else "")
+    count, most = budgets.counted(name, found), goal(name, variant.split()[0])
+    return f"{count:.0f}" + (", missed" if most is not None and count > most else "")
 
 
 def _share(name: str, dtype: str, each: dict[str, Any]) -> str:
@@ -27,32 +26,40 @@ def _share(name: str, dtype: str, each: dict[str, Any]) -> str:
     found = [budgets.share(measured) for variant, measured in each.items() if variant.startswith(dtype)]
     if not found:
         return "–"
-    goal, reach = share_goal(name, dtype), min(found)
-    if goal is None:
+    wanted, reach = share_goal(name, dtype), min(found)
+    if wanted is None:
         return f"{reach:.0%}"
-    return f"{reach:.0%} of {goal:.0%}" + (", missed" if reach < goal else "")
+    return f"{reach:.0%} of {wanted:.0%}" + (", missed" if reach < wanted else "")
 
 
 class Instructions(Parsed):
-    """``.. instructions::`` shows the instructions of each row, with the goals that they meet or miss."""
+    """``.. instructions::`` shows the instructions of each row, with the goals that they meet or miss.
+
+    With an argument, ``packed``, the rows are those of packed images.
+    """
+
+    optional_arguments = 1
 
     def lines(self) -> list[str]:
         head = ["row", "goal", *VARIANTS, "of a copy, uint8", "of a copy, float32", "registers"]
-        rows, missed = [head], 0
+        rows, missed, spilled, goals = [head], 0, [], 0
         known = budgets.read()
         for name, each in known["rows"].items():
+            if name.startswith(PACKED) != bool(self.arguments):
+                continue
             shown = [_instructions(name, variant, each.get(variant)) for variant in VARIANTS]
             shares = [_share(name, dtype, each) for dtype in ("uint8", "float32")]
             registers = str(max(found["registers"] for found in each.values()))
-            rows.append([name, str(GOALS.get(name, "–")), *shown, *shares, registers])
+            most = goal(name, "uint8")
+            rows.append([name, "–" if most is None else f"{most:g}", *shown, *shares, registers])
+            goals += most is not None
             missed += any("missed" in cell for cell in shown)
-        spilled = [
-            f"{name} ({variant}, {found['spills']} bytes)"
-            for name, each in known["rows"].items()
-            for variant, found in each.items()
-            if found["spills"]
-        ]
-        said = f"{len(GOALS) - missed} of {len(GOALS)} goals are met, with Triton {known['triton']}. "
+            spilled += [
+                f"{name} ({variant}, {found['spills']} bytes)"
+                for variant, found in each.items()
+                if found["spills"]
+            ]
+        said = f"{goals - missed} of {goals} goals are met, with Triton {known['triton']}. "
         said += (
             f"Registers are spilled by {', '.join(spilled)}." if spilled else "No kernel spills registers."
         )

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-import imgops.transforms  # noqa: F401  (registers its operators)
+import imgops.transforms  # registers its operators
+from imgops import _operators
 
 DTYPES = {"uint8": torch.uint8, "float32": torch.float32}
 LAYOUTS = ("planar", "interleaved")
@@ -75,6 +76,18 @@ def share_goal(name: str, dtype: str) -> float | None:
 
 #: The rows of which only the last kernel counts for the goal.
 OF_LAST_KERNEL = ("equalize",)
+#: How a row of packed images begins, and how many times the goal of a batch it may take.
+PACKED, PACKED_GOAL = "packed: ", 1.1
+
+
+def goal(name: str, dtype: str) -> float | None:
+    """Return the most instructions of an output value that are a row's goal, if it has one."""
+    if dtype != "uint8":
+        return None
+    if name.startswith(PACKED):
+        same = GOALS.get(name.removeprefix(PACKED))
+        return None if same is None else same * PACKED_GOAL
+    return GOALS.get(name)
 
 
 def noise(dtype: str, layout: str, side: int, batch: int) -> Tensor:
@@ -171,3 +184,18 @@ def _adjoints(
     yield Call("resized crop, a box each, adjoint", "resized_crop_adjoint", arguments)
     total, count = torch.zeros_like(x), torch.zeros(batch, 1, side, side)
     yield Call("accumulate", "accumulate", (total, count, patch, mask, 9, 11))
+
+
+def packed_calls(dtype: str, layout: str, side: int = 512) -> Iterator[Call]:
+    """Yield the rows whose kernels take packed images, with two images of different sizes."""
+    first, second = noise(dtype, layout, side, 2).unbind(0)
+    images = [first, second[:, : side * 15 // 16, : side - 6]]
+    interleaved = layout == "interleaved"
+    packed = imgops.PackedImages.of(images, interleaved)
+    where = packed.data, packed.sizes, packed.offsets
+    for call in (*calls(dtype, layout, side), Call("flip", "flip", (first, [-1]))):
+        operator = _operators.table.get(f"imgops_packed::{call.operator}")
+        if operator is not None:
+            count, given = operator.tensors - len(where), call.arguments[1:]
+            arguments = (*where, *given[:count], 3, *given[count:], interleaved)
+            yield Call(PACKED + call.name, operator.qualified, arguments, call.part)
