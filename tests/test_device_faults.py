@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -446,3 +451,38 @@ def test_tensors_of_lists_are_made_on_the_cpu() -> None:
         if made.search(line)
     }
     assert not found
+
+
+# -- more than 2**31 values --------------------------------------------------------------------------
+
+#: The kernels that still multiply an index by a step in 32 bits.
+OVERFLOWS = {
+    *("warp_affine", "warp_perspective", "remap", "remap_adjoint", "remap_grad_map"),
+    *("grayscale", "color_matrix", "gray_chosen"),
+}
+LARGE = nightly_unless(
+    ("planes", "uint8").__eq__,
+    [(f, d) for f in ("planes", "rows", "columns", "packed", "dense") for d in ("uint8", "float32")],
+)
+
+
+@pytest.mark.skipif(
+    find_spec("triton") is None or shutil.which("gcc") is None or sys.platform != "linux",
+    reason="Triton compiles the kernels, and gcc what their PTX becomes",
+)
+@pytest.mark.parametrize(("far", "dtype"), LARGE)
+def test_offsets_beyond_32_bits(far: str, dtype: str) -> None:
+    """The compiled kernels, in a process of their own, on images of which only a few pages take memory."""
+    out = subprocess.run(
+        [sys.executable, "-m", "tests.ptx.large", "--far", far, "--dtype", dtype],
+        cwd=Path(__file__).parents[1],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ).stdout
+    if "can't allocate memory" in out:
+        pytest.skip("the system reserves no memory for images of this size")
+    assert re.search(r"^(\d+) equal, 0 left to ATen, \d+ differ$", out, re.M), out[-4000:]
+    faults = {line for line in out.splitlines() if f" {far} {dtype}: " in line}
+    assert {line for line in faults if far != "planes" or line.split()[0] not in OVERFLOWS} == set()
