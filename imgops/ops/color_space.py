@@ -8,6 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color_space as decomposition
 from imgops.fake import color_space as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import color_space as cpu
 
 __all__ = ["cvt_color"]
@@ -20,6 +21,7 @@ __all__ = ["cvt_color"]
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.cvt_color,
+    cuda=cuda.Kernel("color_space.cvt_color"),
 )
 def _cvt_color(image: Tensor, code: str) -> Tensor: ...
 
@@ -55,10 +57,12 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     Notes
     -----
     Reference: ``cv2.cvtColor``, bit-exact on uint8 and float32. float64 is computed by the formula in double
-    precision; half precision is computed in float32 and rounded once. On an accelerator, uint8 gray, HSV,
-    YCrCb, YUV and XYZ use OpenCV's integer arithmetic; HLS, and the conversions to LAB and LUV, are within 1
-    level; those from LAB and LUV are within 2 for colors that RGB can represent. float32 is within 1e-5
-    there, but within 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which OpenCV interpolates from coarse tables.
+    precision; half precision is computed in float32 and rounded once. On CUDA, uint8 has the bits of OpenCV
+    on processors with AVX2, except that 4 values in a million are off by 1 in "rgb2luv" and "hsv_full2rgb".
+    Other accelerators use ATen: there uint8 gray, YCrCb, YUV, XYZ and the conversion to HSV have OpenCV's
+    integer arithmetic; HLS, and the conversions from HSV and to LAB and LUV, are within 1 level; those from
+    LAB and LUV are within 3 for colors that RGB can represent. float32 is within 1e-5 on accelerators, but
+    within 0.5 for "rgb2lab" and 0.02 for "rgb2luv", which OpenCV interpolates from coarse tables.
     The gradient is derived from the formula; the hue of a gray pixel has none. Autocast does not change the
     dtype.
 
