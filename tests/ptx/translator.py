@@ -281,13 +281,29 @@ class Kernel:
     # -- arithmetic --------------------------------------------------------------------------------------------
 
     def _arithmetic(self, op: list[str], a: list[str]) -> str:
+        if op[-1].endswith("f16x2"):
+            return self._pairs(op, a)
         return self._reals(op, a) if is_real(op[-1]) else self._integers(op, a)
+
+    def _pairs(self, op: list[str], a: list[str]) -> str:
+        """Return an operation of the two numbers of 16 bits that each register holds."""
+        kind, halves = op[-1].removesuffix("x2"), []
+        for shift in (0, 16):
+            x = [f"as_{kind}((u16)({self.raw(v)} >> {shift}))" for v in a[1:]]
+            halves.append(f"(u32)of_{kind}({self._formula(op, x, kind)}) << {shift}")
+        return self.put(a[0], " | ".join(halves), "u32")
 
     def _reals(self, op: list[str], a: list[str]) -> str:
         kind, flushes = op[-1], "ftz" in op
+        x = [f"flushed({self.value(v, kind)})" if flushes else self.value(v, kind) for v in a[1:]]
+        made = self._formula(op, x, kind)
+        near = "count.approximate++; " if "approx" in op or "full" in op else ""
+        return near + self.put(a[0], f"flushed({made})" if flushes else made, kind)
+
+    def _formula(self, op: list[str], x: list[str], kind: str) -> str:
+        """Return an operation of numbers in C."""
         if "sat" in op:
             raise Unknown(kind)
-        x = [f"flushed({self.value(v, kind)})" if flushes else self.value(v, kind) for v in a[1:]]
         s = "" if kind == "f64" else "f"
         forms = {
             "add": "{0} + {1}",
@@ -312,8 +328,7 @@ class Kernel:
         made = forms[op[0]].format(*x, s=s)
         if "NaN" in op:
             made = f"({x[0]} != {x[0]} ? {x[0]} : {x[1]} != {x[1]} ? {x[1]} : {made})"
-        near = "count.approximate++; " if "approx" in op or "full" in op else ""
-        return near + self.put(a[0], f"flushed({made})" if flushes else made, kind)
+        return made
 
     def _integers(self, op: list[str], a: list[str]) -> str:
         root, kind = op[0], op[-1]
