@@ -185,36 +185,44 @@ class Passes:
         self.size = image.images * image.planes * max(sizes)
         tiles = -(-out.height // _TILE), -(-out.length // _TILE)
         constants: dict[str, Any] = {
-            "ORDER": order,
             "PIXEL": image.pixel,
-            "VERSIONS": columns.versions,
             "BLOCKS": rows.blocks if rows.blocks in _BLOCKS else 0,
             "CLIPS": rows.clips,
         }
+        # What differs from call to call is a number rather than a constant, so that few kernels are compiled.
+        which = ("columns first", "rows first", "boxes decide").index(order)
         numbers = (
-            *(4 if box_count > 1 else 0, image.planes, image.height, image.length, out.height, out.length),
-            *(*tiles, rows.blocks, *(int(len(t.weight) > 1) for t in tables)),
+            *(
+                which,
+                4 if box_count > 1 else 0,
+                image.planes,
+                image.height,
+                image.length,
+                out.height,
+                out.length,
+            ),
+            *(*tiles, rows.blocks, columns.versions, *(int(len(t.weight) > 1) for t in tables)),
             *(tall, wide, max(sizes)),
         )
-        counts = (
-            (image.height, tiles[1], image.length, tiles[0]),
-            (out.length, tiles[0], out.height, tiles[1]),
-        )
         self.launches = []
-        for is_first, of_user, (n, n_tiles, m, m_tiles) in zip(
-            (True, False), (image, out), counts, strict=True
-        ):
-            step = columns.versions if is_first else 1
-            lines = 128 if _blocks(n, 128, step) * 128 < 1.3 * _blocks(n, 32, step) * 32 else 32
-            several = _blocks(n, lines, step) * n_tiles, -(-m // lines) * m_tiles
-            each = {"columns first": several[0], "rows first": several[1], "boxes decide": max(several)}[
-                order
-            ]
+        for is_first in (True, False):
+            of_user, step = (image, columns.versions) if is_first else (out, 1)
+            # The lines that are resampled, and the tiles of each, if columns or if rows come first.
+            n, m = (image.height, image.length) if is_first else (out.length, out.height)
+            n_tiles, m_tiles = tiles[::-1] if is_first else tiles
+            # Fewer lines where only every fourth belongs to a program, or where the image is small.
+            lines = 32 if max(n, m) <= 32 else 64 if step > 1 else 128
+            several = _blocks(n, lines, step) * n_tiles, _blocks(m, lines, 1) * m_tiles
+            each = (*several, max(several))[which]
             programs = image.images * image.planes * each
-            known = *numbers, each, *of_user.steps
-            more = {"IS_FIRST": is_first, "ALIGNED": alignment(of_user), "LINES": lines}
-            more["warps"] = 2 if lines == 128 else 1
-            self.launches.append((programs, known, constants | more))
+            more = {
+                "IS_FIRST": is_first,
+                "WORDS": step > 1,
+                "ALIGNED": alignment(of_user),
+                "LINES": lines,
+                "warps": lines // 64 or 1,
+            }
+            self.launches.append((programs, (*numbers, each, *of_user.steps), constants | more))
         self.prepared = [Prepared(_pass_kernel, n, *known, **more) for n, known, more in self.launches]
 
 
@@ -240,7 +248,8 @@ def resample(
     axes = list(zip(regions, outs, versions, strict=True))
     blocks = max(_BLOCKS[0], *(blocks_of(name, r, *of, count) for r, of, count in axes))
     rows, columns = (bands(name, r, *of, blocks, count, device) for r, of, count in axes)
-    boxes = rows.begin if boxes is None else boxes
+    if order != "boxes decide" or boxes is None:  # what is not read has one dtype
+        boxes = cached(("no boxes",), device, lambda: torch.empty((1, 4), dtype=torch.int64, device=device))
     operands = rows.weight, rows.begin, rows.bias, columns.weight, columns.begin, columns.bias, boxes
     if isinstance(image.tensor, Packed):
         passes = Passes(out, image, (rows, columns), order, len(boxes))
@@ -319,10 +328,10 @@ def _pixels(
 @kernel(tensors=9)
 def _pass_kernel(
     out, image, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias, boxes, sizes, starts,
-    box_n, planes, height, length, out_height, out_length, row_tiles, column_tiles, blocks,
+    order, box_n, planes, height, length, out_height, out_length, row_tiles, column_tiles, blocks, versions,
     row_n, column_n, tall, wide, plane_size, each, step_n, step_p, step_y,
-    PACKED: tl.constexpr, ORDER: tl.constexpr, PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr,
-    VERSIONS: tl.constexpr, BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
+    PACKED: tl.constexpr, PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr, WORDS: tl.constexpr,
+    BLOCKS: tl.constexpr, CLIPS: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
     TILE: tl.constexpr = 32
     BLOCK: tl.constexpr = 32
@@ -338,8 +347,8 @@ def _pass_kernel(
             length = wide_pixels * PIXEL
         else:
             user = n * step_n + p.to(tl.int64) * step_p
-    rows_first = ORDER == "rows first"
-    if ORDER == "boxes decide":
+    rows_first = order == 1
+    if order == 2:
         rows_first = _box_decides(boxes + n * box_n, out_height, out_length // PIXEL)
     row_table, column_table = n * row_n * row_tiles, n * column_n * column_tiles
     band = blocks * (3 * TILE * BLOCK)
@@ -369,32 +378,32 @@ def _pass_kernel(
                 at = tl.minimum(m, out_height - 1 - first)
                 to = out + user + (first + m).to(tl.int64) * step_y + (tile * TILE + j)
                 has = (first + m < out_height) & (tile * TILE + j // ALIGNED * ALIGNED < out_length)
-                weight = column_weight + (column_table + tile) * (VERSIONS * band)
+                weight = column_weight + (column_table + tile) * (versions * band)
                 _make(tl.multiple_of(to, [1, ALIGNED]), has, source, wide, 1, at, wide, tl.load(column_begin + tile),
                       weight, blocks, column_bias + (column_table + tile) * TILE + j,
                       False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
     else:
         if IS_FIRST:  # rows of the image, which become columns of the image between the passes
             tile, block = rest % column_tiles, rest // column_tiles
-            first = block // VERSIONS * (LINES * VERSIONS) + block % VERSIONS
+            STEP: tl.constexpr = 4 if WORDS else 1
+            first = block // STEP * (LINES * STEP) + block % STEP
             low, high = tl.load(row_begin + row_tiles), tl.load(row_begin + row_tiles + 1)
-            if (first < high) & (first + LINES * VERSIONS > low):
+            if (first < high) & (first + LINES * STEP > low):
                 source = image + user + first.to(tl.int64) * step_y
-                weight = column_weight + (column_table + tile) * (VERSIONS * band)
-                at = tl.minimum(m, (height - 1 - first) // VERSIONS)
-                y = first + m * VERSIONS
+                weight = column_weight + (column_table + tile) * (versions * band)
+                at = tl.minimum(m, (height - 1 - first) // STEP)
+                y = first + m * STEP
                 to = out + between + (tile * TILE + j).to(tl.int64) * tall + y
-                WORD: tl.constexpr = 4 if VERSIONS > 1 else ALIGNED
-                if VERSIONS > 1:
+                if WORDS:
                     shift = (source.to(tl.int64) & 3).to(tl.int32)
                     has = (tile * TILE + j < out_length) & (y < height)
                     source, weight, length = source - shift, weight + shift * band, length + shift
                 else:
                     has = (tile * TILE + j < out_length) & (y // 16 * 16 < height)
                     to = tl.multiple_of(to, [16, 1])
-                _make(to, has, source, step_y * VERSIONS, 1, at, length, tl.load(column_begin + tile),
+                _make(to, has, source, step_y * STEP, 1, at, length, tl.load(column_begin + tile),
                       weight, blocks, column_bias + (column_table + tile) * TILE + j,
-                      False, True, False, WORD, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+                      False, True, False, 4 if WORDS else ALIGNED, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
         else:
             tile, first = rest % row_tiles, rest // row_tiles * LINES
             if first < out_length:
