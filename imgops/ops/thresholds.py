@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import thresholds as decomposition
 from imgops.fake import thresholds as fake
-from imgops.kernels import value_checks
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import thresholds as cpu
 
 __all__ = ["adaptive_threshold", "threshold"]
@@ -21,6 +21,7 @@ __all__ = ["adaptive_threshold", "threshold"]
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.threshold,
+    cuda=cuda.Kernel("thresholds.threshold"),
     values=value_checks.numbers("threshold", threshold=value_checks.no_nan, max_value=value_checks.no_nan),
 )
 def _threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor: ...
@@ -83,7 +84,8 @@ def threshold(
     Notes
     -----
     Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
-    float32. The gradient, derived from the formula, goes to the source of each pixel: the image,
+    float32. On an accelerator, "otsu" may take another one of levels that split a histogram equally well. The
+    gradient, derived from the formula, goes to the source of each pixel: the image,
     ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Autocast does not change the dtype.
 
     Examples
