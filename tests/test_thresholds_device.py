@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from imgops._operators import operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda
 
@@ -49,16 +50,10 @@ def test_channels_and_images_have_their_own_thresholds(
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_thresholds_on_the_device_may_be_any_numbers(dtype: torch.dtype) -> None:
-    image = torch.tensor([0, 7, 255]).to(dtype).reshape(1, 1, 3)
-    for limit, above in (
-        (float("inf"), 0),
-        (float("-inf"), 3),
-        (float("nan"), 3 if dtype == torch.uint8 else 0),
-    ):
+    image, kernel = torch.tensor([0, 7, 255]).to(dtype).reshape(1, 1, 3), operators()["threshold"].cuda
+    for limit, above in ((float("inf"), 0), (float("-inf"), 3), (float("nan"), 0)):
         out = torch.empty_like(image)
-        from imgops.kernels.cuda import thresholds
-
-        assert thresholds.threshold(out, image, torch.tensor(limit), torch.tensor(1.0), "binary") is None
+        assert kernel(out, image, torch.tensor(limit), torch.tensor(1.0), "binary") is None
         assert int(out.sum()) == above
 
 
