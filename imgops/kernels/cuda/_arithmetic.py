@@ -69,3 +69,16 @@ def _convert_by_bits(value, to):
 
 
 convert = _convert_by_bits if _launch.INTERPRETED else inline(_convert)
+
+
+def _fused(x, y, z):
+    """Return ``x * y + z``, rounded once; ``y`` may be a scalar."""
+    return tl.fma(x, tl.broadcast_to(y, x.shape), z)
+
+
+def _fused_in_double(x, y, z):
+    """Return the same in the interpreter, whose own ``fma`` rounds twice; a product is exact in double precision."""
+    return (x.to(tl.float64) * y.to(tl.float64) + z.to(tl.float64)).to(tl.float32)
+
+
+fused = _fused_in_double if _launch.INTERPRETED else inline(_fused)

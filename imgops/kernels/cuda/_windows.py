@@ -6,6 +6,8 @@ of them; near the ends of a row each value is loaded by itself, from the column 
 Which of both a program does is one decision for all its threads.
 """
 
+# ruff: noqa: RUF005 - Triton does not unpack within a tuple
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -15,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cuda._arithmetic import modulo
+from imgops.kernels.cuda._arithmetic import convert, fold_positions, modulo
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import rows_in
@@ -77,17 +79,39 @@ def format_of(out: Tensor) -> bool:
     return out.interleaved if isinstance(out, Packed) else not out.is_contiguous()
 
 
-def tail_of(lines: Lines) -> int:
-    """Return how many bytes at the end of a row do not belong to a block, so that no word beyond is read.
+def unit_of(lines: Lines) -> int:
+    """Return the number of values of a block."""
+    return 16 if lines.tensor.dtype == torch.uint8 else 4
 
-    Rows of words may end with a block. Other values than bytes, or bytes that do not lie next to each other, have
-    no blocks.
+
+def tail_of(lines: Lines) -> int:
+    """Return how many values at the end of a row belong to no block, so that no word beyond the row is read.
+
+    Values that do not lie next to each other have no blocks.
     """
-    if lines.tensor.dtype != torch.uint8 or lines.step_x > 1:
+    if lines.step_x > 1:
         return 1 << 30
+    if lines.tensor.dtype != torch.uint8:
+        return 0
     if isinstance(lines.tensor, Packed):
         return 4
     return 4 * ((lines.tensor.data_ptr() | lines.steps[0] | lines.steps[1] | lines.steps[2]) & 3 > 0)
+
+
+def parts_of(lines: Lines, left: int, right: int, rows: int) -> tuple[int, int, int]:
+    """Return the tail of rows, how many parts of a plane are blocks, and how many parts there are at all.
+
+    A thread has ``rows`` rows of its piece, and looks at ``left`` and ``right`` values beside it.
+    """
+    tail, unit = tail_of(lines), unit_of(lines)
+    first, more = -(-left // unit), tail + (right + 3) // 4 * 4
+    blocks = max((lines.length - more) // unit - first, 0)
+    quads = -(-(lines.length - unit * blocks) // 4)
+    if isinstance(lines.tensor, Packed):  # a narrower image may have more of them
+        quads = min(-(-lines.length // 4), (first * unit + more + unit + 3) // 4)
+    groups = -(-lines.height // rows)
+    inner = -(-groups * blocks // THREADS)
+    return tail, inner, inner + -(-groups * quads // THREADS)
 
 
 @inline
@@ -116,21 +140,30 @@ def no_values():
 
 
 @inline
-def append(values, value):
-    """Return a tuple with one more value; kernels have no lists."""
-    return values + (value,)  # noqa: RUF005 - Triton does not unpack in a tuple
+def piece_of(
+    part, inner, height, length, tail, left, right, ROWS: tl.constexpr, UNIT: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Return the first row and column of each thread's piece, and whether this part of the plane has any.
+
+    The first ``inner`` parts are blocks, the others 4 values at a time before and behind the blocks of a row.
+    """
+    groups, first = (height + ROWS - 1) // ROWS, (left + (UNIT - 1)) // UNIT
+    blocks = tl.maximum((length - tail - (right + 3) // 4 * 4) // UNIT - first, 0)
+    is_inner = part < inner
+    part = tl.where(is_inner, part, part - inner)
+    each = tl.where(is_inner, blocks, (length - UNIT * blocks + 3) // 4)
+    element = part * BLOCK + tl.arange(0, BLOCK)
+    row, k = element // tl.maximum(each, 1), element % tl.maximum(each, 1)
+    quads = tl.where(k < first * (UNIT // 4), k, k + blocks * (UNIT // 4))
+    column = tl.where(is_inner, (k + first) * UNIT, quads * 4)
+    return row * ROWS, column, part * BLOCK < groups * each
 
 
 @inline
-def prepend(value, values):
-    """Return a tuple with one more value before the others."""
-    return (value,) + values  # noqa: RUF005
-
-
-@inline
-def load_four(at):
+def load_four(at, mask=None, OTHER: tl.constexpr = 0):
     """Load four values next to each other, at a multiple of 16 bytes, as a tuple."""
-    every = tl.load(tl.multiple_of(at[:, None] + tl.arange(0, 4)[None, :], [1, 16]))
+    where = tl.multiple_of(at[:, None] + tl.arange(0, 4)[None, :], [1, 16])
+    every = load_masked(where, None if mask is None else mask[:, None], OTHER)
     even, odd = tl.split(tl.reshape(every, (every.shape[0], 2, 2)))
     first, third = tl.split(even)
     second, fourth = tl.split(odd)
@@ -146,32 +179,83 @@ def store_four(at, values, mask):
 
 
 @inline
-def words_at(address, whole):
-    """Return the 16 bytes at an address as four words; ``whole`` tells whether it is a multiple of 16.
-
-    Bytes at another address are cut out of the aligned words around them.
-    """
-    if whole:
-        a, b, c, d = load_four(address.to(tl.pointer_type(tl.uint32)))
-    else:
-        at, shift = word_at(address)
-        a, b, c, d = tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3)
-        last = tl.load(at + 4, mask=shift > 0, other=0)
-        a, b, c, d = cut(a, b, shift), cut(b, c, shift), cut(c, d, shift), cut(d, last, shift)
-    return a, b, c, d
+def fours_at(at, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
+    """Return 4-byte values of a row, counted from a multiple of 16 bytes."""
+    BEFORE: tl.constexpr = FIRST % 4
+    values = no_values()
+    for i in tl.static_range((BEFORE + COUNT + 3) // 4):
+        values = values + load_four(at + (FIRST - BEFORE + 4 * i), mask, OTHER)
+    return values[BEFORE : BEFORE + COUNT]
 
 
 @inline
-def word_at(address):
-    """Return the aligned word that an address lies in, and how many bits before it."""
+def cut_words_at(address, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
+    """Return words of a row, counted from any address, cut out of the aligned words around them."""
     before = address & 3
-    return (address - before).to(tl.pointer_type(tl.uint32)), (before * 8).to(tl.uint32)
+    at, shift = (address - before).to(tl.pointer_type(tl.uint32)) + FIRST, (before * 8).to(tl.uint32)
+    last = shift > 0 if mask is None else (shift > 0) & mask
+    words, word = no_values(), load_masked(at, mask, OTHER)
+    for i in tl.static_range(COUNT):
+        following = load_masked(at + (i + 1), last if i == COUNT - 1 else mask, OTHER)
+        # A shift by 32 bits would be undefined.
+        words = words + ((word >> shift) | ((following << 1) << (shift ^ 31)),)
+        word = following
+    return words
 
 
 @inline
-def cut(low, high, shift):
-    """Return the word that begins ``shift`` bits within two words; a shift by 32 bits would be undefined."""
-    return (low >> shift) | ((high << 1) << (shift ^ 31))
+def load_masked(at, mask, OTHER: tl.constexpr):
+    """Load values, all of them without a mask."""
+    if mask is None:
+        value = tl.load(at)
+    else:
+        value = tl.load(at, mask=mask, other=OTHER)
+    return value
+
+
+@inline
+def words_at(address, whole, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
+    """Return words of a row, counted from an address; ``whole`` tells whether it is a multiple of 16."""
+    if whole:
+        words = fours_at(address.to(tl.pointer_type(tl.uint32)), FIRST, COUNT, mask, OTHER)
+    else:
+        words = cut_words_at(address, FIRST, COUNT, mask, OTHER)
+    return words
+
+
+@inline
+def bytes_at(
+    address, whole, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0
+):  # fmt: skip
+    """Return bytes of a row, counted from an address, as 32-bit integers."""
+    BEFORE: tl.constexpr = FIRST % 4
+    words = words_at(address, whole, (FIRST - BEFORE) // 4, (BEFORE + COUNT + 3) // 4, mask, OTHER)
+    values = no_values()
+    for i in tl.static_range(COUNT):
+        word = words[(BEFORE + i) // 4] >> (8 * ((BEFORE + i) % 4))
+        values = values + (word & 0xFF,)
+    return values
+
+
+@inline
+def values_at(at, whole, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
+    """Return values of a row, counted from a pointer, in single precision."""
+    if at.dtype.element_ty == tl.float32:
+        if whole:
+            values = fours_at(at, FIRST, COUNT, mask, OTHER)
+        else:
+            values = single_values_at(at, FIRST, COUNT, mask, OTHER)
+    else:
+        values = single_values_at(at, FIRST, COUNT, mask, OTHER)
+    return values
+
+
+@inline
+def single_values_at(at, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
+    values = no_values()
+    for i in tl.static_range(COUNT):
+        values = values + (load_masked(at + (FIRST + i), mask, OTHER).to(tl.float32),)
+    return values
 
 
 @inline
@@ -182,3 +266,73 @@ def reflect_row(i, size, is_far):
     last = 2 * size - 2
     i = tl.minimum(tl.abs(i), last)
     return tl.minimum(i, last - i)
+
+
+@inline
+def border_at(i, size, BORDER: tl.constexpr):
+    """Return the pixel that is read at a position, and whether the position lies in the image."""
+    if BORDER == "constant":
+        at = tl.minimum(tl.maximum(i, 0), size - 1)
+    else:
+        at = fold_positions(i, size, BORDER)
+    return at, (i >= 0) & (i < size)
+
+
+@inline
+def places_at(
+    row, column, shift, FIRST: tl.constexpr, COUNT: tl.constexpr, width, PIXEL: tl.constexpr, step_x, BORDER: tl.constexpr
+):  # fmt: skip
+    """Return the pointers to values of a row that a border shows, and which values are inside of the image.
+
+    They are counted from ``shift`` pixels behind a column.
+    """
+    places, insides = no_values(), no_values()
+    BEFORE: tl.constexpr = (PIXEL - 1 - FIRST) // PIXEL
+    for i in tl.static_range(COUNT):
+        c = column + (FIRST + i + BEFORE * PIXEL)
+        x, inside = border_at(c // PIXEL + (shift - BEFORE), width, BORDER)
+        places = places + (row + (x * PIXEL + c % PIXEL).to(tl.int64) * step_x,)
+        insides = insides + (inside,)
+    return places, insides
+
+
+@inline
+def is_whole(row, step, length):
+    """Return whether rows begin at multiples of 16 bytes, and end there."""
+    bits: tl.constexpr = row.dtype.element_ty.primitive_bitwidth // 8
+    return (row.to(tl.int64) | (step * bits) | (length * bits)) % 16 == 0
+
+
+@inline
+def store_values(row, values, column, step_x, stop, whole):
+    """Store values of a row from a column on, but none from the column ``stop`` on.
+
+    Sixteen bytes are stored together if ``whole`` tells that they begin at a multiple of 16 bytes.
+    """
+    LEVELS: tl.constexpr = row.dtype.element_ty == tl.uint8
+    if LEVELS and len(values) == 16:
+        if whole:
+            words = no_values()
+            for i in tl.static_range(4):
+                low, high = values[4 * i] | values[4 * i + 1] << 8, values[4 * i + 2] | values[4 * i + 3] << 8
+                words = words + (low | high << 16,)
+            store_four((row + column).to(tl.pointer_type(values[0].dtype)), words, column < stop)
+        else:
+            store_single_values(row, values, column, step_x, stop)
+    elif row.dtype.element_ty == tl.float32 and len(values) == 4:
+        if whole:
+            store_four(row + column, values, column < stop)
+        else:
+            store_single_values(row, values, column, step_x, stop)
+    else:
+        store_single_values(row, values, column, step_x, stop)
+
+
+@inline
+def store_single_values(row, values, column, step_x, stop):
+    for i in tl.static_range(len(values)):
+        if row.dtype.element_ty == tl.uint8:
+            value = values[i].to(tl.uint8)
+        else:
+            value = convert(values[i], row.dtype.element_ty)
+        tl.store(row + (column + i).to(tl.int64) * step_x, value, mask=column + i < stop)

@@ -4,6 +4,8 @@ The sums along y are kept: those of uint8 fit into 16 bits, two in a word, and o
 of sums is as long as a row of the image and the margins that the second pass reads at both ends.
 """
 
+# ruff: noqa: RUF005 - Triton does not unpack within a tuple
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,23 +14,25 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even
+from imgops.kernels.cuda._arithmetic import fold_positions, fused, round_half_even
 from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
 from imgops.kernels.cuda._windows import (
     THREADS,
     Lines,
-    append,
     format_of,
+    is_whole,
     lines_in,
     load_four,
     no_values,
     plane_at,
-    prepend,
     reflect_row,
     store_four,
+    store_values,
     tail_of,
+    unit_of,
+    values_at,
     words_at,
 )
 
@@ -100,9 +104,9 @@ def _down(
     rows: Tensor, source: Lines, weights: Tensor, margin: int, rows_n: int, weight_n: int, weight_at: int
 ) -> None:
     """Sum along y."""
-    tail = tail_of(source)
-    blocks = max(source.length - tail, 0) // 16
-    quads = (2 * margin + -(-source.length // 16) * 16 - 16 * blocks) // 4
+    tail, unit = tail_of(source), unit_of(source)
+    blocks = max(source.length - tail, 0) // unit
+    quads = (2 * margin + -(-source.length // 16) * 16 - unit * blocks) // 4
     if blocks and isinstance(source.tensor, Packed):
         quads = margin // 2 + 8
     height = 4 if rows.dtype == torch.int32 else 8
@@ -173,6 +177,7 @@ def _down_kernel(
 ):  # fmt: skip
     """Sum along y: blocks of rows, or at their ends and for floats 4 values of each row."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    UNIT: tl.constexpr = 16 if LEVELS else 4
     plane, part = tl.program_id(0) // programs, tl.program_id(0) % programs
     start, line, tall, length = plane_at(
         plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
@@ -181,72 +186,71 @@ def _down_kernel(
     own = weights + (plane // planes) * weight_n + weight_at
     to = _start_of_sums(plane, planes, tall, pitch, rows_n, starts, PACKED)
     groups = (tall + ROWS - 1) // ROWS
-    blocks = tl.maximum(length - tail, 0) // 16
+    blocks = tl.maximum(length - tail, 0) // UNIT
     if part < inner:
         if part * BLOCK < groups * blocks:
             element = part * BLOCK + tl.arange(0, BLOCK)
-            y, column = element // blocks * ROWS, element % blocks * 16
-            if LEVELS:
-                at = image.to(tl.int64) + start + column
-                whole = ((image.to(tl.int64) + start) | line) % 16 == 0
-                sums = _sum_rows((at,), line, y, tall, own, whole, True, True, ROWS, BLOCK)
-                _store_levels(rows, sums, to + margin + column, pitch, y, tall, True, ROWS)
+            y, column = element // blocks * ROWS, element % blocks * UNIT
+            whole = is_whole(image + start, line, 0)
+            sums = _sum_rows(
+                no_values() + (image + start + column,), line, y, tall, own, whole, True, ROWS, BLOCK
+            )
+            _store_sums(rows, sums, to + margin + column, pitch, y, tall, ROWS)
     else:
-        quads, first = (pitch - 16 * blocks) // 4, margin // 4
+        quads, first = (pitch - UNIT * blocks) // 4, margin // 4
         element = (part - inner) * BLOCK + tl.arange(0, BLOCK)
         if (part - inner) * BLOCK < groups * quads:
             y, quad = element // quads * ROWS, element % quads
-            column = tl.where(quad < first, quad, quad + 4 * blocks) * 4 - margin
+            column = tl.where(quad < first, quad, quad + blocks * (UNIT // 4)) * 4 - margin
             places = no_values()
             for i in tl.static_range(4):
                 x, c = (column + (margin + i)) // pixel, (column + (margin + i)) % pixel
                 x = fold_positions(x - margin // pixel, length // pixel, "reflect")
-                places = append(places, image + start + (x * pixel + c).to(tl.int64) * step_x)
-            sums = _sum_rows(places, line, y, tall, own, True, False, LEVELS, ROWS, BLOCK)
-            if LEVELS:
-                _store_levels(rows, sums, to + margin + column, pitch, y, tall, False, ROWS)
-            else:
-                for i in tl.static_range(ROWS):
-                    at = rows + (to + margin + column) + (y + i).to(tl.int64) * pitch
-                    store_four(at, sums[4 * i : 4 * i + 4], y + i < tall)
+                places = places + (image + start + (x * pixel + c).to(tl.int64) * step_x,)
+            sums = _sum_rows(places, line, y, tall, own, True, False, ROWS, BLOCK)
+            _store_sums(rows, sums, to + margin + column, pitch, y, tall, ROWS)
 
 
 @inline
 def _sum_rows(
-    places, line, y, tall, own, whole, INNER: tl.constexpr, LEVELS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+    places, line, y, tall, own, whole, INNER: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """Return the weighted sums of the values at some places, for each row of the result.
 
     Levels come as words: the first sums are those of the bytes 0 and 2, the others those of the bytes 1 and 3,
     to which byte 2 adds in between.
     """
-    COUNT: tl.constexpr = 8 if INNER else (2 if LEVELS else 4)
+    LEVELS: tl.constexpr = places[0].dtype.element_ty == tl.uint8
     KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
+    COUNT: tl.constexpr = (8 if INNER else 2) if LEVELS else 4
     reach = tl.load(own).to(tl.int32)
     sums, weights = no_values(), no_values()
     for _ in tl.static_range(ROWS):
-        weights = append(weights, (tl.load(own) * 0).to(KIND))
-        for _ in tl.static_range(COUNT):
-            sums = append(sums, tl.full((BLOCK,), 0, KIND))
+        weights = weights + ((tl.load(own) * 0).to(KIND),)
+    for _ in tl.static_range(ROWS * COUNT):
+        sums = sums + (tl.full((BLOCK,), 0, KIND),)
     for s in range(2 * reach + ROWS):
         row = reflect_row(y + (s - reach), tall, reach >= tall).to(tl.int64) * line
-        weights = prepend(tl.load(own + 1 + tl.abs(s - reach)).to(KIND), weights[: ROWS - 1])
+        weights = (tl.load(own + 1 + tl.abs(s - reach)).to(KIND),) + weights[: ROWS - 1]
         if INNER:
-            values = _spread(words_at(places[0] + row, whole))
+            if LEVELS:
+                values = _spread(words_at((places[0] + row).to(tl.int64), whole, 0, 4))
+            else:
+                values = values_at(places[0] + row, whole, 0, 4)
         else:
             values = no_values()
             for i in tl.static_range(4):
-                values = append(values, tl.load(places[i] + row).to(KIND))
+                values = values + (tl.load(places[i] + row).to(KIND),)
             if LEVELS:
-                values = _spread((values[0] | values[1] << 8 | values[2] << 16 | values[3] << 24,))
+                word = values[0] | values[1] << 8 | values[2] << 16 | values[3] << 24
+                values = _spread(no_values() + (word,))
         added = no_values()
         for i in tl.static_range(ROWS):
             for j in tl.static_range(COUNT):
                 if LEVELS:
-                    added = append(added, sums[i * COUNT + j] + weights[i] * values[j])
+                    added = added + (sums[i * COUNT + j] + weights[i] * values[j],)
                 else:
-                    share = tl.broadcast_to(weights[i], (BLOCK,))
-                    added = append(added, tl.fma(values[j], share, sums[i * COUNT + j]))
+                    added = added + (fused(values[j], weights[i], sums[i * COUNT + j]),)
         sums = added
     return sums
 
@@ -255,26 +259,29 @@ def _sum_rows(
 def _spread(words):
     values = no_values()
     for i in tl.static_range(len(words)):
-        values = append(append(values, words[i] & 0x00FF00FF), words[i] >> 8)
+        values = values + (words[i] & 0x00FF00FF,) + (words[i] >> 8,)
     return values
 
 
 @inline
-def _store_levels(rows, sums, at, pitch, y, tall, INNER: tl.constexpr, ROWS: tl.constexpr):
-    """Store the sums of each row, two in a word."""
-    COUNT: tl.constexpr = 8 if INNER else 2
+def _store_sums(rows, sums, at, pitch, y, tall, ROWS: tl.constexpr):
+    """Store the sums of each row; those of levels two in a word."""
+    COUNT: tl.constexpr = len(sums) // ROWS
     for i in tl.static_range(ROWS):
-        words = no_values()
-        for j in tl.static_range(COUNT // 2):
-            even, odd = sums[i * COUNT + 2 * j], sums[i * COUNT + 2 * j + 1]
-            words = append(append(words, even), odd - ((even >> 16) << 8))
-        to = rows.to(tl.pointer_type(tl.uint32)) + ((at + (y + i).to(tl.int64) * pitch) >> 1)
-        if INNER:
-            store_four(to, words[:4], y + i < tall)
-            store_four(to + 4, words[4:], y + i < tall)
+        values, to = sums[i * COUNT : i * COUNT + COUNT], at + (y + i).to(tl.int64) * pitch
+        if rows.dtype.element_ty == tl.float32:
+            store_four(rows + to, values, y + i < tall)
         else:
-            tl.store(to, words[0], mask=y + i < tall)
-            tl.store(to + 1, words[1], mask=y + i < tall)
+            words, where = no_values(), rows.to(tl.pointer_type(tl.uint32)) + (to >> 1)
+            for j in tl.static_range(COUNT // 2):
+                even, odd = values[2 * j], values[2 * j + 1]
+                words = words + (even,) + (odd - ((even >> 16) << 8),)
+            if COUNT == 8:
+                store_four(where, words[:4], y + i < tall)
+                store_four(where + 4, words[4:], y + i < tall)
+            else:
+                tl.store(where, words[0], mask=y + i < tall)
+                tl.store(where + 1, words[1], mask=y + i < tall)
 
 
 @kernel(tensors=3)
@@ -301,15 +308,16 @@ def _across_kernel(
         else:
             at = rows + at
         sums = _sum_columns(at, weights + (plane // planes) * weight_n, PIXEL, LEVELS, KIND, BLOCK)
-        _store_values(
-            out,
-            sums,
-            start + y.to(tl.int64) * line,
-            column,
-            step_x,
-            tl.where(y < tall, length, 0),
-            (((out.to(tl.int64) + start) | line) % 16 == 0) & (step_x == 1),
-        )
+        to, stop = out + start + y.to(tl.int64) * line, tl.where(y < tall, length, 0)
+        whole = is_whole(out + start, line, length) & (step_x == 1)
+        if LEVELS:
+            values = no_values()
+            for i in tl.static_range(16):
+                values = values + (sums[i] >> 16,)
+            store_values(to, values, column, step_x, stop, whole)
+        else:
+            for i in tl.static_range(4):
+                store_values(to, sums[4 * i : 4 * i + 4], column + 4 * i, step_x, stop, whole)
 
 
 @inline
@@ -322,9 +330,9 @@ def _sum_columns(at, own, PIXEL: tl.constexpr, LEVELS: tl.constexpr, KIND: tl.co
     sums, weight = no_values(), tl.load(own + 1).to(KIND)
     for i in tl.static_range(16):
         if LEVELS:
-            sums = append(sums, middle[i] * weight + 0x8000)
+            sums = sums + (middle[i] * weight + 0x8000,)
         else:
-            sums = append(sums, middle[i] * weight)
+            sums = sums + (middle[i] * weight,)
     left, right = middle, middle
     for k in range(0, reach, 4):
         far = k // 4 * (PIXEL * QUAD)
@@ -339,9 +347,9 @@ def _sum_columns(at, own, PIXEL: tl.constexpr, LEVELS: tl.constexpr, KIND: tl.co
             for i in tl.static_range(16):
                 both = left[i + (4 - t) * PIXEL] + right[i + t * PIXEL]
                 if LEVELS:
-                    added = append(added, sums[i] + both * weight)
+                    added = added + (sums[i] + both * weight,)
                 else:
-                    added = append(added, tl.fma(both, tl.broadcast_to(weight, (BLOCK,)), sums[i]))
+                    added = added + (fused(both, weight, sums[i]),)
             sums = added
         left, right = left[:16], right[4 * PIXEL :]
     return sums
@@ -357,25 +365,3 @@ def _quad(at, LEVELS: tl.constexpr):
     else:
         values = load_four(at)
     return values
-
-
-@inline
-def _store_values(out, sums, at, column, step_x, length, whole):
-    """Store 16 values."""
-    LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
-    if LEVELS:
-        if whole:
-            words = no_values()
-            for i in tl.static_range(4):
-                low = sums[4 * i] >> 16 | (sums[4 * i + 1] >> 8 & 0xFF00)
-                high = sums[4 * i + 2] & 0xFF0000 | (sums[4 * i + 3] << 8 & 0xFF000000)
-                words = append(words, low | high)
-            store_four((out + (at + column)).to(tl.pointer_type(tl.uint32)), words, column < length)
-        else:
-            for i in tl.static_range(16):
-                value = (sums[i] >> 16).to(tl.uint8)
-                tl.store(out + (at + (column + i).to(tl.int64) * step_x), value, mask=column + i < length)
-    else:
-        for i in tl.static_range(16):
-            value = convert(sums[i], out.dtype.element_ty)
-            tl.store(out + (at + (column + i).to(tl.int64) * step_x), value, mask=column + i < length)

@@ -1,86 +1,204 @@
-"""CUDA kernels of the filters: on uint8 in OpenCV's and PIL's integers."""
+"""CUDA kernels of the filters: on uint8 in OpenCV's and PIL's integers.
+
+A thread has a piece of several rows of the result, so that each row of the image is unpacked once for all of them.
+"""
+
+# ruff: noqa: RUF005 - Triton does not unpack within a tuple
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda import _color_steps
-from imgops.kernels.cuda._arithmetic import convert, round_half_even, unit
-from imgops.kernels.cuda._interpolation import pixel_at
-from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._arithmetic import fused, unit
+from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._statistics import Gate
-from imgops.kernels.cuda._tiles import (
-    PIXELS,
-    batch,
-    grid_of,
-    offset,
-    output_batch,
-    per_image,
-    place_of,
-    tile_of,
+from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
+from imgops.kernels.cuda._windows import (
+    THREADS,
+    border_at,
+    bytes_at,
+    format_of,
+    is_whole,
+    lines_in,
+    load_masked,
+    no_values,
+    parts_of,
+    piece_of,
+    places_at,
+    plane_at,
+    store_values,
+    values_at,
+    words_at,
 )
+
+#: The rows of the result that a thread has, of sharpness and of a correlation; the most columns of a kernel that are
+#: gone over at once.
+_ROWS, _ROWS_OF_KERNEL, _MOST = 8, 4, 7
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
-    source, target = batch(image), output_batch(out)
+    target = output_batch(out)
+    interleaved = format_of(target)
+    source, lines = lines_in(batch(image), interleaved), lines_in(target, interleaved)
     weights, step = per_image(kernel, image, 2, torch.float32)
-    constants, programs = grid_of(target, 2048)
-    sizes = *target.shape, *target.stride(), *source.stride()
-    shape = kernel.shape[-2:]
+    tall, wide = kernel.shape[-2:]
+    taps = wide if wide <= _MOST else 8
+    left, right = (
+        (wide // 2, wide - 1 - wide // 2) if wide <= _MOST else (wide // 2 + 3, wide - wide // 2 + 6)
+    )
+    left, right = left * source.pixel, right * source.pixel
+    tail, inner, parts = parts_of(source, left, right, _ROWS_OF_KERNEL)
+    numbers = *source.shape, *source.steps, *lines.steps, tail, inner, parts, left, right, step, tall, wide
     launch(
         _filter_kernel,
-        programs,
-        target,
-        source,
-        weights,
-        step,
-        *shape,
-        *sizes,
+        source.images * source.planes * parts,
+        *(lines.tensor, source.tensor, weights, *numbers),
+        PIXEL=source.pixel,
+        TAPS=taps,
         BORDER=padding_mode,
-        **constants,
+        ROWS=_ROWS_OF_KERNEL,
+        BLOCK=THREADS,
     )
     return None
 
 
-@triton.jit
+@kernel(tensors=3)
 def _filter_kernel(
-    out, image, weights, weight_n, tall, wide, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, BORDER: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, weights, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
+    out_n, out_c, out_y, tail, inner, parts, left, right, weight_n, tall, wide, PACKED: tl.constexpr,
+    PIXEL: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    UNIT: tl.constexpr = 16 if image.dtype.element_ty == tl.uint8 else 4
+    plane, part = tl.program_id(0) // parts, tl.program_id(0) % parts
+    start, line, rows, length = plane_at(
+        plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
     )
-    place = n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(
-            sizes, starts, n, n < images, channels, PACKED
-        )
-        image_n, inside = 1, inside & (y < height) & (x < width)
-        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
-    total = tl.full((ROWS, COLUMNS), 0, tl.float32)
-    own = weights + n * weight_n
-    for i in range(tall):
-        at_y, has_row = pixel_at(y + (i - tall // 2), height, BORDER)
-        for j in range(wide):
-            at_x, has_column = pixel_at(x + (j - wide // 2), width, BORDER)
-            use = inside & has_row & has_column
-            at = image + offset(place, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
-            pixel = tl.load(at, mask=use, other=0).to(tl.float32)
-            share = tl.load(own + (i * wide + j), mask=n < images, other=0)
-            total = tl.fma(pixel, tl.broadcast_to(share, (ROWS, COLUMNS)), total)  # fused, as in OpenCV
-    if out.dtype.element_ty == tl.uint8:
-        value = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0).to(tl.uint8)
+    to, to_line, _, _ = plane_at(
+        plane, planes, height, width, pixel, step_x, out_n, out_c, out_y, sizes, starts, PACKED
+    )
+    y, column, exists = piece_of(part, inner, rows, length, tail, left, right, ROWS, UNIT, BLOCK)
+    own = weights + (plane // planes).to(tl.int64) * weight_n
+    if exists:
+        if part < inner:
+            _filter_rows(
+                out + to, image + start, own, to_line, line, y, column, step_x, rows, length, tall, wide,
+                True, PIXEL, TAPS, BORDER, ROWS,
+            )  # fmt: skip
+        else:
+            _filter_rows(
+                out + to, image + start, own, to_line, line, y, column, step_x, rows, length, tall, wide,
+                False, PIXEL, TAPS, BORDER, ROWS,
+            )  # fmt: skip
+
+
+@inline
+def _filter_rows(
+    out, image, weights, to_line, line, y, column, step_x, height, length, tall, wide, INNER: tl.constexpr,
+    PIXEL: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Correlate a piece of some rows, tap by tap in the order of OpenCV, with fused products as there."""
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    COUNT: tl.constexpr = 16 if LEVELS and INNER else 4
+    SPAN: tl.constexpr = COUNT + (TAPS - 1) * PIXEL
+    CHUNKED: tl.constexpr = TAPS == 8
+    whole = is_whole(image, line, length)
+    sums = no_values()
+    for _ in tl.static_range(ROWS * COUNT):
+        sums = sums + (tl.zeros_like(y).to(tl.float32),)
+    for s in range(tall + ROWS - 1):
+        row, has_row = border_at(y + (s - tall // 2), height, BORDER)
+        at = image + row.to(tl.int64) * line
+        if CHUNKED:  # they begin with taps that do not exist, so that words remain words
+            for first in range(-(-(wide // 2) % 4), wide, 8):
+                shift = first - wide // 2
+                values = _window(
+                    at, column, shift, False, has_row, 0, SPAN, INNER, length, PIXEL, step_x, BORDER
+                )
+                sums = _add_rows(sums, values, weights, s, first, tall, wide, PIXEL, TAPS, ROWS)
+        else:
+            LEFT: tl.constexpr = TAPS // 2 * PIXEL
+            values = _window(at, column, 0, whole, has_row, LEFT, SPAN, INNER, length, PIXEL, step_x, BORDER)
+            sums = _add_rows(sums, values, weights, s, 0, tall, wide, PIXEL, TAPS, ROWS)
+    to_whole = is_whole(out, to_line, length) if INNER else False
+    for i in tl.static_range(ROWS):
+        values = no_values()
+        for j in tl.static_range(COUNT):
+            values = values + (_rounded(sums[i * COUNT + j], out.dtype.element_ty),)
+        stop = tl.where(y + i < height, length, 0)
+        store_values(out + (y + i).to(tl.int64) * to_line, values, column, step_x, stop, to_whole)
+
+
+@inline
+def _rounded(value, to: tl.constexpr):
+    """Round to a level, half to even; leave other values."""
+    if to == tl.uint8:
+        value = (tl.minimum(tl.maximum(value, 0.0), 255.0) + 8388608.0 - 8388608.0).to(tl.uint32)
+    return value
+
+
+@inline
+def _window(
+    row, column, shift, whole, has_row, LEFT: tl.constexpr, COUNT: tl.constexpr, INNER: tl.constexpr,
+    length, PIXEL: tl.constexpr, step_x, BORDER: tl.constexpr,
+):  # fmt: skip
+    """Return some values of a row as floats; those outside of the image are 0 with a constant border."""
+    LEVELS: tl.constexpr = row.dtype.element_ty == tl.uint8
+    mask = has_row if BORDER == "constant" else None
+    values = no_values()
+    if INNER:
+        if LEVELS:
+            every = bytes_at((row + column + shift * PIXEL).to(tl.int64), whole, -LEFT, COUNT, mask)
+            for i in tl.static_range(COUNT):
+                values = values + (every[i].to(tl.float32),)
+        else:
+            values = values_at(row + column + shift * PIXEL, whole, -LEFT, COUNT, mask)
     else:
-        value = convert(total, out.dtype.element_ty)
-    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+        places, insides = places_at(row, column, shift, -LEFT, COUNT, length // PIXEL, PIXEL, step_x, BORDER)
+        for i in tl.static_range(COUNT):
+            inside = has_row & insides[i] if BORDER == "constant" else None
+            values = values + (load_masked(places[i], inside, 0).to(tl.float32),)
+    return values
+
+
+@inline
+def _add_rows(
+    sums, values, weights, s, first, tall, wide, PIXEL: tl.constexpr, TAPS: tl.constexpr, ROWS: tl.constexpr
+):  # fmt: skip
+    """Add the products of row ``s`` of the window of a piece to each row of the result."""
+    COUNT: tl.constexpr = len(sums) // ROWS
+    added = no_values()
+    for i in tl.static_range(ROWS):
+        row = sums[i * COUNT : i * COUNT + COUNT]
+        added = added + _add_taps(row, values, weights, s - i, first, tall, wide, COUNT, PIXEL, TAPS)
+    return added
+
+
+@inline
+def _add_taps(
+    sums, values, weights, i, first, tall, wide, COUNT: tl.constexpr, PIXEL: tl.constexpr, TAPS: tl.constexpr
+):  # fmt: skip
+    """Add the products of a row of the image and a row of the kernel, if there is one, to a row of the result."""
+    if (i >= 0) & (i < tall):
+        for t in tl.static_range(TAPS):
+            if TAPS < 8:
+                sums = _add_tap(sums, values, tl.load(weights + (i * wide + t)), t * PIXEL, COUNT)
+            elif (first + t >= 0) & (first + t < wide):
+                sums = _add_tap(sums, values, tl.load(weights + (i * wide + first + t)), t * PIXEL, COUNT)
+    return sums
+
+
+@inline
+def _add_tap(sums, values, weight, FIRST: tl.constexpr, COUNT: tl.constexpr):
+    added = no_values()
+    for j in tl.static_range(COUNT):
+        added = added + (fused(values[FIRST + j], weight, sums[j]),)
+    return added
 
 
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
@@ -93,60 +211,175 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
 
 def sharpen(out: Tensor, image: Tensor, factors: Tensor, factor_n: int, gate: Gate | None) -> None:
     """Sharpen a batch; with a gate, only the images that have the step, by one of their several amounts."""
-    constants, programs = grid_of(out, 2048)
-    gating = (factors, 0, 0, 0) if gate is None else gate.arguments
+    interleaved = format_of(out)
+    source, target = lines_in(image, interleaved), lines_in(out, interleaved)
+    tail, inner, parts = parts_of(source, source.pixel, source.pixel, _ROWS)
+    order, *gating = (factors, 0, 0, 0) if gate is None else gate.arguments
+    numbers = *source.shape, *source.steps, *target.steps, tail, inner, parts, factor_n, *gating
     launch(
         _sharpen_kernel,
-        programs,
-        *(out, image, factors, factor_n, *gating),
-        *out.shape,
-        *out.stride(),
-        *image.stride(),
+        source.images * source.planes * parts,
+        *(target.tensor, source.tensor, factors, order, *numbers),
         GATED=gate is not None,
-        **constants,
+        PIXEL=source.pixel,
+        ROWS=_ROWS,
+        BLOCK=THREADS,
     )
 
 
-@triton.jit(do_not_specialize=["turn", "which"])
+@kernel(tensors=4)
 def _sharpen_kernel(
-    out, image, factors, factor_n, order, order_n, turn, which, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, GATED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, factors, order, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
+    out_n, out_c, out_y, tail, inner, parts, factor_n, order_n, turn, which,
+    PACKED: tl.constexpr, GATED: tl.constexpr, PIXEL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Compute ``ImageEnhance.Sharpness``, which does not smooth the outermost pixels."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    UNIT: tl.constexpr = 16 if LEVELS else 4
+    plane, part = tl.program_id(0) // parts, tl.program_id(0) % parts
+    n = (plane // planes).to(tl.int64)
+    start, line, tall, length = plane_at(
+        plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
     )
-    place = n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(
-            sizes, starts, n, n < images, channels, PACKED
-        )
-        image_n, inside = 1, inside & (y < height) & (x < width)
-        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
+    to, to_line, _, _ = plane_at(
+        plane, planes, height, width, pixel, step_x, out_n, out_c, out_y, sizes, starts, PACKED
+    )
+    y, column, exists = piece_of(part, inner, tall, length, tail, PIXEL, PIXEL, ROWS, UNIT, BLOCK)
     own = factors + n * factor_n
     if GATED:
-        inside &= tl.load(order + n * order_n + turn, mask=n < images, other=-1) == which
+        exists &= tl.load(order + n * order_n + turn) == which
         own += which
-    factor = tl.load(own, mask=n < images, other=0).to(tl.float32)
-    inner = inside & (y > 0) & (y < height - 1) & (x > 0) & (x < width - 1)
-    at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
-    middle = tl.load(at, mask=inside, other=0).to(tl.float32)
-    total = middle * 4
-    for i in tl.static_range(3):
-        for j in tl.static_range(3):
-            around = (at + (i - 1) * image_y) + (j - 1) * image_x
-            total += tl.load(around, mask=inner, other=0).to(tl.float32)
+    if exists:
+        factor = tl.load(own).to(tl.float32)
+        if part < inner:
+            _sharpen_rows(
+                out + to, image + start, to_line, line, y, column, step_x, tall, length, factor, True, PIXEL, ROWS
+            )  # fmt: skip
+        else:
+            _sharpen_rows(
+                out + to, image + start, to_line, line, y, column, step_x, tall, length, factor, False, PIXEL, ROWS
+            )  # fmt: skip
+
+
+@inline
+def _sharpen_rows(
+    out, image, to_line, line, y, column, step_x, tall, length, factor,
+    INNER: tl.constexpr, PIXEL: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Sharpen a piece of some rows, by sums of three pixels along x of each row around them."""
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    PAIRED: tl.constexpr = LEVELS and INNER
+    whole, to_whole, places = True, False, no_values()
+    if INNER:
+        places = places + (image + column,)
+        whole, to_whole = is_whole(image, line, length), is_whole(out, to_line, length)
+    else:
+        places, _ = places_at(image, column, 0, -PIXEL, 4 + 2 * PIXEL, length // PIXEL, PIXEL, step_x, "edge")
+    # Each has zeros of its own: if two were the same, the loop below would not carry one of them on.
+    KIND: tl.constexpr = tl.uint32 if PAIRED else tl.float32
+    above, here, middle = no_values(), no_values(), no_values()
+    for _ in tl.static_range(8 if PAIRED else 4):
+        above = above + (tl.zeros_like(y).to(KIND),)
+        here = here + (tl.zeros_like(y).to(KIND),)
+        middle = middle + (tl.zeros_like(y).to(KIND),)
+    for i in range(-1, ROWS + 1):
+        row = tl.minimum(tl.maximum(y + i, 0), tall - 1).to(tl.int64) * line
+        if PAIRED:
+            new, below = _pairs(words_at((places[0] + row).to(tl.int64), whole, -1, 6), PIXEL)
+        else:
+            if INNER:
+                values = values_at(places[0] + row, whole, -PIXEL, 4 + 2 * PIXEL)
+            else:
+                values = no_values()
+                for j in tl.static_range(4 + 2 * PIXEL):
+                    values = values + (tl.load(places[j] + row).to(tl.float32),)
+            new, below = values[PIXEL : PIXEL + 4], no_values()
+            for j in tl.static_range(4):
+                below = below + (values[j] + values[j + PIXEL] + values[j + 2 * PIXEL],)
+        if i > 0:
+            inner = (y + (i - 1) > 0) & (y + i < tall)
+            results = no_values()
+            for j in tl.static_range(len(below)):
+                total = above[j] + here[j] + below[j] + 4 * middle[j]
+                if PAIRED:
+                    low, high = _mixed_pair(total, middle[j], factor, inner)
+                    results = results + (low,) + (high,)
+                else:
+                    x = column + j
+                    inner_x = inner & (x >= PIXEL) & (x < length - PIXEL)
+                    results = results + (
+                        _mixed(total, middle[j], factor, inner_x, tall, length // PIXEL, LEVELS),
+                    )
+            if PAIRED:
+                results = _in_order(results)
+            stop = tl.where(y + (i - 1) < tall, length, 0)
+            store_values(out + (y + (i - 1)).to(tl.int64) * to_line, results, column, step_x, stop, to_whole)
+        above, here, middle = here, below, new
+
+
+@inline
+def _pairs(words, PIXEL: tl.constexpr):
+    """Return the bytes of four words, two in each, the even ones of a word first, and sums of three pixels along x."""
+    middle, sums = no_values(), no_values()
+    for i in tl.static_range(4):
+        for j in tl.static_range(2):
+            middle = middle + (_pair(words, 4 * i + j),)
+            sums = sums + (
+                _pair(words, 4 * i + j - PIXEL) + middle[2 * i + j] + _pair(words, 4 * i + j + PIXEL),
+            )
+    return middle, sums
+
+
+@inline
+def _pair(words, AT: tl.constexpr):
+    """Return the bytes ``AT`` and ``AT + 2`` in a word, counted from the second word."""
+    word = words[AT // 4 + 1]
+    if AT % 4 == 0:
+        pair = word & 0x00FF00FF
+    elif AT % 4 == 1:
+        pair = (word >> 8) & 0x00FF00FF
+    elif AT % 4 == 2:
+        pair = ((word & 0x00FF00FF) >> 16) | ((words[AT // 4 + 2] & 0x00FF00FF) << 16)
+    else:
+        pair = (((word >> 8) & 0x00FF00FF) >> 16) | (((words[AT // 4 + 2] >> 8) & 0x00FF00FF) << 16)
+    return pair
+
+
+@inline
+def _mixed_pair(total, middle, factor, inner):
+    """Sharpen two levels in a word; dividing by 13 is multiplying by 5042 / 65536."""
+    low, high = (total & 0xFFFF) * 5042 + 6 * 5042, (total >> 16) * 5042 + 6 * 5042
+    first = _mixed_level((low >> 16).to(tl.float32), (middle & 0xFFFF).to(tl.float32), factor, inner)
+    second = _mixed_level((high >> 16).to(tl.float32), (middle >> 16).to(tl.float32), factor, inner)
+    return first, second
+
+
+@inline
+def _mixed_level(smooth, middle, factor, inner):
+    """Return the level between two, or beyond, as ``Image.blend``; NaN becomes 0."""
+    value = smooth + factor * (middle - smooth)
+    value = tl.where(value > 0, tl.minimum(value, 255.0), 0.0)
+    return tl.where(inner, value, middle).to(tl.uint32)
+
+
+@inline
+def _mixed(total, middle, factor, inner, height, width, LEVELS: tl.constexpr):
     smooth = tl.div_rn(total, 13.0)
     if LEVELS:
-        smooth = tl.floor(smooth + 0.5)
-        value = tl.where(inner, _color_steps.mix(smooth, middle, factor, LEVELS), middle).to(tl.uint8)
+        value = _mixed_level(tl.floor(smooth + 0.5), middle, factor, inner)
     else:
-        value = tl.where(inner, _color_steps.mix(smooth, middle, factor, LEVELS), unit(middle))
-        if PACKED != "":
-            value = tl.where((height < 3) | (width < 3), middle, value)
-        elif height < 3 or width < 3:
-            value = middle
-        value = convert(value, out.dtype.element_ty)
-    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+        outside = unit(middle)
+        if (height < 3) | (width < 3):
+            outside = middle
+        value = tl.where(inner, unit(middle * factor + smooth * (1 - factor)), outside)
+    return value
+
+
+@inline
+def _in_order(pairs):
+    """Return levels in the order of memory, from the pairs of bytes of words."""
+    values = no_values()
+    for i in tl.static_range(4):
+        for j in tl.static_range(4):
+            values = values + (pairs[4 * i + j % 2 * 2 + j // 2],)
+    return values
