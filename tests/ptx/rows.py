@@ -166,8 +166,33 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
     yield Call("sharpness, each", "adjust_sharpness", (x, each))
     yield Call("filter 5 x 5", "filter2d", (x, torch.full((5, 5), 0.04), "reflect"))
     yield Call("erode 5 x 5", "erode", (x, torch.ones(5, 5, dtype=torch.uint8), "constant"))
+    yield from _with_kernels(_colors_and_levels(x, limit, each))
     if not whole:
         yield from _adjoints(x, map, boxes, patch, mask, small)
+
+
+def _colors_and_levels(x: Tensor, limit: Tensor, each: Tensor) -> Iterator[Call]:
+    """Yield the operators without a goal in instructions, whether they have a kernel or not."""
+    for code in ("rgb2hsv", "hsv2rgb", "rgb2lab", "lab2rgb", "rgb2yuv"):
+        yield Call(code, "cvt_color", (x, code))
+    most = torch.full_like(limit, 255 if x.dtype == torch.uint8 else 1)
+    for operation in ("binary", "otsu") if x.dtype == torch.uint8 else ("binary",):
+        image = x[:, :1].contiguous(memory_format=_format("planar"))
+        yield Call(f"threshold, {operation}", "threshold", (image, limit, most, operation))
+    yield Call("add_weighted, each", "add_weighted", (x, x.flip(0), each, 1 - each, 3 * each), 2)
+    alpha = torch.cat([x, x[:, :1]], 1).contiguous(memory_format=_format("interleaved"))
+    alpha = alpha if x.stride(1) == 1 else alpha.contiguous(memory_format=_format("planar"))
+    yield Call("alpha_composite", "alpha_composite", (alpha, alpha.flip(0)), 2)
+    yield Call("jpeg, quality 75", "jpeg", (x, torch.full((len(x),), 75)))
+    yield Call("box blur 5 x 5", "box_blur", (x, 5, 5, "reflect"))
+    yield Call("pyr_down", "pyr_down", (x,))
+    yield Call("pyr_up", "pyr_up", (x,))
+    yield Call("clahe", "clahe", (x, torch.full((len(x),), 2.0, dtype=torch.float64), 8, 8))
+
+
+def _with_kernels(calls: Iterator[Call]) -> Iterator[Call]:
+    """Yield the calls of operators that have a kernel for CUDA."""
+    yield from (call for call in calls if _operators.table[f"imgops::{call.operator}"].cuda is not None)
 
 
 def _adjoints(
