@@ -411,6 +411,18 @@ def is_packed(value: object) -> bool:
     return type(value).__name__ == "PackedImages"
 
 
+# -- CUDA graphs ------------------------------------------------------------------------------------
+
+
+def has_cuda_graph_trees() -> bool:
+    """Return whether ``torch.compile`` has made CUDA graphs, as with ``mode="reduce-overhead"``.
+
+    While they warm up, the memory that their thread allocates is of their pool, and when they have warmed up,
+    they raise if any of it is in use.
+    """
+    return "torch._inductor.cudagraph_trees" in sys.modules
+
+
 # -- pytrees ----------------------------------------------------------------------------------------
 
 

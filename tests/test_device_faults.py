@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -136,6 +137,7 @@ class Driver:
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setattr(cuda, "_found", {})
     monkeypatch.setattr(_slow_path, "_warned", False)
+    monkeypatch.delitem(sys.modules, "torch._inductor.cudagraph_trees", raising=False)
     return Driver(monkeypatch)
 
 
@@ -305,6 +307,38 @@ def test_constants_may_be_copied_during_a_capture(driver: Driver, monkeypatch: p
     assert [(c.device, c.dtype, c.shape) for c in copies] == [
         (torch.device("cuda:1"), t.dtype, t.shape) for t in tables
     ]
+
+
+def test_what_is_kept_is_not_of_the_memory_of_graphs_that_warm_up(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch takes memory for such graphs by thread, and refuses to find any of it in use afterwards."""
+    here, where = threading.get_ident(), []
+    streams: list[Any] = []
+
+    @contextmanager
+    def stream(stream: Any) -> Iterator[None]:
+        streams.append(stream)
+        yield
+
+    monkeypatch.setattr(torch.cuda, "stream", stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"the stream of {device}")
+
+    def make() -> str:
+        where.append(threading.get_ident())
+        return "tables"
+
+    assert transfer.make_lasting(GPU, make) == "tables"
+    monkeypatch.setitem(sys.modules, "torch._inductor.cudagraph_trees", SimpleNamespace())
+    assert transfer.make_lasting(GPU, make) == "tables"
+    assert transfer.make_lasting(torch.device("cpu"), make) == "tables"
+    assert [at == here for at in where] == [True, False, True]
+    assert streams == ["the stream of cuda:0"]
+
+    def fails() -> None:
+        raise ValueError("no tables")
+
+    check_raises(lambda: transfer.make_lasting(GPU, fails), ValueError, "no tables")
 
 
 def test_constants_keep_their_values() -> None:

@@ -6,11 +6,14 @@ parameters, whose values differ from call to call, are refused during a capture;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from imgops import _torch_private
 
 #: The alignment in bytes that a load of any dtype may need.
 _ALIGNED = 16
@@ -60,7 +63,27 @@ def move_constant(device: torch.device, tensors: Sequence[Tensor]) -> tuple[list
     buffer, starts = _packed(tensors, pinned)
     if captured:
         _read_by_graphs.append(buffer)
-    return _parts(buffer.to(device, non_blocking=pinned or captured), tensors, starts), not captured
+        return _parts(buffer.to(device, non_blocking=True), tensors, starts), False
+    made = make_lasting(device, lambda: buffer.to(device, non_blocking=pinned))
+    return _parts(made, tensors, starts), True
+
+
+def make_lasting(device: torch.device, make: Callable[[], Any]) -> Any:
+    """Return what ``make`` returns: tensors on ``device`` that are kept from call to call.
+
+    ``torch.compile``'s CUDA graphs do not let memory be kept that their thread allocates while they warm up.
+    If there may be such graphs, another thread allocates it, on the current stream of this one.
+    """
+    if device.type != "cuda" or not _torch_private.has_cuda_graph_trees():
+        return make()
+    stream = torch.cuda.current_stream(device)
+
+    def on_stream() -> Any:
+        with torch.cuda.stream(stream):
+            return make()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(on_stream).result()
 
 
 def _packed(tensors: Sequence[Tensor], pinned: bool) -> tuple[Tensor, list[int]]:
