@@ -19,6 +19,7 @@ __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
 @operator(
     "imgops::alpha_composite",
     kernel=cpu.alpha_composite,
+    cuda=cuda.Kernel("blending.alpha_composite"),
     fake=fake.alpha_composite,
     vmap=vmap.leading(3, 3),
     sharding=sharding.leading(3, 3),
@@ -30,6 +31,7 @@ def _alpha_composite(image: Tensor, other: Tensor) -> Tensor: ...
 @operator(
     "imgops::add_weighted",
     kernel=cpu.add_weighted,
+    cuda=cuda.Kernel("blending.add_weighted"),
     fake=fake.add_weighted,
     vmap=vmap.leading(3, 3, 0, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0, 0),

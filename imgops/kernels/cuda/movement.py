@@ -1,4 +1,4 @@
-"""CUDA kernels of crop, pad, paste and erase, each in one pass."""
+"""CUDA kernels of crop, pad, flip, paste and erase, each in one pass, which move words of memory."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
+from imgops import _layout
 from imgops.decomposition._saturate import saturate
-from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even
-from imgops.kernels.cuda._launch import inline, launch
-from imgops.kernels.cuda._tiles import (
-    PIXELS,
-    batch,
-    carrier,
-    grid_of,
-    has_carrier,
-    offset,
-    output_batch,
-    per_image,
-    place_of,
-    tile_of,
+from imgops.kernels.cuda._arithmetic import convert, fold_positions
+from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._tiles import PIXELS, batch, has_carrier, output_batch, per_image
+from imgops.kernels.cuda._words import (
+    BITS,
+    Units,
+    below,
+    bits_between,
+    choose,
+    covered,
+    end_of_words,
+    has_edges,
+    image_of,
+    is_interleaved,
+    limit_of,
+    part_of,
+    place,
+    place_in_output,
+    programs_of,
+    read,
+    row_format,
+    slow_part,
+    units_in,
+    write,
 )
 
-#: The number of values of a program: enough loads in flight for each thread, of 1 to 8 bytes.
-_TILE = 4096
+# -- crop and pad ------------------------------------------------------------------------------------
 
 
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> Any:
-    return _move(out, image, None, left, top, "constant")
+    return _move(out, image, None, -left, -top)
 
 
 def pad(
@@ -44,114 +54,479 @@ def pad(
     bottom: int,
     padding_mode: str,
 ) -> Any:
-    fill = fill if padding_mode == "constant" else None
-    if fill is not None and fill.is_complex():
-        return NotImplemented
-    return _move(out, image, fill, -left, -top, padding_mode)
-
-
-def flip(out: Tensor, image: Tensor, dims: Sequence[int]) -> Any:
-    """Mirror packed images."""
+    if padding_mode == "constant":
+        return (
+            NotImplemented if fill is not None and fill.is_complex() else _move(out, image, fill, left, top)
+        )
     if not has_carrier(image):
         return NotImplemented
-    target, source = carrier(output_batch(out)), carrier(batch(image))
-    constants, programs = grid_of(target, _TILE)
-    axes = {"DOWN": -2 in dims or 2 in dims, "ACROSS": -1 in dims or 3 in dims}
-    launch(_flip_kernel, programs, target, source, *target.shape, **axes, **constants)
-    return None
-
-
-@triton.jit
-def _flip_kernel(
-    out, image, images, channels, height, width, sizes, starts,
-    PACKED: tl.constexpr, DOWN: tl.constexpr, ACROSS: tl.constexpr,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    interleaved = is_interleaved(out)
+    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    programs, grid, constants = programs_of(target, source.length)
+    launch(
+        _border_kernel,
+        programs,
+        *(target.tensor, source.tensor),
+        *grid,
+        *(target.planes, target.height, target.length, left * source.pixel, top),
+        *(source.height, source.length, source.pixel, *source.steps, limit_of(source.tensor), BITS),
+        MODE=padding_mode,
+        **constants,
     )
-    place, plane, line, step, height, width = place_of(sizes, starts, n, n < images, channels, PACKED)
-    inside &= (y < height) & (x < width)
-    from_y, from_x = y, x
-    if DOWN:
-        from_y = height - 1 - y
-    if ACROSS:
-        from_x = width - 1 - x
-    value = tl.load(image + offset(place, c, from_y, from_x, 1, plane, line, step, INTERLEAVED), mask=inside)
-    tl.store(out + offset(place, c, y, x, 1, plane, line, step, INTERLEAVED), value, mask=inside)
+    return None
 
 
 def pad_adjoint(
     out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Any:
     """Crop the gradient of a constant border; other borders add pixels up, which ATen does."""
-    if padding_mode != "constant":
-        return NotImplemented
-    return _move(out, grad, None, left, top, padding_mode)
+    return _move(out, grad, None, -left, -top) if padding_mode == "constant" else NotImplemented
 
 
-def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, padding_mode: str) -> Any:
+def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) -> Any:
     if not has_carrier(image):
         return NotImplemented
-    source, target = carrier(batch(image)), carrier(output_batch(out))
-    color, steps = target, [0, 0]
+    interleaved = is_interleaved(out)
+    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    color, place = None, (0, 0, 1)
     if fill is not None:
-        values = saturate(fill, image.dtype).expand(*image.shape[:-2])
-        color = carrier(values.reshape(target.shape[:2]).contiguous())
-        steps = list(color.stride())
-    constants, programs = grid_of(target, _TILE)
+        values = saturate(fill, image.dtype)
+        if values.ndim > 1:
+            values = values.expand(image.shape[:-2]).reshape(-1, image.shape[-3])
+        color, place = _color(values, source)
+    _launch_move(target, source, color, place, left, top)
+    return None
+
+
+def _launch_move(
+    target: Units, source: Units, color: Tensor | None, place: tuple[int, int, int], left: int, top: int
+) -> None:
+    """Show a batch at a position of another one, and a color around it, or 0."""
+    programs, grid, constants = programs_of(target)
+    x = min(max(left * source.pixel, -source.length), target.length)
     launch(
         _move_kernel,
         programs,
-        target,
-        source,
-        color,
-        left,
-        top,
-        *target.shape,
-        *source.shape[-2:],
-        *target.stride(),
-        *source.stride(),
-        *steps,
-        MODE=padding_mode,
-        FILLS=fill is not None,
+        *(target.tensor, source.tensor, target.tensor if color is None else color),
+        *grid,
+        *(target.planes, target.height, target.length, *target.steps),
+        *(x, min(max(top, -source.height), target.height), source.height, source.length),
+        *(source.pixel, source.scale, *source.steps, limit_of(source.tensor), BITS, *place),
+        FILLS=color is not None,
+        **constants,
+    )
+
+
+def _color(values: Tensor, image: Units) -> tuple[Tensor, tuple[int, int, int]]:
+    """Return a color, ``()``, ``(C,)`` or ``(N, C)``, its steps from image to image and plane to plane, and its period.
+
+    The period is the number of units after which the color repeats in a row.
+    """
+    if values.dtype != image.tensor.dtype:
+        values = _layout.bits(values)
+    if values.numel() == 1 or not any(values.stride()):
+        return values, (0, 0, image.scale)
+    values = values.contiguous()
+    channels = values.shape[-1] * image.scale
+    return values, (channels if values.ndim > 1 else 0, image.scale, image.pixel)
+
+
+@kernel(tensors=3)
+def _move_kernel(
+    out, image, color, sizes, starts, across, down, rows, planes, height, length, out_n, out_p, out_y,
+    left, top, image_height, image_length, pixel, scale, image_n, image_p, image_y, limit, bits, color_n, color_p, period,
+    PACKED: tl.constexpr, FILLS: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
+    n, p = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+    at = n * image_n
+    if PACKED != "":
+        at, image_p, image_y, image_height, image_length = image_of(sizes, starts, n, pixel, scale)
+    at += p * image_p - (top * image_y.to(tl.int64) + left)
+    to = n * out_n + p * out_p
+    color = color.to(tl.pointer_type(tl.uint32 if UNIT == 4 else tl.uint8)) + (n * color_n + p * color_p)
+    low, high = tl.maximum(left, 0), tl.minimum(left + image_length, length)
+    begin = tl.minimum(tl.maximum(top, first), end)
+    stop = tl.maximum(tl.minimum(top + image_height, end), begin)
+    j = block + tl.arange(0, COLUMNS)[None, :]
+    if UNIT == 4:
+        _move_part(
+            out, image, color, to, at, out_y, image_y, first, end, j, False, begin, stop, low, high, length,
+            bits, period, "words", FILLS, ROWS,
+        )  # fmt: skip
+    else:
+        fast = end_of_words(image, at, image_y, first, stop, high, limit, ROWS)
+        fast = tl.where(fast == stop, end, fast)
+        bits = bits_between(out, to, out_y, image, at, image_y, bits)
+        _move_part(
+            out, image, color, to, at, out_y, image_y, first, fast, j, False, begin, stop, low, high, length,
+            bits, period, "shifted", FILLS, ROWS,
+        )  # fmt: skip
+        begins = tl.where(has_edges(out, to, out_y, length, block), 0, 1)
+        for i in range(begins, tl.where(fast < end, COLUMNS // 4 + 1, 1)):
+            edges, y, last, some = slow_part(i, first, fast, end, block)
+            _move_part(
+                out, image, color, to, at, out_y, image_y, y, last, some, edges, begin, stop, low, high, length,
+                bits, period, "bytes", FILLS, ROWS,
+            )  # fmt: skip
+
+
+@inline
+def _move_part(
+    out, image, color, to, at, out_y, image_y, y, end, j, edges, begin, stop, low, high, length, bits, period,
+    KIND: tl.constexpr, FILLS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    r = tl.arange(0, ROWS)[:, None]
+    target, c, written = place_in_output(out, to, y, out_y, r, j, length, edges, KIND)
+    source, shift = place(image, at, y, image_y, r, c, KIND)
+    inside = covered(c, low, high, KIND)
+    if FILLS:
+        fill = _fill(color, c, j, out, to, out_y, period, KIND)
+    before = r - (begin - y)
+    for above in range(y, end, ROWS):
+        shown = before.to(tl.uint32, bitcast=True) < (stop - begin).to(tl.uint32)
+        value = read(source, shift, c, low, high, shown, bits, KIND)
+        if FILLS:
+            value = tl.where(shown, choose(inside, value, fill), fill)
+        elif KIND == "shifted":
+            value &= inside
+        write(target, value, (r < end - above) & written, c, length, KIND)
+        source += below(image_y, ROWS, KIND)
+        target += below(out_y, ROWS, KIND)
+        before += ROWS
+
+
+@inline
+def _fill(color, c, j, out, to, out_y, period, KIND: tl.constexpr):
+    """Return the words ``j``, at the columns ``c`` of an output, of rows that repeat a color."""
+    value = tl.zeros_like(c)
+    if (KIND == "shifted") and (out_y & 3 == 0):  # all rows have the same words
+        value += _pattern(color, j * 4 - ((out.to(tl.int64) + to) & 3).to(tl.int32), period, KIND)
+    else:
+        value += _pattern(color, c, period, KIND)
+    return value.to(tl.uint32, bitcast=True)
+
+
+@inline
+def _pattern(color, c, period, KIND: tl.constexpr):
+    if KIND == "words":
+        value = tl.load(color + c % period).to(tl.int32, bitcast=True)
+    else:
+        value = tl.full((1, 1), 0, tl.int32)
+        for k in tl.static_range(4):  # the first word of a row may begin before the row
+            byte = tl.load(color + (c + k + 4 * period) % period)
+            value = value | (byte.to(tl.int32) << (8 * k))
+    return value
+
+
+@kernel(tensors=2)
+def _border_kernel(
+    out, image, across, down, rows, planes, height, length, left, top,
+    image_height, image_length, pixel, image_n, image_p, image_y, limit, bits,
+    MODE: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Write the words whose columns lie in the image, and, a few by each program, the others."""
+    plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
+    at = (plane // planes).to(tl.int64) * image_n + (plane % planes).to(tl.int64) * image_p
+    to = plane.to(tl.int64) * height * length
+    KIND: tl.constexpr = "words" if UNIT == 4 else "shifted"
+    size = 4 // UNIT
+    r = tl.arange(0, ROWS)[:, None]
+    j = (left + size - 1) // size + block + tl.arange(0, COLUMNS)[None, :]
+    target, c, written = place_in_output(out, to, first, length, r, j, length, False, KIND)
+    written &= (c >= left) & (c <= left + image_length - size)
+    start = at - (top * image_y.to(tl.int64) + left)
+    source, shift = place(image, start, first, image_y, r, c, KIND)
+    bits = bits_between(out, to, length, image, start, image_y, bits)
+    for above in range(first, end, ROWS):
+        last = tl.minimum(above + ROWS, end)
+        plain = (above >= top) & (last <= top + image_height)
+        shown = (r < last - above) & written
+        stop = end_of_words(image, start, image_y, above, last, left + image_length, limit, ROWS)
+        if plain & (stop == last):
+            value = read(source, shift, c, left, left + image_length, shown, bits, KIND, True)
+        else:
+            y = above + r - top
+            value = _folded(image, at, y, c - left, image_height, image_length, pixel, image_y, MODE, UNIT)
+        write(target, value, shown, c, length, KIND)
+        source += below(image_y, ROWS, KIND)
+        target += below(length, ROWS, KIND)
+    most = tl.where(has_edges(out, to, length, length, 0), size - 1, 0)  # of the bytes before the first word
+    before, after = (left + size - 1 + most) // size, (left + image_length) // size
+    count = before + (length + size - 1 + most) // size - after
+    for i in range(block // COLUMNS * 4, count, across * 4):
+        e = i + tl.arange(0, 4)[None, :]
+        e = tl.where(e < before, e, e - before + after)
+        SLOW: tl.constexpr = "words" if UNIT == 4 else "bytes"
+        words, x, around = place_in_output(out, to, first, length, r, e, length, False, SLOW)
+        around &= (x < left) | (x > left + image_length - size)
+        for above in range(first, end, ROWS):
+            y = above + r - top
+            value = _folded(image, at, y, x - left, image_height, image_length, pixel, image_y, MODE, UNIT)
+            write(words, value, (r < end - above) & around, x, length, SLOW)
+            words += below(length, ROWS, SLOW)
+
+
+@inline
+def _folded(image, at, y, c, height, length, pixel, step, MODE: tl.constexpr, UNIT: tl.constexpr):
+    """Return the words that a border shows at rows and columns around an image."""
+    line = at + fold_positions(y, height, MODE).to(tl.int64) * step
+    width = length // pixel
+    if UNIT == 4:
+        value = tl.load(image.to(tl.pointer_type(tl.uint32)) + line + _folded_column(c, width, pixel, MODE))
+    else:
+        value = tl.full((1, 1), 0, tl.uint32)
+        bytes = image.to(tl.pointer_type(tl.uint8)) + line
+        for k in tl.static_range(4):
+            byte = tl.load(bytes + _folded_column(c + k, width, pixel, MODE))
+            value = value | (byte.to(tl.uint32) << (8 * k))
+    return value
+
+
+@inline
+def _folded_column(c, width, pixel, MODE: tl.constexpr):
+    x = tl.where(c < 0, c - pixel + 1, c) // pixel
+    return fold_positions(x, width, MODE) * pixel + (c - x * pixel)
+
+
+# -- flip --------------------------------------------------------------------------------------------
+
+
+def flip(out: Tensor, image: Tensor, dims: Sequence[int]) -> Any:
+    """Mirror packed images."""
+    return mirror(out, image, None, 0, -1 in dims or 3 in dims, -2 in dims or 2 in dims)
+
+
+def mirror(out: Tensor, image: Tensor, chosen: Tensor | None, step: int, across: bool, down: bool) -> Any:
+    """Mirror the images of which the numbers in ``chosen`` are not 0, by default all; others are copied."""
+    if not has_carrier(image):
+        return NotImplemented
+    interleaved = is_interleaved(out)
+    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    programs, grid, constants = programs_of(target)
+    words = constants["UNIT"] == 1 and across and source.pixel <= 4
+    launch(
+        _mirror_kernel,
+        programs,
+        *(target.tensor, source.tensor, target.tensor if chosen is None else chosen),
+        *grid,
+        *(target.planes, target.height, target.length, source.pixel, source.scale, *source.steps),
+        *(limit_of(source.tensor), BITS, step, across, down),
+        CHOOSES=chosen is not None,
+        PIXEL=source.pixel if words else 0,
         **constants,
     )
     return None
 
 
-@triton.jit(do_not_specialize=["left", "top"])
-def _move_kernel(
-    out, image, color, left, top, images, channels, height, width, image_height, image_width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, color_n, color_c,
-    sizes, starts, PACKED: tl.constexpr, MODE: tl.constexpr, FILLS: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+@kernel(tensors=3)
+def _mirror_kernel(
+    out, image, chosen, sizes, starts, across, down, rows, planes, height, length, pixel, scale, image_n, image_p, image_y,
+    limit, bits, chosen_n, turns_across, turns_down, PACKED: tl.constexpr, CHOOSES: tl.constexpr, PIXEL: tl.constexpr,
+    UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
-    )
-    place = n
+    plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
+    n, p = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+    at, to = n * image_n + p * image_p, plane.to(tl.int64) * height * length
     if PACKED != "":
-        place, image_c, image_y, image_x, image_height, image_width = place_of(
-            sizes, starts, n, n < images, channels, PACKED
-        )
-        image_n = 1
-    from_y, from_x = y + top, x + left
-    if MODE == "constant":
-        shown = (from_y >= 0) & (from_y < image_height) & (from_x >= 0) & (from_x < image_width)
+        at, image_p, image_y, height, length = image_of(sizes, starts, n, pixel, scale)
+        at += p * image_p
+        to, end = at, tl.minimum(end, height)
+    if CHOOSES:
+        turns = tl.load(chosen + n * chosen_n).to(tl.int32)
+        turns_across, turns_down = tl.where(turns != 0, turns_across, 0), tl.where(turns != 0, turns_down, 0)
+    step = image_y.to(tl.int64)
+    if turns_down != 0:
+        at, step = at + (height - 1) * step, -step
+    if (PACKED == "") or (block * 4 < length * UNIT + 3):
+        j = block + tl.arange(0, COLUMNS)[None, :]
+        if UNIT == 4:
+            _mirror_part(
+                out, image, to, at, first, end, j, False, length, step, pixel, turns_across, bits, 0, "words", ROWS
+            )  # fmt: skip
+        else:
+            fast = end_of_words(image, at, step, first, end, length, limit, ROWS)
+            _mirror_part(
+                out, image, to, at, first, fast, j, False, length, step, pixel, turns_across, bits, PIXEL,
+                "shifted", ROWS,
+            )  # fmt: skip
+            begins = tl.where(has_edges(out, to, length, length, block), 0, 1)
+            for i in range(begins, tl.where(fast < end, COLUMNS // 4 + 1, 1)):
+                edges, y, last, some = slow_part(i, first, fast, end, block)
+                _mirror_part(
+                    out, image, to, at, y, last, some, edges, length, step, pixel, turns_across, bits, PIXEL,
+                    "bytes", ROWS,
+                )  # fmt: skip
+
+
+@inline
+def _mirror_part(
+    out, image, to, at, y, end, j, edges, length, step, pixel, turns_across, bits,
+    PIXEL: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    r = tl.arange(0, ROWS)[:, None]
+    target, c, written = place_in_output(out, to, y, length, r, j, length, edges, KIND)
+    start = c
+    if turns_across != 0:
+        if KIND == "words":
+            start = _mirrored_column(c, length, pixel)
+        elif (
+            PIXEL == 3
+        ):  # the first bytes of a word, up to the end of a pixel, are 6 bytes after those of the others
+            start = length - 3 - c + 2 * ((c + 3) % 3)
+        elif PIXEL > 0:
+            start = length - 4 - c
+    source, shift = place(image, at, y, step, r, start, KIND)
+    by = bits_between(out, to, length, image, at, step | length, bits)
+    if PIXEL == 3:
+        others, other_shift = place(image, at, y, step, r, start - 6, KIND)
+        first = (tl.full((1, 1), 1, tl.uint32) << (24 - 8 * ((c + 3) % 3)).to(tl.uint32)) - 1
+    for above in range(y, end, ROWS):
+        shown = (r < end - above) & written
+        if turns_across == 0:
+            value = read(source, shift, c, 0, length, shown, by, KIND, True)
+        elif KIND == "words":
+            value = read(source, shift, start, 0, length, shown, by, KIND, True)
+        elif PIXEL == 3:
+            value = read(source, shift, start, 0, length, shown, bits, KIND)
+            rest = read(others, other_shift, start - 6, 0, length, shown, bits, KIND)
+            value = choose(first, value, rest)
+        elif PIXEL > 0:
+            value = read(source, shift, start, 0, length, shown, by, KIND, True)
+            if PIXEL == 2:
+                value = (value >> 16) | (value << 16)
+            elif PIXEL == 1:
+                value = (value >> 24) | ((value >> 8) & 0xFF00) | ((value << 8) & 0xFF0000) | (value << 24)
+        else:
+            value = tl.full((1, 1), 0, tl.uint32)
+            line = image.to(tl.pointer_type(tl.uint8)) + at + (above + r) * step
+            for k in tl.static_range(4):
+                there = shown & (c + k >= 0) & (c + k < length)
+                byte = tl.load(line + _mirrored_column(c + k, length, pixel), mask=there, other=0)
+                value = value | (byte.to(tl.uint32) << (8 * k))
+        write(target, value, shown, c, length, KIND)
+        source += below(step, ROWS, KIND)
+        target += below(length, ROWS, KIND)
+        if PIXEL == 3:
+            others += below(step, ROWS, KIND)
+
+
+@inline
+def _mirrored_column(c, length, pixel):
+    """Return the unit that a mirrored row shows in the place of unit ``c``."""
+    return length - pixel - c + 2 * (c % pixel)
+
+
+# -- erase -------------------------------------------------------------------------------------------
+
+
+def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> Any:
+    if not has_carrier(image):
+        return NotImplemented
+    interleaved = is_interleaved(out)
+    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    is_color = fill.shape[-2:] == (1, 1)
+    if is_color:
+        values = fill.detach()[..., 0, 0]
+        color, place = _color(values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values, source)
+        limit = -1
     else:
-        from_y, from_x = fold_positions(from_y, image_height, MODE), fold_positions(from_x, image_width, MODE)
-        shown = from_y >= 0
-    at = offset(place, c, from_y, from_x, image_n, image_c, image_y, image_x, INTERLEAVED)
-    value = tl.load(image + at, mask=inside & shown, other=0)
-    if FILLS:
-        around = tl.load(color + n * color_n + c * color_c, mask=inside, other=0)
-        value = tl.where(shown, value, around)
-    to = offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
-    tl.store(out + to, value, mask=inside)
+        pixels = units_in(batch(fill), interleaved)
+        color, place, limit = pixels.tensor, pixels.steps, limit_of(pixels.tensor)
+    boxes, step = per_image(box, image, 1, torch.int64)
+    programs, grid, constants = programs_of(target)
+    launch(
+        _erase_kernel,
+        programs,
+        *(target.tensor, source.tensor, color, boxes),
+        *grid,
+        *(target.planes, target.height, target.length, source.pixel, *source.steps, limit_of(source.tensor)),
+        *(*place, limit, step, BITS),
+        COLOR=is_color,
+        **constants,
+    )
+    return None
+
+
+@kernel(tensors=4)
+def _erase_kernel(
+    out, image, color, boxes, across, down, rows, planes, height, length, pixel, image_n, image_p, image_y, image_limit,
+    color_n, color_p, color_y, color_limit, box_n, bits,
+    COLOR: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
+    n, p = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+    at, to = n * image_n + p * image_p, plane.to(tl.int64) * height * length
+    new = n * color_n + p * color_p
+    box, width = boxes + n * box_n, length // pixel
+    low = tl.minimum(tl.maximum(tl.load(box), 0), width).to(tl.int32) * pixel
+    high = tl.minimum(tl.maximum(tl.load(box + 2), 0), width).to(tl.int32) * pixel
+    begin = tl.minimum(tl.maximum(tl.load(box + 1), first), end).to(tl.int32)
+    stop = tl.minimum(tl.maximum(tl.load(box + 3), begin), end).to(tl.int32)
+    j = block + tl.arange(0, COLUMNS)[None, :]
+    if UNIT == 4:
+        _erase_part(
+            out, image, color, to, at, new, image_y, color_y, first, end, j, False,
+            (block < high) & (block + COLUMNS > low), begin, stop, low, high, length, bits, COLOR, "words", ROWS,
+        )  # fmt: skip
+    else:
+        fast = end_of_words(image, at, image_y, first, end, length, image_limit, ROWS)
+        if not COLOR:
+            fast = tl.minimum(fast, end_of_words(color, new, color_y, first, end, length, color_limit, ROWS))
+        _erase_part(
+            out, image, color, to, at, new, image_y, color_y, first, fast, j, False,
+            (block * 4 - 3 < high) & (block * 4 + COLUMNS * 4 > low), begin, stop, low, high, length, bits, COLOR, "shifted", ROWS,
+        )  # fmt: skip
+        begins = tl.where(has_edges(out, to, length, length, block), 0, 1)
+        for i in range(begins, tl.where(fast < end, COLUMNS // 4 + 1, 1)):
+            edges, y, last, some = slow_part(i, first, fast, end, block)
+            _erase_part(
+                out, image, color, to, at, new, image_y, color_y, y, last, some, edges,
+                True, begin, stop, low, high, length, bits, COLOR, "bytes", ROWS,
+            )  # fmt: skip
+
+
+@inline
+def _erase_part(
+    out, image, color, to, at, new, image_y, color_y, y, end, j, edges, near, begin, stop, low, high, length, bits,
+    COLOR: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    r = tl.arange(0, ROWS)[:, None]
+    target, c, written = place_in_output(out, to, y, length, r, j, length, edges, KIND)
+    under, shift = place(image, at, y, image_y, r, c, KIND)
+    by = bits_between(out, to, length, image, at, image_y, bits)
+    erased = covered(c, low, high, KIND)
+    if COLOR:  # the steps of a color end with its period
+        units = color.to(tl.pointer_type(tl.uint32 if KIND == "words" else tl.uint8)) + new
+        over = _fill(units, c, j, out, to, length, color_y, KIND)
+    else:
+        pixels, over_shift = place(color, new, y, color_y, r, c, KIND)
+        over_by = bits_between(out, to, length, color, new, color_y, bits)
+    before = r - (begin - y)
+    for above in range(y, end, ROWS):
+        shown = (r < end - above) & written
+        if near & (above < stop) & (above + ROWS > begin):
+            inside = before.to(tl.uint32, bitcast=True) < (stop - begin).to(tl.uint32)
+            gone = tl.where(inside, erased, 0)
+            value = read(under, shift, c, 0, length, shown & (gone != 0xFFFFFFFF), by, KIND, True)
+            if not COLOR:
+                over = read(pixels, over_shift, c, low, high, shown & inside, over_by, KIND)
+            value = choose(gone, over, value)
+        else:
+            value = read(under, shift, c, 0, length, shown, by, KIND, True)
+        write(target, value, shown, c, length, KIND)
+        under += below(image_y, ROWS, KIND)
+        target += below(length, ROWS, KIND)
+        if not COLOR:
+            pixels += below(color_y, ROWS, KIND)
+        before += ROWS
+
+
+# -- paste -------------------------------------------------------------------------------------------
 
 
 def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
-    return _paste(output_batch(out), batch(image), source, mask, left, top)
+    return paste_into(output_batch(out), batch(image), source, mask, left, top)
 
 
 def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
@@ -164,11 +539,11 @@ def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, to
         window = output_batch(image)[..., y0:y1, x0:x1]
     except RuntimeError:  # leading dimensions that no view can join
         return NotImplemented
-    return _paste(window, window, source, mask, left - x0, top - y0)
+    return paste_into(window, window, source, mask, left - x0, top - y0)
 
 
-def _paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
-    source = batch(source)
+def paste_into(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
+    """Paste into a batch of any strides; ``image`` may be ``out`` itself if ``source`` covers it."""
     kind = "none"
     if mask is not None and mask.dtype == torch.bool:
         kind, mask = "bool", batch(mask).view(torch.uint8)
@@ -176,137 +551,189 @@ def _paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left
         if out.dtype not in PIXELS or mask.dtype not in (*PIXELS, torch.float64):
             return NotImplemented
         kind, mask = "levels" if mask.dtype == torch.uint8 else "real", batch(mask)
-    if kind in ("none", "bool"):
-        if not has_carrier(out):
-            return NotImplemented
-        out, image, source = carrier(out), carrier(image), carrier(source)
-    weight = source if mask is None else mask
-    constants, programs = grid_of(out, _TILE)
+    if not has_carrier(out):
+        return NotImplemented
+    interleaved = row_format(out)
+    if interleaved is None:
+        if mask is not None and kind == "bool":
+            mask = mask.view(torch.bool)
+        dense = out.clone(memory_format=torch.contiguous_format)
+        answer = paste_into(dense, dense if image is out else image, source, mask, left, top)
+        out.copy_(dense)
+        return answer
+    target, over = units_in(out, interleaved), units_in(batch(source), interleaved)
+    if mask is None and image is out:
+        _launch_move(target, over, None, (0, 0, 1), left, top)
+        return None
+    under = target if image is out else units_in(image, interleaved)
+    _launch_paste(target, under, over, kind, mask, left, top)
+    return None
+
+
+def _launch_paste(
+    target: Units, under: Units, over: Units, kind: str, mask: Tensor | None, left: int, top: int
+) -> None:
+    programs, grid, constants = programs_of(target)
+    weight, mask_steps, mask_limit = over.tensor, (0, 0, 0), -1
+    if mask is not None:
+        weight, mask_steps, mask_limit = (
+            mask,
+            (mask.stride(0), mask.stride(2), mask.stride(3)),
+            limit_of(mask),
+        )
+    by_words = target.pixel == 1 and constants["UNIT"] == 1 and weight.dtype == torch.uint8
     launch(
         _paste_kernel,
         programs,
-        out,
-        image,
-        source,
-        weight,
-        left,
-        top,
-        *out.shape,
-        *source.shape[-2:],
-        *out.stride(),
-        *image.stride(),
-        *source.stride(),
-        weight.stride(0),
-        *weight.stride()[-2:],
+        *(target.tensor, under.tensor, over.tensor, weight),
+        *grid,
+        *(target.planes, target.height, target.length, target.pixel, *target.steps),
+        *(*under.steps, limit_of(under.tensor), left * target.pixel, top, over.height, over.length),
+        *(*over.steps, limit_of(over.tensor), *mask_steps, mask_limit, BITS),
         MASK=kind,
+        WORDS=by_words and mask_steps[2] == 1,
         **constants,
     )
-    return None
 
 
-@triton.jit(do_not_specialize=["left", "top"])
+@kernel(tensors=4)
 def _paste_kernel(
-    out, image, source, mask, left, top, images, channels, height, width, source_height, source_width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, source_n, source_c, source_y, source_x,
-    mask_n, mask_y, mask_x,
-    MASK: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, source, mask, across, down, rows, planes, height, length, pixel, out_n, out_p, out_y,
+    image_n, image_p, image_y, image_limit, left, top, source_height, source_length,
+    source_n, source_p, source_y, source_limit, mask_n, mask_y, mask_x, mask_limit, bits,
+    MASK: tl.constexpr, WORDS: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
-    )
-    v, u = y - top, x - left
-    covered = inside & (v >= 0) & (v < source_height) & (u >= 0) & (u < source_width)
-    over = source + offset(n, c, v, u, source_n, source_c, source_y, source_x, INTERLEAVED)
-    under = image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
-    weight = mask + offset(n, c, v, u, mask_n, 0, mask_y, mask_x, INTERLEAVED)
-    if MASK == "none":
-        value = tl.load(under, mask=inside & ~covered, other=0)
-        value = tl.where(covered, tl.load(over, mask=covered, other=0), value)
-    elif MASK == "bool":
-        covered &= tl.load(weight, mask=covered, other=0) != 0
-        value = tl.load(under, mask=inside & ~covered, other=0)
-        value = tl.where(covered, tl.load(over, mask=covered, other=0), value)
+    plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
+    n, p = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+    to, at = n * out_n + p * out_p, n * image_n + p * image_p
+    new = n * source_n + p * source_p - (top * source_y.to(tl.int64) + left)
+    weight = n * mask_n - top * mask_y.to(tl.int64)
+    low, high = tl.maximum(left, 0), tl.minimum(left + source_length, length)
+    begin = tl.minimum(tl.maximum(top, first), end)
+    stop = tl.maximum(tl.minimum(top + source_height, end), begin)
+    j = block + tl.arange(0, COLUMNS)[None, :]
+    if UNIT == 4:
+        near = (block < high) & (block + COLUMNS > low)
+        _paste_part(
+            out, image, source, mask, to, at, new, weight, out_y, image_y, source_y, mask_y, mask_x, first, end, j, False,
+            near, begin, stop, low, high, length, left, pixel, bits, MASK, WORDS, "words", ROWS,
+        )  # fmt: skip
     else:
-        below = tl.load(under, mask=inside, other=0)
-        above = tl.load(over, mask=covered, other=0)
-        share = tl.load(weight, mask=covered, other=0)
-        if out.dtype.element_ty == tl.uint8:
-            value = tl.where(covered, _mix_levels(below, above, share), below)
-        else:
-            if MASK == "levels":
-                share = tl.div_rn(share.to(tl.float32), 255.0)
-            share = share.to(tl.float32)
-            mixed = below.to(tl.float32) * (1 - share) + above.to(tl.float32) * share
-            value = tl.where(covered, convert(mixed, out.dtype.element_ty), below)
-    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+        near = (block * 4 - 3 < high) & (block * 4 + COLUMNS * 4 > low)
+        fast = end_of_words(image, at, image_y, first, end, length, image_limit, ROWS)
+        some = end_of_words(source, new, source_y, begin, stop, high, source_limit, ROWS)
+        fast = tl.minimum(fast, tl.where(some == stop, end, first))
+        if WORDS:
+            some = end_of_words(mask, weight - left, mask_y, begin, stop, high, mask_limit, ROWS)
+            fast = tl.minimum(fast, tl.where(some == stop, end, first))
+        _paste_part(
+            out, image, source, mask, to, at, new, weight, out_y, image_y, source_y, mask_y, mask_x, first, fast, j, False,
+            near, begin, stop, low, high, length, left, pixel, bits, MASK, WORDS, "shifted", ROWS,
+        )  # fmt: skip
+        begins = tl.where(has_edges(out, to, out_y, length, block), 0, 1)
+        for i in range(begins, tl.where(fast < end, COLUMNS // 4 + 1, 1)):
+            edges, y, last, few = slow_part(i, first, fast, end, block)
+            _paste_part(
+                out, image, source, mask, to, at, new, weight, out_y, image_y, source_y, mask_y, mask_x, y, last, few, edges,
+                True, begin, stop, low, high, length, left, pixel, bits, MASK, WORDS, "bytes", ROWS,
+            )  # fmt: skip
 
 
 @inline
-def _mix_levels(below, above, share):
-    """Blend levels as PIL, by the exact quotient by 255, in integers.
-
-    A float mask is rounded to the nearest level.
-    """
-    if share.dtype == tl.uint8:
-        weight = share.to(tl.int32)
-    else:
-        share = share.to(tl.float32)
-        weight = round_half_even(tl.where(share > 0, tl.minimum(share, 1.0), 0.0) * 255).to(tl.int32)
-    total = below.to(tl.int32) * (255 - weight) + above.to(tl.int32) * weight + 128
-    return (((total >> 8) + total) >> 8).to(tl.uint8)
-
-
-def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> Any:
-    if not has_carrier(image):
-        return NotImplemented
-    target, source, color = carrier(output_batch(out)), carrier(batch(image)), carrier(batch(fill))
-    # One color for a box is an image with strides of 0 along rows and columns.
-    steps = color.stride()
-    if color.shape[-2:] == (1, 1):
-        steps = (*steps[:2], 0, 0)
-    each, step = per_image(box, image, 1, torch.int64)
-    constants, programs = grid_of(target, 4096)
-    launch(
-        _erase_kernel,
-        programs,
-        target,
-        source,
-        color,
-        each,
-        step,
-        *target.shape,
-        *target.stride(),
-        *source.stride(),
-        *steps,
-        **constants,
-    )
-    return None
-
-
-@triton.jit
-def _erase_kernel(
-    out, image, color, boxes, box_n, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, color_n, color_c, color_y, color_x,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+def _paste_part(
+    out, image, source, mask, to, at, new, weight, out_y, image_y, source_y, mask_y, mask_x, y, end, j, edges,
+    near, begin, stop, low, high, length, left, pixel, bits,
+    MASK: tl.constexpr, WORDS: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
-    )
-    box = boxes + n * box_n
-    real = n < images
-    left, top = tl.load(box, mask=real, other=0), tl.load(box + 1, mask=real, other=0)
-    right, bottom = tl.load(box + 2, mask=real, other=0), tl.load(box + 3, mask=real, other=0)
-    erased = inside & (x >= left) & (x < right) & (y >= top) & (y < bottom)
-    kept = tl.load(
-        image + offset(n, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED),
-        mask=inside & ~erased,
-        other=0,
-    )
-    new = tl.load(
-        color + offset(n, c, y, x, color_n, color_c, color_y, color_x, INTERLEAVED), mask=erased, other=0
-    )
-    tl.store(
-        out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED),
-        tl.where(erased, new, kept),
-        mask=inside,
-    )
+    dtype: tl.constexpr = image.dtype.element_ty
+    SIZE: tl.constexpr = 4 if KIND == "words" else dtype.primitive_bitwidth // 8
+    EVERY: tl.constexpr = (1 << (8 * SIZE)) - 1  # the bits of a value
+    r = tl.arange(0, ROWS)[:, None]
+    target, c, written = place_in_output(out, to, y, out_y, r, j, length, edges, KIND)
+    under, under_shift = place(image, at, y, image_y, r, c, KIND)
+    over, over_shift = place(source, new, y, source_y, r, c, KIND)
+    under_by = bits_between(out, to, out_y, image, at, image_y, bits)
+    over_by = bits_between(out, to, out_y, source, new, source_y, bits)
+    if WORDS:
+        shares, share_shift = place(mask, weight - left, y, mask_y, r, c, KIND)
+        share_by = bits_between(out, to, out_y, mask, weight - left, mask_y, bits)
+    inside = covered(c, low, high, KIND)
+    x = (c - left) // pixel
+    rest = (c - left) - x * pixel
+    before = r - (begin - y)
+    for above in range(y, end, ROWS):
+        shown = (r < end - above) & written
+        value = read(under, under_shift, c, 0, length, shown, under_by, KIND, True)
+        if near & (above < stop) & (above + ROWS > begin):
+            pasted = shown & (before.to(tl.uint32, bitcast=True) < (stop - begin).to(tl.uint32))
+            pixels = read(over, over_shift, c, low, high, pasted, over_by, KIND)
+            keep = tl.where(pasted, inside, 0)
+            if MASK != "none":
+                weights = pixels
+                if WORDS:
+                    weights = read(shares, share_shift, c, low, high, pasted, share_by, KIND)
+                line = mask + (weight + (above + r) * mask_y.to(tl.int64))
+                made = tl.zeros_like(keep)
+                for k in tl.static_range(0, 4, SIZE):
+                    if WORDS:
+                        share = (weights >> (8 * k)) & 255
+                    else:
+                        there = pasted & (c + k >= low) & (c + k < high)
+                        further = (
+                            (rest + k >= pixel).to(tl.int32)
+                            + (rest + k >= 2 * pixel)
+                            + (rest + k >= 3 * pixel)
+                        )
+                        share = tl.load(line + (x + further) * mask_x, mask=there, other=0)
+                    if MASK == "bool":
+                        made |= tl.where(share != 0, keep & (EVERY << (8 * k)), 0)
+                    else:
+                        made |= _mixed(value >> (8 * k), pixels >> (8 * k), share, dtype) << (8 * k)
+                if MASK == "bool":
+                    keep = made
+                else:
+                    pixels = made
+            value = choose(keep, pixels, value)
+        write(target, value, shown, c, length, KIND)
+        under += below(image_y, ROWS, KIND)
+        over += below(source_y, ROWS, KIND)
+        target += below(out_y, ROWS, KIND)
+        if WORDS:
+            shares += below(mask_y, ROWS, KIND)
+        before += ROWS
+
+
+@inline
+def _mixed(below, above, share, dtype: tl.constexpr):
+    """Blend the values in the lowest bits of words, and return the bits of the result.
+
+    Levels are blended as by PIL: by the exact quotient by 255, in integers; a float mask is rounded to the nearest level.
+    """
+    if dtype == tl.uint8:
+        if share.dtype.is_floating():
+            share = share.to(tl.float32) * 255
+            share = tl.where(share > 0, tl.minimum(share, 255.0), 0.0)
+            share = (share + 12582912.0) - 12582912.0  # at this number floats are integers apart
+        below, above = (below & 255).to(tl.int32), (above & 255).to(tl.int32)
+        total = below * 255 + 128 + (above - below) * share.to(tl.int32)
+        bits = (((total >> 8) + total) >> 8).to(tl.uint32)
+    else:
+        if share.dtype.is_floating():
+            share = share.to(tl.float32)
+        else:
+            share = tl.div_rn(share.to(tl.float32), 255.0)
+        mixed = _float(below, dtype) * (1 - share) + _float(above, dtype) * share
+        if dtype == tl.float32:
+            bits = mixed.to(tl.uint32, bitcast=True)
+        else:
+            bits = convert(mixed, dtype).to(tl.uint16, bitcast=True).to(tl.uint32)
+    return bits
+
+
+@inline
+def _float(bits, dtype: tl.constexpr):
+    if dtype == tl.float32:
+        value = bits.to(tl.float32, bitcast=True)
+    else:
+        value = (bits & 0xFFFF).to(tl.uint16).to(dtype, bitcast=True).to(tl.float32)
+    return value

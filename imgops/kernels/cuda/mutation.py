@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from imgops.kernels.cuda import movement
-from imgops.kernels.cuda._launch import launch
-from imgops.kernels.cuda._tiles import batch, grid_of, offset, output_batch, tile_of
+from imgops.kernels.cuda._launch import blocks, kernel, launch
+from imgops.kernels.cuda._tiles import batch, output_batch, plane_tile
+
+#: The tile of a program of accumulate.
+_ROWS, _COLUMNS = 8, 128
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
@@ -23,7 +25,7 @@ def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top
         target = output_batch(out)
     except RuntimeError:  # leading dimensions that no view can join
         return NotImplemented
-    return movement._paste(target, batch(image), source, mask, left, top)
+    return movement.paste_into(target, batch(image), source, mask, left, top)
 
 
 def accumulate(
@@ -42,46 +44,43 @@ def accumulate(
     cut = (..., slice(y0 - top, y1 - top), slice(x0 - left, x1 - left))
     values = batch(source)[cut]
     shares = values if weight is None else batch(weight)[cut]
-    for target, parts, multiplies in ((sums, values, weight is not None), (counts, shares, False)):
-        constants, programs = grid_of(target, 4096)
-        launch(
-            _accumulate_kernel,
-            programs,
-            target,
-            parts,
-            shares,
-            *target.shape,
-            *target.stride(),
-            *parts.stride(),
-            shares.stride(0),
-            *shares.stride()[-2:],
-            MULTIPLIES=multiplies,
-            COUNTS=target is counts and weight is None,
-            **constants,
-        )
+    images, channels, height, width = sums.shape
+    launch(
+        _accumulate_kernel,
+        images * blocks((height, _ROWS), (width, _COLUMNS)),
+        *(sums, counts, values, shares),
+        *(channels, height, width, *sums.stride()),
+        *(counts.stride(0), *counts.stride()[2:], *values.stride()),
+        *(shares.stride(0), *shares.stride()[2:]),
+        WEIGHTS=weight is not None,
+        ROWS=_ROWS,
+        COLUMNS=_COLUMNS,
+    )
     return None
 
 
-@triton.jit
+@kernel(tensors=4)
 def _accumulate_kernel(
-    total, values, weight, images, channels, height, width,
-    total_n, total_c, total_y, total_x, values_n, values_c, values_y, values_x, weight_n, weight_y, weight_x,
-    MULTIPLIES: tl.constexpr, COUNTS: tl.constexpr,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    total, count, values, weights, channels, height, width, total_n, total_c, total_y, total_x,
+    count_n, count_y, count_x, values_n, values_c, values_y, values_x, weights_n, weights_y, weights_x,
+    WEIGHTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
-    )
-    at = total + offset(n, c, y, x, total_n, total_c, total_y, total_x, INTERLEAVED)
-    added = tl.full((1, 1), 1, total.dtype.element_ty)
-    if not COUNTS:
-        added = tl.load(
-            values + offset(n, c, y, x, values_n, values_c, values_y, values_x, INTERLEAVED),
-            mask=inside,
-            other=0,
-        )
-    if MULTIPLIES:
-        added *= tl.load(
-            weight + offset(n, c, y, x, weight_n, 0, weight_y, weight_x, INTERLEAVED), mask=inside, other=0
-        )
-    tl.store(at, tl.load(at, mask=inside, other=0) + added, mask=inside)
+    n, _, y, first = plane_tile(tl.program_id(0), 1, height, width, ROWS, COLUMNS)
+    x = first + tl.arange(0, COLUMNS)[None, :]
+    inside = (y[:, None] < height) & (x < width)
+    y, x = y[:, None].to(tl.int64), x.to(tl.int64)
+    at = count + (n * count_n + y * count_y) + x * count_x
+    before = tl.load(at, mask=inside, other=0)
+    share = tl.full((1, 1), 1, count.dtype.element_ty)
+    if WEIGHTS:
+        share = tl.load(weights + (n * weights_n + y * weights_y) + x * weights_x, mask=inside, other=0)
+    tl.store(at, before + share, mask=inside)
+    sums = total + (n * total_n + y * total_y) + x * total_x
+    values += (n * values_n + y * values_y) + x * values_x
+    for _ in range(channels):
+        added = tl.load(values, mask=inside, other=0)
+        if WEIGHTS:
+            added *= share
+        tl.store(sums, tl.load(sums, mask=inside, other=0) + added, mask=inside)
+        sums += total_c.to(tl.int64)
+        values += values_c.to(tl.int64)
