@@ -44,7 +44,8 @@ def of_samples(every: bool) -> Iterator[Case]:
                 continue
             call = sample.checked(Maker(dtype, layout, (2,)))
             arguments = (*call.op_args, *call.op_keywords.values())
-            tolerance = SPECS[sample.op].decomposed.get(dtype, EXACT)
+            tolerances = SPECS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
+            tolerance = tolerances.get(dtype, EXACT)
             yield operator.qualified, f"{sample} {dtype} {layout}", arguments, tolerance
 
 
