@@ -263,8 +263,9 @@ def resample(
     key = "passes", name, order, out[1:], image[1:], alignment(out), alignment(image), versions, *like
     passes = prepared(key, device, lambda: Passes(out, image, (rows, columns), order, len(boxes)))
     between = torch.empty(passes.size, dtype=torch.int8, device=device)
-    passes.prepared[0](between, image.tensor, *operands)
-    passes.prepared[1](out.tensor, between, *operands)
+    first, second = passes.prepared
+    first(between, image.tensor, *operands)
+    second(out.tensor, between, *operands)
 
 
 @inline
@@ -352,68 +353,104 @@ def _pass_kernel(
         rows_first = _box_decides(boxes + n * box_n, out_height, out_length // PIXEL)
     row_table, column_table = n * row_n * row_tiles, n * column_n * column_tiles
     band = blocks * (3 * TILE * BLOCK)
-    row_begin, column_begin = (
-        row_begin + (row_table + n * row_n * 2),
-        column_begin + (column_table + n * column_n * 2),
+    row_weight, column_weight = (
+        row_weight + row_table * band,
+        column_weight + column_table * (versions * band),
     )
-    m, j = tl.arange(0, LINES)[:, None], tl.arange(0, TILE)[None, :]
+    row_bias, column_bias = row_bias + row_table * TILE, column_bias + column_table * TILE
+    row_begin += row_table + n * row_n * 2
+    column_begin += column_table + n * column_n * 2
     if rows_first:
-        if IS_FIRST:  # columns of the image, which become rows of the image between the passes
-            tile, first = rest % row_tiles, rest // row_tiles * LINES
-            low = tl.load(column_begin + column_tiles) * PIXEL
-            high = tl.load(column_begin + column_tiles + 1) * PIXEL
-            if (first < high) & (first + LINES > low):
-                source = image + user + first
-                # Columns beyond the end are computed like the last ones, and not read by the second pass.
-                at = tl.minimum(m, (length - first - 1) // ALIGNED * ALIGNED + m % ALIGNED)
-                to = out + between + (tile * TILE + j).to(tl.int64) * wide + (first + m)
-                has = (tile * TILE + j < out_height) & (first + m // 16 * 16 < length)
-                _make(tl.multiple_of(to, [16, 1]), has, source, 1, step_y, at, height, tl.load(row_begin + tile),
-                      row_weight + (row_table + tile) * band, blocks, row_bias + (row_table + tile) * TILE + j,
-                      True, True, False, ALIGNED, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
-        else:
-            tile, first = rest % column_tiles, rest // column_tiles * LINES
-            if first < out_height:
-                source = image + between + first.to(tl.int64) * wide
-                at = tl.minimum(m, out_height - 1 - first)
-                to = out + user + (first + m).to(tl.int64) * step_y + (tile * TILE + j)
-                has = (first + m < out_height) & (tile * TILE + j // ALIGNED * ALIGNED < out_length)
-                weight = column_weight + (column_table + tile) * (versions * band)
-                _make(tl.multiple_of(to, [1, ALIGNED]), has, source, wide, 1, at, wide, tl.load(column_begin + tile),
-                      weight, blocks, column_bias + (column_table + tile) * TILE + j,
-                      False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+        _make_rows_first(
+            out, image, user, between, rest, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias,
+            height, length, out_height, out_length, row_tiles, column_tiles, blocks, versions, tall, wide, step_y,
+            PIXEL, IS_FIRST, ALIGNED, WORDS, BLOCKS, CLIPS, LINES, TILE, BLOCK,
+        )  # fmt: skip
     else:
-        if IS_FIRST:  # rows of the image, which become columns of the image between the passes
-            tile, block = rest % column_tiles, rest // column_tiles
-            STEP: tl.constexpr = 4 if WORDS else 1
-            first = block // STEP * (LINES * STEP) + block % STEP
-            low, high = tl.load(row_begin + row_tiles), tl.load(row_begin + row_tiles + 1)
-            if (first < high) & (first + LINES * STEP > low):
-                source = image + user + first.to(tl.int64) * step_y
-                weight = column_weight + (column_table + tile) * (versions * band)
-                at = tl.minimum(m, (height - 1 - first) // STEP)
-                y = first + m * STEP
-                to = out + between + (tile * TILE + j).to(tl.int64) * tall + y
-                if WORDS:
-                    shift = (source.to(tl.int64) & 3).to(tl.int32)
-                    has = (tile * TILE + j < out_length) & (y < height)
-                    source, weight, length = source - shift, weight + shift * band, length + shift
-                else:
-                    has = (tile * TILE + j < out_length) & (y // 16 * 16 < height)
-                    to = tl.multiple_of(to, [16, 1])
-                _make(to, has, source, step_y * STEP, 1, at, length, tl.load(column_begin + tile),
-                      weight, blocks, column_bias + (column_table + tile) * TILE + j,
-                      False, True, False, 4 if WORDS else ALIGNED, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
-        else:
-            tile, first = rest % row_tiles, rest // row_tiles * LINES
-            if first < out_length:
-                source = image + between + first.to(tl.int64) * tall
-                at = tl.minimum(m, out_length - 1 - first)
-                to = out + user + (tile * TILE + j).to(tl.int64) * step_y + (first + m)
-                has = (tile * TILE + j < out_height) & (first + m // ALIGNED * ALIGNED < out_length)
-                _make(tl.multiple_of(to, [ALIGNED, 1]), has, source, tall, 1, at, tall, tl.load(row_begin + tile),
-                      row_weight + (row_table + tile) * band, blocks, row_bias + (row_table + tile) * TILE + j,
-                      False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+        _make_columns_first(
+            out, image, user, between, rest, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias,
+            height, length, out_height, out_length, row_tiles, column_tiles, blocks, versions, tall, wide, step_y,
+            PIXEL, IS_FIRST, ALIGNED, WORDS, BLOCKS, CLIPS, LINES, TILE, BLOCK,
+        )  # fmt: skip
+
+
+@inline
+def _make_rows_first(
+    out, image, user, between, rest, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias,
+    height, length, out_height, out_length, row_tiles, column_tiles, blocks, versions, tall, wide, step_y,
+    PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr, WORDS: tl.constexpr, BLOCKS: tl.constexpr,
+    CLIPS: tl.constexpr, LINES: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Make a tile of the image between the passes, from columns of the image; or of the output, from rows."""
+    m, j = tl.arange(0, LINES)[:, None], tl.arange(0, TILE)[None, :]
+    band = blocks * (3 * TILE * BLOCK)
+    if IS_FIRST:  # columns of the image, which become rows of the image between the passes
+        tile, first = rest % row_tiles, rest // row_tiles * LINES
+        low = tl.load(column_begin + column_tiles) * PIXEL
+        high = tl.load(column_begin + column_tiles + 1) * PIXEL
+        if (first < high) & (first + LINES > low):
+            source = image + user + first
+            # Columns beyond the end are computed like the last ones, and not read by the second pass.
+            at = tl.minimum(m, (length - first - 1) // ALIGNED * ALIGNED + m % ALIGNED)
+            to = out + between + (tile * TILE + j).to(tl.int64) * wide + (first + m)
+            has = (tile * TILE + j < out_height) & (first + m // 16 * 16 < length)
+            _make(tl.multiple_of(to, [16, 1]), has, source, 1, step_y, at, height, tl.load(row_begin + tile),
+                  row_weight + tile.to(tl.int64) * band, blocks, row_bias + tile * TILE + j,
+                  True, True, False, ALIGNED, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+    else:
+        tile, first = rest % column_tiles, rest // column_tiles * LINES
+        if first < out_height:
+            source = image + between + first.to(tl.int64) * wide
+            at = tl.minimum(m, out_height - 1 - first)
+            to = out + user + (first + m).to(tl.int64) * step_y + (tile * TILE + j)
+            has = (first + m < out_height) & (tile * TILE + j // ALIGNED * ALIGNED < out_length)
+            weight = column_weight + tile.to(tl.int64) * (versions * band)
+            _make(tl.multiple_of(to, [1, ALIGNED]), has, source, wide, 1, at, wide, tl.load(column_begin + tile),
+                  weight, blocks, column_bias + tile * TILE + j,
+                  False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+
+
+@inline
+def _make_columns_first(
+    out, image, user, between, rest, row_weight, row_begin, row_bias, column_weight, column_begin, column_bias,
+    height, length, out_height, out_length, row_tiles, column_tiles, blocks, versions, tall, wide, step_y,
+    PIXEL: tl.constexpr, IS_FIRST: tl.constexpr, ALIGNED: tl.constexpr, WORDS: tl.constexpr, BLOCKS: tl.constexpr,
+    CLIPS: tl.constexpr, LINES: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Make a tile of the image between the passes, from rows of the image; or of the output, from columns."""
+    m, j = tl.arange(0, LINES)[:, None], tl.arange(0, TILE)[None, :]
+    band = blocks * (3 * TILE * BLOCK)
+    if IS_FIRST:  # rows of the image, which become columns of the image between the passes
+        tile, block = rest % column_tiles, rest // column_tiles
+        STEP: tl.constexpr = 4 if WORDS else 1
+        first = block // STEP * (LINES * STEP) + block % STEP
+        low, high = tl.load(row_begin + row_tiles), tl.load(row_begin + row_tiles + 1)
+        if (first < high) & (first + LINES * STEP > low):
+            source = image + user + first.to(tl.int64) * step_y
+            weight = column_weight + tile.to(tl.int64) * (versions * band)
+            at = tl.minimum(m, (height - 1 - first) // STEP)
+            y = first + m * STEP
+            to = out + between + (tile * TILE + j).to(tl.int64) * tall + y
+            if WORDS:
+                shift = (source.to(tl.int64) & 3).to(tl.int32)
+                has = (tile * TILE + j < out_length) & (y < height)
+                source, weight, length = source - shift, weight + shift * band, length + shift
+            else:
+                has = (tile * TILE + j < out_length) & (y // 16 * 16 < height)
+                to = tl.multiple_of(to, [16, 1])
+            _make(to, has, source, step_y * STEP, 1, at, length, tl.load(column_begin + tile),
+                  weight, blocks, column_bias + tile * TILE + j,
+                  False, True, False, 4 if WORDS else ALIGNED, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
+    else:
+        tile, first = rest % row_tiles, rest // row_tiles * LINES
+        if first < out_length:
+            source = image + between + first.to(tl.int64) * tall
+            at = tl.minimum(m, out_length - 1 - first)
+            to = out + user + (tile * TILE + j).to(tl.int64) * step_y + (first + m)
+            has = (tile * TILE + j < out_height) & (first + m // ALIGNED * ALIGNED < out_length)
+            _make(tl.multiple_of(to, [ALIGNED, 1]), has, source, tall, 1, at, tall, tl.load(row_begin + tile),
+                  row_weight + tile.to(tl.int64) * band, blocks, row_bias + tile * TILE + j,
+                  False, False, True, 16, BLOCKS, CLIPS, TILE, BLOCK, LINES)  # fmt: skip
 
 
 @inline
