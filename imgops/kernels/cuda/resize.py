@@ -18,29 +18,21 @@ from typing import Any
 import numpy as np
 import PIL
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition import _resampling_weights
 from imgops.kernels.cuda import _resampling_levels, _resampling_passes, _resampling_tables
-from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._nearest import take_nearest
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._resampling_tables import Region, Table
 from imgops.kernels.cuda._tiles import (
     FLOATS,
     Rows,
     batch,
-    carrier,
-    grid_of,
-    has_carrier,
     is_interleaved,
-    offset,
     output_batch,
     per_image,
-    place_of,
     rows_in,
-    tile_of,
 )
 
 _PIL_MAY_START_WITH_ROWS = int(PIL.__version__.partition(".")[0]) >= 13
@@ -118,7 +110,7 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
     if out.numel() == 0:
         return None
     if name == "nearest":
-        return _take_nearest(out, image, regions, antialias)
+        return take_nearest(out, image, regions, antialias)
     if image.dtype != torch.uint8 and image.dtype not in FLOATS:
         return NotImplemented
     target = output_batch(out)
@@ -221,53 +213,3 @@ def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> T
     first = torch.where(taken, index, region.size)
     weight = torch.ones((1, 1, out), dtype=torch.float32, device=device)
     return Table(first, taken.to(torch.int32), weight, step, 0, 1)
-
-
-# -- nearest ---------------------------------------------------------------------------------------
-
-
-def _take_nearest(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
-    if not has_carrier(image):
-        return NotImplemented
-    target, source = carrier(output_batch(out)), carrier(batch(image))
-    (rows, rows_step), (columns, columns_step) = (
-        _resampling_tables.nearest(r, n, image.device, by_pil=by_pil)
-        for r, n in zip(regions, out.shape[-2:], strict=True)
-    )
-    constants, programs = grid_of(target, 4096)
-    launch(
-        _nearest_kernel,
-        programs,
-        target,
-        source,
-        rows,
-        columns,
-        rows_step,
-        columns_step,
-        *target.shape,
-        *target.stride(),
-        *source.stride(),
-        **constants,
-    )
-    return None
-
-
-@triton.jit
-def _nearest_kernel(
-    out, image, rows, columns, rows_n, columns_n, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
-    )
-    place = n
-    if PACKED != "":
-        place, image_c, image_y, image_x, _, _ = place_of(sizes, starts, n, n < images, channels, PACKED)
-        image_n = 1
-    at_y = tl.load(rows + n * rows_n + y, mask=n < images, other=0)
-    at_x = tl.load(columns + n * columns_n + x, mask=inside, other=0)
-    taken = inside & (at_y >= 0) & (at_x >= 0)
-    at = image + offset(place, c, at_y, at_x, image_n, image_c, image_y, image_x, INTERLEAVED)
-    value = tl.load(at, mask=taken, other=0)
-    tl.store(out + offset(n, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
