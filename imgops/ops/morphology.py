@@ -47,6 +47,7 @@ def _dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 @operator(
     "imgops::hit_or_miss",
     kernel=cpu.hit_or_miss,
+    cuda=cuda.Kernel("morphology.hit_or_miss"),
     fake=fake.hit_or_miss,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),

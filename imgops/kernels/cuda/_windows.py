@@ -336,3 +336,32 @@ def store_single_values(row, values, column, step_x, stop):
         else:
             value = convert(values[i], row.dtype.element_ty)
         tl.store(row + (column + i).to(tl.int64) * step_x, value, mask=column + i < stop)
+
+
+@inline
+def window_at(
+    row, column, shift, whole, has_row, OUTSIDE: tl.constexpr, COUNT: tl.constexpr, LEFT: tl.constexpr, length, step_x,
+    PIXEL: tl.constexpr, INNER: tl.constexpr, BORDER: tl.constexpr, KIND: tl.constexpr,
+):  # fmt: skip
+    """Return values of a row from ``LEFT`` values before a column moved by ``shift`` pixels.
+
+    With a constant border, those outside of the image are ``OUTSIDE``, of bytes 0 or 255. Only inner pieces may be
+    read as words.
+    """
+    LEVELS: tl.constexpr = row.dtype.element_ty == tl.uint8
+    mask = has_row if BORDER == "constant" else None
+    values = no_values()
+    if INNER and LEVELS:
+        WORD: tl.constexpr = 0xFFFFFFFF if OUTSIDE == 255 else 0
+        address = (row + (column + shift * PIXEL)).to(tl.int64)
+        every = bytes_at(address, whole, -LEFT, COUNT, mask, WORD)
+        for i in tl.static_range(COUNT):
+            values = values + (every[i].to(KIND),)
+    elif INNER:
+        values = values_at(row + (column + shift * PIXEL), whole, -LEFT, COUNT, mask, OUTSIDE)
+    else:
+        places, insides = places_at(row, column, shift, -LEFT, COUNT, length // PIXEL, PIXEL, step_x, BORDER)
+        for i in tl.static_range(COUNT):
+            inside = has_row & insides[i] if BORDER == "constant" else None
+            values = values + (load_masked(places[i], inside, OUTSIDE).to(KIND),)
+    return values

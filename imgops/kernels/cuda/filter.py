@@ -20,11 +20,9 @@ from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
 from imgops.kernels.cuda._windows import (
     THREADS,
     border_at,
-    bytes_at,
     format_of,
     is_whole,
     lines_in,
-    load_masked,
     no_values,
     parts_of,
     piece_of,
@@ -32,12 +30,13 @@ from imgops.kernels.cuda._windows import (
     plane_at,
     store_values,
     values_at,
+    window_at,
     words_at,
 )
 
-#: The rows of the result that a thread has, of sharpness and of a correlation; the most columns of a kernel that are
+#: The rows of the result that a thread has, of sharpness and of a correlation, and the most columns of a kernel that are
 #: gone over at once.
-_ROWS, _ROWS_OF_KERNEL, _MOST = 8, 4, 7
+_ROWS, _ROWS_OF_KERNEL, _MOST = 8, 4, 8
 
 
 def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
@@ -48,11 +47,9 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> A
     source, lines = lines_in(batch(image), interleaved), lines_in(target, interleaved)
     weights, step = per_image(kernel, image, 2, torch.float32)
     tall, wide = kernel.shape[-2:]
-    taps = wide if wide <= _MOST else 8
-    left, right = (
-        (wide // 2, wide - 1 - wide // 2) if wide <= _MOST else (wide // 2 + 3, wide - wide // 2 + 6)
-    )
-    left, right = left * source.pixel, right * source.pixel
+    taps = min(wide, _MOST)
+    columns = -(-wide // taps) * taps  # the last taps at once may not exist
+    left, right = wide // 2 * source.pixel, (columns - 1 - wide // 2) * source.pixel
     tail, inner, parts = parts_of(source, left, right, _ROWS_OF_KERNEL)
     numbers = *source.shape, *source.steps, *lines.steps, tail, inner, parts, left, right, step, tall, wide
     launch(
@@ -106,7 +103,7 @@ def _filter_rows(
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     COUNT: tl.constexpr = 16 if LEVELS and INNER else 4
     SPAN: tl.constexpr = COUNT + (TAPS - 1) * PIXEL
-    CHUNKED: tl.constexpr = TAPS == 8
+    LEFT: tl.constexpr = TAPS // 2 * PIXEL
     whole = is_whole(image, line, length)
     sums = no_values()
     for _ in tl.static_range(ROWS * COUNT):
@@ -114,17 +111,18 @@ def _filter_rows(
     for s in range(tall + ROWS - 1):
         row, has_row = border_at(y + (s - tall // 2), height, BORDER)
         at = image + row.to(tl.int64) * line
-        if CHUNKED:  # they begin with taps that do not exist, so that words remain words
-            for first in range(-(-(wide // 2) % 4), wide, 8):
-                shift = first - wide // 2
-                values = _window(
-                    at, column, shift, False, has_row, 0, SPAN, INNER, length, PIXEL, step_x, BORDER
-                )
-                sums = _add_rows(sums, values, weights, s, first, tall, wide, PIXEL, TAPS, ROWS)
-        else:
-            LEFT: tl.constexpr = TAPS // 2 * PIXEL
-            values = _window(at, column, 0, whole, has_row, LEFT, SPAN, INNER, length, PIXEL, step_x, BORDER)
+        if TAPS < 8:
+            values = window_at(
+                at, column, 0, whole, has_row, 0, SPAN, LEFT, length, step_x, PIXEL, INNER, BORDER, tl.float32
+            )  # fmt: skip
             sums = _add_rows(sums, values, weights, s, 0, tall, wide, PIXEL, TAPS, ROWS)
+        else:
+            for first in range(0, wide, TAPS):
+                shift = first - wide // 2 + TAPS // 2
+                values = window_at(
+                    at, column, shift, False, has_row, 0, SPAN, LEFT, length, step_x, PIXEL, INNER, BORDER, tl.float32
+                )  # fmt: skip
+                sums = _add_rows(sums, values, weights, s, first, tall, wide, PIXEL, TAPS, ROWS)
     to_whole = is_whole(out, to_line, length) if INNER else False
     for i in tl.static_range(ROWS):
         values = no_values()
@@ -140,30 +138,6 @@ def _rounded(value, to: tl.constexpr):
     if to == tl.uint8:
         value = (tl.minimum(tl.maximum(value, 0.0), 255.0) + 8388608.0 - 8388608.0).to(tl.uint32)
     return value
-
-
-@inline
-def _window(
-    row, column, shift, whole, has_row, LEFT: tl.constexpr, COUNT: tl.constexpr, INNER: tl.constexpr,
-    length, PIXEL: tl.constexpr, step_x, BORDER: tl.constexpr,
-):  # fmt: skip
-    """Return some values of a row as floats; those outside of the image are 0 with a constant border."""
-    LEVELS: tl.constexpr = row.dtype.element_ty == tl.uint8
-    mask = has_row if BORDER == "constant" else None
-    values = no_values()
-    if INNER:
-        if LEVELS:
-            every = bytes_at((row + column + shift * PIXEL).to(tl.int64), whole, -LEFT, COUNT, mask)
-            for i in tl.static_range(COUNT):
-                values = values + (every[i].to(tl.float32),)
-        else:
-            values = values_at(row + column + shift * PIXEL, whole, -LEFT, COUNT, mask)
-    else:
-        places, insides = places_at(row, column, shift, -LEFT, COUNT, length // PIXEL, PIXEL, step_x, BORDER)
-        for i in tl.static_range(COUNT):
-            inside = has_row & insides[i] if BORDER == "constant" else None
-            values = values + (load_masked(places[i], inside, 0).to(tl.float32),)
-    return values
 
 
 @inline
@@ -188,7 +162,7 @@ def _add_taps(
         for t in tl.static_range(TAPS):
             if TAPS < 8:
                 sums = _add_tap(sums, values, tl.load(weights + (i * wide + t)), t * PIXEL, COUNT)
-            elif (first + t >= 0) & (first + t < wide):
+            elif first + t < wide:
                 sums = _add_tap(sums, values, tl.load(weights + (i * wide + first + t)), t * PIXEL, COUNT)
     return sums
 
