@@ -288,9 +288,11 @@ class Kernel:
     def _pairs(self, op: list[str], a: list[str]) -> str:
         """Return an operation of the two numbers of 16 bits that each register holds."""
         kind, halves = op[-1].removesuffix("x2"), []
+        known, made = (f"as_{kind}", f"of_{kind}") if is_real(kind) else (f"({kind})", "(u16)")
+        formula = self._formula if is_real(kind) else self._whole_formula
         for shift in (0, 16):
-            x = [f"as_{kind}((u16)({self.raw(v)} >> {shift}))" for v in a[1:]]
-            halves.append(f"(u32)of_{kind}({self._formula(op, x, kind)}) << {shift}")
+            x = [f"{known}((u16)({self.raw(v)} >> {shift}))" for v in a[1:]]
+            halves.append(f"(u32){made}({formula(op, x, kind)}) << {shift}")
         return self.put(a[0], " | ".join(halves), "u32")
 
     def _reals(self, op: list[str], a: list[str]) -> str:
@@ -338,6 +340,8 @@ class Kernel:
                 f"!{self.raw(a[1])}" if root == "not" else f"{self.raw(a[1])} {sign[root]} {self.raw(a[2])}"
             )
             return self.put(a[0], made, "pred")
+        if kind.endswith("x2"):
+            return self._pairs(op, a)
         x = [self.value(v, kind) for v in a[1:]]
         n = bits(kind)
         if root in ("shl", "shr"):
@@ -350,6 +354,13 @@ class Kernel:
             return self._product(op, a, x)
         if root in ("add", "sub", "addc", "subc") and ("cc" in op or root.endswith("c")):
             return self._with_carry(op, a, x)
+        return self.put(a[0], self._whole_formula(op, x, kind), "u32" if root in ("popc", "clz") else kind)
+
+    def _whole_formula(self, op: list[str], x: Sequence[str], kind: str) -> str:
+        """Return an operation of whole numbers in C."""
+        root, n = op[0], bits(kind)
+        if "sat" in op:
+            raise Unknown(kind)
         forms = {
             "add": "(u64){0} + (u64){1}",
             "sub": "(u64){0} - (u64){1}",
@@ -366,7 +377,8 @@ class Kernel:
             "popc": f"__builtin_popcount{'ll' * (n == 64)}({{0}})",
             "clz": f"({{0}} ? __builtin_clz{'ll' * (n == 64)}({{0}}) : {n})",
         }
-        return self.put(a[0], forms[root].format(*x), "u32" if root in ("popc", "clz") else kind)
+        made = forms[root].format(*x)
+        return f"({made} < 0 ? 0 : {made})" if "relu" in op else made
 
     def _product(self, op: list[str], a: list[str], x: Sequence[str]) -> str:
         kind, n = op[-1], bits(op[-1])
