@@ -9,7 +9,8 @@ from imgops.decomposition._borders import correlate_along
 from imgops.decomposition._components import reaches
 from imgops.decomposition._precision import finish, working_dtype
 
-_SCHARR = ((3.0, 10.0, 3.0), (-1.0, 0.0, 1.0))
+#: The kernels of Scharr along one axis: that which smooths, and that which differentiates.
+SCHARR = ((3.0, 10.0, 3.0), (-1.0, 0.0, 1.0))
 
 
 def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor:
@@ -17,11 +18,11 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) 
 
 
 def _sobel(image: Tensor, dx: int, dy: int, size: int, padding_mode: str) -> Tensor:
-    across = correlate_along(image, _taps(dx, size), -1, padding_mode)
-    return correlate_along(across, _taps(dy, size), -2, padding_mode)
+    across = correlate_along(image, taps(dx, size), -1, padding_mode)
+    return correlate_along(across, taps(dy, size), -2, padding_mode)
 
 
-def _taps(order: int, size: int) -> tuple[float, ...]:
+def taps(order: int, size: int) -> tuple[float, ...]:
     """Return the kernel along one axis: a binomial kernel, differentiated ``order`` times."""
     size = 3 if size == 1 and order > 0 else size
     values = [1.0]
@@ -32,8 +33,8 @@ def _taps(order: int, size: int) -> tuple[float, ...]:
 
 
 def scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor:
-    across = correlate_along(image.to(working_dtype(image)), _SCHARR[dx], -1, padding_mode)
-    return _finish(correlate_along(across, _SCHARR[dy], -2, padding_mode), image)
+    across = correlate_along(image.to(working_dtype(image)), SCHARR[dx], -1, padding_mode)
+    return _finish(correlate_along(across, SCHARR[dy], -2, padding_mode), image)
 
 
 def laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor:

@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
-from imgops.kernels import value_checks
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import edges as cpu
 
 __all__ = ["canny", "laplacian", "scharr", "sobel"]
@@ -17,6 +17,7 @@ __all__ = ["canny", "laplacian", "scharr", "sobel"]
 @operator(
     "imgops::sobel",
     kernel=cpu.sobel,
+    cuda=cuda.Kernel("edges.sobel"),
     fake=fake.sobel,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -28,6 +29,7 @@ def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str)
 @operator(
     "imgops::scharr",
     kernel=cpu.scharr,
+    cuda=cuda.Kernel("edges.scharr"),
     fake=fake.scharr,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
@@ -39,6 +41,7 @@ def _scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor: ...
 @operator(
     "imgops::laplacian",
     kernel=cpu.laplacian,
+    cuda=cuda.Kernel("edges.laplacian"),
     fake=fake.laplacian,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),

@@ -319,6 +319,17 @@ def store_values(row, values, column, step_x, stop, whole):
             store_four((row + column).to(tl.pointer_type(values[0].dtype)), words, column < stop)
         else:
             store_single_values(row, values, column, step_x, stop)
+    elif row.dtype.element_ty == tl.int16 and len(values) == 16:
+        if whole:
+            for half in tl.static_range(2):
+                words = no_values()
+                for i in tl.static_range(8 * half, 8 * half + 8, 2):
+                    words = words + (values[i] & 0xFFFF | values[i + 1] << 16,)
+                store_four(
+                    (row + (column + 8 * half)).to(tl.pointer_type(values[0].dtype)), words, column < stop
+                )
+        else:
+            store_single_values(row, values, column, step_x, stop)
     elif row.dtype.element_ty == tl.float32 and len(values) == 4:
         if whole:
             store_four(row + column, values, column < stop)
@@ -331,8 +342,8 @@ def store_values(row, values, column, step_x, stop, whole):
 @inline
 def store_single_values(row, values, column, step_x, stop):
     for i in tl.static_range(len(values)):
-        if row.dtype.element_ty == tl.uint8:
-            value = values[i].to(tl.uint8)
+        if row.dtype.element_ty == tl.uint8 or row.dtype.element_ty == tl.int16:
+            value = values[i].to(row.dtype.element_ty)
         else:
             value = convert(values[i], row.dtype.element_ty)
         tl.store(row + (column + i).to(tl.int64) * step_x, value, mask=column + i < stop)
