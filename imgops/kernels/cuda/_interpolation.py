@@ -1,7 +1,12 @@
 """Positions of a warp and the weights around them, in OpenCV 5's arithmetic.
 
 The arithmetic is in single precision, with multiplications and additions fused where OpenCV fuses them.
+Positions are held between -2**30 and 2**30, which fit into integers. A NaN lies far to the left, because the
+maximum of a NaN and a number is the number.
 """
+
+# Tuples grow and differ in length by constants: types as Triton knows them, but mypy does not.
+# mypy: disable-error-code="assignment,misc"
 
 from __future__ import annotations
 
@@ -12,81 +17,52 @@ from imgops.kernels.cuda._launch import inline
 
 
 @inline
-def along(a, b, c, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
-    """Multiply a row of a matrix, rounded to single precision first, by ``(x, y, 1)``."""
-    a, b, c = a.to(tl.float32), b.to(tl.float32), c.to(tl.float32)
-    start = tl.broadcast_to(b * y + c, (ROWS, COLUMNS))
-    if FUSED:
-        value = tl.fma(tl.broadcast_to(a, (ROWS, COLUMNS)), tl.broadcast_to(x, (ROWS, COLUMNS)), start)
-    else:
-        value = a * x + start
-    return value
+def tile_of_pixels(program, groups, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return the image, the group of channels, the first row and the first column of a tile; all are scalars."""
+    across, down = (width - 1) // COLUMNS + 1, (height - 1) // ROWS + 1
+    column, rest = program % across, program // across
+    row, plane = rest % down, rest // down
+    return (plane // groups).to(tl.int64), plane % groups, row * ROWS, column * COLUMNS
 
 
 @inline
-def affine_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
-    """Return the source positions by the inverse of a ``(2, 3)`` matrix; a singular one maps all to 0."""
-    a, b = tl.load(matrix, mask=real, other=0), tl.load(matrix + 1, mask=real, other=0)
-    c, d = tl.load(matrix + 3, mask=real, other=0), tl.load(matrix + 4, mask=real, other=0)
-    move_x, move_y = tl.load(matrix + 2, mask=real, other=0), tl.load(matrix + 5, mask=real, other=0)
-    determinant = a * d - b * c
-    scale = tl.where(determinant == 0, 0.0, 1.0 / tl.where(determinant == 0, 1.0, determinant))
-    a, b, c, d = d * scale, -b * scale, -c * scale, a * scale
-    u = along(a, b, -(a * move_x + b * move_y), x, y, ROWS, COLUMNS, FUSED)
-    v = along(c, d, -(c * move_x + d * move_y), x, y, ROWS, COLUMNS, FUSED)
-    return u, v
+def are_far(u, v):
+    """Return whether any position of a tile lies beyond 2**30."""
+    far = tl.maximum(tl.abs(u), tl.abs(v)) > 1073741824.0
+    return tl.max(tl.max(far.to(tl.int32), 1), 0) > 0
 
 
 @inline
-def perspective_positions(matrix, real, x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FUSED: tl.constexpr):
-    """Return the source positions by the inverse of a ``(3, 3)`` matrix: adjugate over determinant."""
-    a, b, c = (
-        tl.load(matrix, mask=real, other=0),
-        tl.load(matrix + 1, mask=real, other=0),
-        tl.load(matrix + 2, mask=real, other=0),
-    )
-    d, e, f = (
-        tl.load(matrix + 3, mask=real, other=0),
-        tl.load(matrix + 4, mask=real, other=0),
-        tl.load(matrix + 5, mask=real, other=0),
-    )
-    g, h, i = (
-        tl.load(matrix + 6, mask=real, other=0),
-        tl.load(matrix + 7, mask=real, other=0),
-        tl.load(matrix + 8, mask=real, other=0),
-    )
-    determinant = a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)
-    scale = tl.where(determinant == 0, 0.0, 1.0 / tl.where(determinant == 0, 1.0, determinant))
-    u = along(
-        (e * i - f * h) * scale, (h * c - i * b) * scale, (b * f - c * e) * scale, x, y, ROWS, COLUMNS, FUSED
-    )
-    v = along(
-        (f * g - d * i) * scale, (i * a - g * c) * scale, (c * d - a * f) * scale, x, y, ROWS, COLUMNS, FUSED
-    )
-    w = along(
-        (d * h - e * g) * scale, (g * b - h * a) * scale, (a * e - b * d) * scale, x, y, ROWS, COLUMNS, FUSED
-    )
-    divisor = tl.where(w == 0, 1.0, w)
-    u = tl.where(w == 0, -1073741824.0, tl.div_rn(u, divisor))
-    v = tl.where(w == 0, -1073741824.0, tl.div_rn(v, divisor))
-    return u, v
+def bound_positions(u, v, width, height, far, BORDER: tl.constexpr):
+    """Return positions that fit into integers and show the same pixels.
 
-
-@inline
-def bound_positions(position, size, BORDER: tl.constexpr):
-    """Return positions that fit into integers and show the same pixels; a NaN lies far to the left."""
-    position = tl.where(position == position, position, -1073741824.0)
+    ``far`` is whether any of them may lie beyond 2**30, where a border that repeats the image still shows pixels
+    that depend on the position.
+    """
     if BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect":
-        far = tl.abs(position) > 1073741824.0
-        if tl.max(tl.max(far.to(tl.int32), 1), 0) > 0:
-            held = tl.minimum(tl.maximum(position, -4e18), 4e18).to(tl.int64)
-            period = size
-            if BORDER == "symmetric":
-                period = 2 * size
-            if BORDER == "reflect":
-                period = tl.maximum(2 * size - 2, 1)
-            position = tl.where(far, modulo(held, period).to(position.dtype), position)
-    return tl.minimum(tl.maximum(position, -1073741824.0), 1073741824.0)
+        if far:
+            u, v = _fold_far(u, width, BORDER), _fold_far(v, height, BORDER)
+    u = tl.minimum(tl.maximum(u, -1073741824.0), 1073741824.0)
+    v = tl.minimum(tl.maximum(v, -1073741824.0), 1073741824.0)
+    return u, v
+
+
+@inline
+def _fold_far(position, size, BORDER: tl.constexpr):
+    held = tl.minimum(tl.maximum(position, -4e18), 4e18).to(tl.int64)
+    near = modulo(held, period_of(size, BORDER)).to(position.dtype)
+    return tl.where(tl.abs(position) > 1073741824.0, near, position)
+
+
+@inline
+def period_of(size, BORDER: tl.constexpr):
+    """Return after how many pixels a border shows the same again."""
+    period = size
+    if BORDER == "symmetric":
+        period = 2 * size
+    if BORDER == "reflect":
+        period = tl.maximum(2 * size - 2, 1)
+    return period
 
 
 @inline
@@ -102,72 +78,6 @@ def pixel_at(i, size, BORDER: tl.constexpr):
 
 
 @inline
-def cubic(t):
-    """Return the bicubic weights of OpenCV 5's warps, in single precision."""
-    g = 1.0 - t
-    far, near = t * t, g * g
-    w0, w3 = -0.75 * (near * t), -0.75 * (far * g)
-    w1 = tl.fma(tl.fma(t * 0 + 1.25, t, t * 0 - 2.25), far, t * 0 + 1.0)
-    return w0, w1, 1.0 - w0 - w1 - w3, w3
-
-
-@inline
-def cubic_slopes(t):
-    """Return the derivatives of the bicubic weights with respect to the position."""
-    g = 1.0 - t
-    s0 = (-2.25 * (t + 1) + 7.5) * (t + 1) - 6.0
-    s1 = (3.75 * t - 4.5) * t
-    s2 = -(3.75 * g - 4.5) * g
-    return s0, s1, s2, -s0 - s1 - s2
-
-
-@inline
-def offsets(first, size, step, BORDER: tl.constexpr):
-    """Return the memory offsets of four pixels from ``first`` on, and whether each belongs to the image."""
-    a, has_a = pixel_at(first, size, BORDER)
-    b, has_b = pixel_at(first + 1, size, BORDER)
-    c, has_c = pixel_at(first + 2, size, BORDER)
-    d, has_d = pixel_at(first + 3, size, BORDER)
-    a, b, c, d = a.to(tl.int64) * step, b.to(tl.int64) * step, c.to(tl.int64) * step, d.to(tl.int64) * step
-    return a, b, c, d, has_a, has_b, has_c, has_d
-
-
-@inline
-def pixel(at, has, around, BORDER: tl.constexpr):
-    """Load a pixel in single precision; with a constant border, it is ``around`` outside of the image."""
-    value = tl.load(at, mask=has, other=0).to(tl.float32)
-    if BORDER == "constant":
-        value = tl.where(has, value, around)
-    return value
-
-
-@inline
-def weights(f, TAPS: tl.constexpr):
-    """Return four weights; those that a filter does not have are 0."""
-    if TAPS == 1:
-        w0, w1, w2, w3 = f * 0 + 1, f * 0, f * 0, f * 0
-    elif TAPS == 2:
-        w0, w1, w2, w3 = 1 - f, f, f * 0, f * 0
-    else:
-        w0, w1, w2, w3 = cubic(f)
-    return w0, w1, w2, w3
-
-
-@inline
-def slopes(f, TAPS: tl.constexpr):
-    if TAPS == 2:
-        s0, s1, s2, s3 = f * 0 - 1, f * 0 + 1, f * 0, f * 0
-    else:
-        s0, s1, s2, s3 = cubic_slopes(f)
-    return s0, s1, s2, s3
-
-
-@inline
-def pick(i: tl.constexpr, w0, w1, w2, w3):
-    return w0 if i == 0 else (w1 if i == 1 else (w2 if i == 2 else w3))
-
-
-@inline
 def around_position(u, v, TAPS: tl.constexpr):
     """Return the first pixel that a position is interpolated from, and the fractions of the position."""
     if TAPS == 1:
@@ -177,3 +87,64 @@ def around_position(u, v, TAPS: tl.constexpr):
     fx, fy = (u - left).to(tl.float32), (v - top).to(tl.float32)
     before = 1 if TAPS == 4 else 0
     return left.to(tl.int32) - before, top.to(tl.int32) - before, fx, fy
+
+
+@inline
+def taps(first, size, step, TAPS: tl.constexpr, BORDER: tl.constexpr):
+    """Return the memory offsets of the pixels from ``first`` on, and whether each belongs to the image.
+
+    With a constant border, or none, the offsets are those from the first pixel.
+    """
+    at, has = (), ()
+    if BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect":
+        # One division finds the first pixel within a period; the others follow it.
+        period = period_of(size, BORDER)
+        turn = 2 * size - 1 if BORDER == "symmetric" else period
+        i = modulo(first, period)
+        for k in tl.static_range(TAPS):
+            if k > 0:
+                i = tl.where(i + 1 == period, 0, i + 1)
+            at += ((i if BORDER == "wrap" else tl.minimum(i, turn - i)) * step,)
+            has += (True,)
+    else:
+        for k in tl.static_range(TAPS):
+            if BORDER == "edge":
+                at += (tl.minimum(tl.maximum(first + k, 0), size - 1) * step,)
+            else:
+                at += (k * step,)
+            if BORDER == "constant":
+                has += ((first + k).to(tl.uint32) < size.to(tl.uint32),)
+            else:
+                has += (True,)
+    return at, has
+
+
+@inline
+def weights(f, TAPS: tl.constexpr):
+    """Return the weights of the pixels around a position; those of OpenCV 5's warps in single precision."""
+    if TAPS == 1:
+        made = (tl.full(f.shape, 1.0, tl.float32),)
+    elif TAPS == 2:
+        made = (1 - f, f)
+    else:
+        g = 1.0 - f
+        far, near = f * f, g * g
+        w0, w3 = -0.75 * (near * f), -0.75 * (far * g)
+        slope = tl.fma(tl.full(f.shape, 1.25, tl.float32), f, tl.full(f.shape, -2.25, tl.float32))
+        w1 = tl.fma(slope, far, tl.full(f.shape, 1.0, tl.float32))
+        made = (w0, w1, 1.0 - w0 - w1 - w3, w3)
+    return made
+
+
+@inline
+def slopes(f, TAPS: tl.constexpr):
+    """Return the derivatives of the weights with respect to the position."""
+    if TAPS == 2:
+        made = (tl.full(f.shape, -1.0, tl.float32), tl.full(f.shape, 1.0, tl.float32))
+    else:
+        g = 1.0 - f
+        s0 = (-2.25 * (f + 1) + 7.5) * (f + 1) - 6.0
+        s1 = (3.75 * f - 4.5) * f
+        s2 = -(3.75 * g - 4.5) * g
+        made = (s0, s1, s2, -s0 - s1 - s2)
+    return made

@@ -5,37 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition._saturate import saturate
 from imgops.kernels.cuda._interpolation import (
+    are_far,
     around_position,
     bound_positions,
-    offsets,
-    pick,
-    pixel,
     slopes,
+    taps,
+    tile_of_pixels,
     weights,
 )
-from imgops.kernels.cuda._launch import launch
+from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import (
     FLOATS,
     PIXELS,
+    Rows,
     batch,
     carrier,
-    grid_of,
-    grid_of_pixels,
     has_carrier,
-    offset,
+    is_interleaved,
     output_batch,
     per_image,
-    tile_of,
+    rows_in,
 )
-from imgops.kernels.cuda._warp import warp_kernel
+from imgops.kernels.cuda._warp import invert_kernel, warp_kernel
 
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+#: Sides from which on single precision does not round positions to pixels by a sum.
+_WIDE = 1 << 22
 
 
 def warp_affine(
@@ -48,8 +49,7 @@ def warp_affine(
     interpolation: str,
     padding_mode: str,
 ) -> Any:
-    where, step = per_image(matrix, image, 2, torch.float64)
-    return _sample("affine", out, image, where, (step, 0, 0, 0), fill, interpolation, padding_mode)
+    return _warp("affine", out, image, matrix, fill, interpolation, padding_mode)
 
 
 def warp_perspective(
@@ -62,64 +62,124 @@ def warp_perspective(
     interpolation: str,
     padding_mode: str,
 ) -> Any:
-    where, step = per_image(matrix, image, 2, torch.float64)
-    return _sample("perspective", out, image, where, (step, 0, 0, 0), fill, interpolation, padding_mode)
+    return _warp("perspective", out, image, matrix, fill, interpolation, padding_mode)
 
 
 def remap(
     out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Any:
-    where = batch(map)
-    return _sample("map", out, image, where, where.stride(), fill, interpolation, padding_mode)
+    return _warp("map", out, image, map, fill, interpolation, padding_mode)
 
 
-def _sample(
+def _warp(
     kind: str,
     out: Tensor,
     image: Tensor,
     where: Tensor,
-    steps: Any,
     fill: Tensor | None,
     interpolation: str,
     padding_mode: str,
 ) -> Any:
-    moves = interpolation == "nearest"
-    if (not has_carrier(image) or image.dtype.is_complex) if moves else image.dtype not in PIXELS:
+    count = _TAPS[interpolation]
+    if (not has_carrier(image) or image.dtype.is_complex) if count == 1 else image.dtype not in PIXELS:
         return NotImplemented
+    where, step = _dense_map(where) if kind == "map" else _inverse(where, image, kind)
     target, source = output_batch(out), batch(image)
-    color, color_steps = _color(fill, image, padding_mode)
-    if moves:
-        target, source, color = carrier(target), carrier(source), carrier(color)
-    constants, programs = grid_of_pixels(target, 1024, 256)
+    color, *color_steps = _color(fill, image, padding_mode)
+    if count == 1:
+        target, source = carrier(target), carrier(source)
+        color = None if color is None else carrier(color)
+    images, channels, height, width = target.shape
+    interleaved = is_interleaved(target)
+    rows = rows_in(source, interleaved)
+    each, pixel = _split(channels, interleaved)
+    # Borders that are found tile by tile want square tiles, and one pixel after another wants long rows.
+    by_tiles = count > 1 or padding_mode not in ("constant", "edge")
+    tile_rows, columns, tall = (16, 32, 64) if by_tiles else (8, 64, 64)
     launch(
         warp_kernel,
-        programs,
+        images * (channels // each) * -(-width // columns) * -(-height // tall),
         target,
-        source,
+        rows.tensor,
         where,
-        color,
-        *steps,
-        *color_steps,
-        *target.shape,
+        target if color is None else color,
+        channels,
+        height,
+        width,
         *source.shape[-2:],
-        *target.stride(),
-        *source.stride(),
+        *rows.steps,
+        step,
+        *color_steps,
         KIND=kind,
-        TAPS=_TAPS[interpolation],
+        TAPS=count,
         BORDER=padding_mode,
-        FILLS=fill is not None and padding_mode == "constant",
-        **constants,
+        FILLS=color is not None,
+        CHANNELS=each,
+        PIXEL=pixel,
+        ALIGNED=width % 4 == 0 and (target.data_ptr() | where.data_ptr()) % 16 == 0,
+        WIDE=_is_wide(rows, source) or height * width * rows.pixel >= 1 << 31,
+        WORDS=_words(rows, each) if count == 4 else "",
+        ROWS=tile_rows,
+        COLUMNS=columns,
+        TALL=tall,
     )
     return None
 
 
-def _color(fill: Tensor | None, image: Tensor, padding_mode: str) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the fill of each image and channel, in the image's dtype, and the steps between them."""
+def _inverse(matrix: Tensor, image: Tensor, kind: str) -> tuple[Tensor, int]:
+    """Return the inverse matrices, 9 floats each, and the step from image to image."""
+    own = 6 if kind == "affine" else 9
+    count = matrix.numel() // own
+    is_real = matrix.dtype in (torch.float64, torch.float32)
+    if not (is_real and matrix.is_contiguous() and (count == 1 or matrix.shape[:-2] == image.shape[:-3])):
+        matrix, _ = per_image(matrix, image, 2, matrix.dtype if is_real else torch.float64)
+        count = matrix.numel() // own
+    inverse = torch.empty((count, 9), dtype=torch.float32, device=matrix.device)
+    launch(invert_kernel, -(-count // 32), inverse, matrix, count, KIND=kind, BLOCK=32, warps=1)
+    return inverse, 9 if count > 1 else 0
+
+
+def _dense_map(map: Tensor) -> tuple[Tensor, int]:
+    """Return a map whose planes and rows are dense, and the step from image to image."""
+    where = batch(map)
+    if not where[:1].is_contiguous():
+        where = where.contiguous()
+    return where, where.stride(0)
+
+
+def _color(fill: Tensor | None, image: Tensor, padding_mode: str) -> tuple[Tensor | None, int, int]:
+    """Return the fill in the image's dtype, and the steps from image to image and from channel to channel."""
     if fill is None or padding_mode != "constant":
-        return torch.empty((1,), dtype=image.dtype, device=image.device), (0, 0)
-    values = saturate(fill.detach(), image.dtype).expand(*image.shape[:-2])
-    values = values.reshape(batch(image).shape[:2]).contiguous()
-    return values, values.stride()
+        return None, 0, 0
+    values = saturate(fill.detach(), image.dtype)
+    if values.numel() == 1:
+        return values, 0, 0
+    values = values.expand(*image.shape[:-2])
+    return values.reshape(batch(image).shape[:2]).contiguous(), image.shape[-3], 1
+
+
+def _split(channels: int, interleaved: bool) -> tuple[int, int]:
+    """Return the channels that share a position in a program, and the constant number of values of a pixel."""
+    each = channels if channels <= 4 else 4 if channels % 4 == 0 else 1
+    return each, (channels if channels <= 4 else 0) if interleaved else 1
+
+
+def _is_wide(rows: Rows, image: Tensor) -> bool:
+    """Return whether offsets within a plane, and a few rows beyond it, need 64 bits, or positions more than 22."""
+    height, width = image.shape[-2:]
+    step = width * rows.pixel if isinstance(image, Packed) else rows.steps[2]
+    return max(height, width) >= _WIDE or (height + 4) * step + 4 * rows.pixel >= 1 << 31
+
+
+def _words(rows: Rows, channels: int) -> str:
+    """Return which rows of a uint8 image may be read as 32-bit words: those that are "aligned", "any", or none."""
+    image = rows.tensor
+    if image.dtype != torch.uint8 or channels % rows.pixel:
+        return ""
+    if not isinstance(image, Packed) and image.data_ptr() % 4 == 0:
+        if not any(n % 4 for n in (rows.length, *rows.steps)):
+            return "aligned"
+    return "any" if rows.pixel > 1 else ""
 
 
 def remap_adjoint(
@@ -131,54 +191,94 @@ def remap_adjoint(
     target = output_batch(out)
     total = target if out.dtype == torch.float32 else torch.empty_like(target, dtype=torch.float32)
     total.zero_()
-    values, where = batch(grad), batch(map)
-    constants, programs = grid_of_pixels(values, 1024, 256)
+    rows = rows_in(batch(grad), is_interleaved(target))
+    where, step = _dense_map(map)
+    images, channels, own_height, own_width = target.shape
+    height, width = map.shape[-2:]
+    tile_rows = 32 // _TAPS[interpolation]
     launch(
         _adjoint_kernel,
-        programs,
+        images * -(-width // 32) * -(-height // tile_rows),
         total,
-        values,
+        rows.tensor,
         where,
-        *where.stride(),
-        *values.shape,
-        *total.shape[-2:],
-        *total.stride(),
-        *values.stride(),
+        channels,
+        height,
+        width,
+        own_height,
+        own_width,
+        *rows.steps,
+        step,
         TAPS=_TAPS[interpolation],
         BORDER=padding_mode,
-        **constants,
+        PIXEL=_split(channels, rows.pixel > 1)[1],
+        WIDE=_is_wide(rows, rows.tensor) or own_height * own_width * rows.pixel >= 1 << 31,
+        ROWS=tile_rows,
+        COLUMNS=32,
     )
     if total is not target:
         target.copy_(total)
     return None
 
 
-@triton.jit
+@kernel(tensors=3)
 def _adjoint_kernel(
-    out, grad, where, where_n, where_c, where_y, where_x, images, channels, height, width, out_height, out_width,
-    out_n, out_c, out_y, out_x, grad_n, grad_c, grad_y, grad_x,
-    TAPS: tl.constexpr, BORDER: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, grad, where, channels, height, width, out_height, out_width, grad_n, grad_c, grad_y, where_n,
+    TAPS: tl.constexpr, BORDER: tl.constexpr, PIXEL: tl.constexpr, WIDE: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
-    at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
-    u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
-    u, v = bound_positions(u, out_width, BORDER), bound_positions(v, out_height, BORDER)
+    n, y, x, inside = _pixels(height, width, WIDE, ROWS, COLUMNS)
+    u, v = _load_map(where + n * where_n, y, x, height, width, inside)
+    pixel = channels if PIXEL == 0 else PIXEL
+    out_y, out_c = out_width * pixel, out_height.to(tl.int64) * out_width
+    to = out + n * (out_c * channels)
+    values = grad + n * grad_n + (y * grad_y + x * pixel)
+    grad_c = grad_c.to(tl.int64)
+    if PIXEL != 1:
+        grad_c, out_c = 1, 1
+    left, top, fx, fy = _around(u, v, out_width, out_height, TAPS, BORDER, WIDE)
+    wx, wy = weights(fx, TAPS), weights(fy, TAPS)
+    rows, has_y = taps(top, out_height, out_y, TAPS, BORDER)
+    columns, has_x = taps(left, out_width, pixel, TAPS, BORDER)
+    if BORDER == "constant":
+        to += top * out_y + left * pixel
+    for c in range(channels):
+        value = tl.load(values + c * grad_c, mask=inside, other=0).to(tl.float32)
+        for j in tl.static_range(TAPS):
+            share = value * wy[j]
+            for i in tl.static_range(TAPS):
+                has = inside & has_y[j] & has_x[i]
+                tl.atomic_add(to + rows[j] + columns[i], share * wx[i], mask=has, sem="relaxed")
+        to += out_c
+
+
+@inline
+def _pixels(height, width, WIDE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return the image, the rows and the columns of a program's pixels, and which of these exist."""
+    n, _, first_y, first_x = tile_of_pixels(tl.program_id(0), 1, height, width, ROWS, COLUMNS)
+    row, column = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    inside = (row < height - first_y) & (column < width - first_x)
+    y = first_y + row
+    if WIDE:
+        y = y.to(tl.int64)
+    return n, y, first_x + column, inside
+
+
+@inline
+def _load_map(where, y, x, height, width, inside):
+    at = where + (y * width + x)
+    return tl.load(at, mask=inside, other=0), tl.load(at + height.to(tl.int64) * width, mask=inside, other=0)
+
+
+@inline
+def _around(u, v, width, height, TAPS: tl.constexpr, BORDER: tl.constexpr, WIDE: tl.constexpr):
+    """Return the first pixel that each position is interpolated from, and the fractions."""
+    far = are_far(u, v) if BORDER != "constant" and BORDER != "edge" else False
+    u, v = bound_positions(u, v, width, height, far, BORDER)
     left, top, fx, fy = around_position(u, v, TAPS)
-    x0, x1, x2, x3 = weights(fx, TAPS)
-    y0, y1, y2, y3 = weights(fy, TAPS)
-    values = grad + offset(n, zero, y, x, grad_n, grad_c, grad_y, grad_x, INTERLEAVED)
-    row0, row1, row2, row3, in_y0, in_y1, in_y2, in_y3 = offsets(top, out_height, out_y, BORDER)
-    col0, col1, col2, col3, in_x0, in_x1, in_x2, in_x3 = offsets(left, out_width, out_x, BORDER)
-    for j in tl.static_range(TAPS):
-        line = out + (n * out_n + pick(j, row0, row1, row2, row3))
-        has_row = inside & pick(j, in_y0, in_y1, in_y2, in_y3)
-        for i in tl.static_range(TAPS):
-            has = has_row & pick(i, in_x0, in_x1, in_x2, in_x3)
-            share = pick(j, y0, y1, y2, y3) * pick(i, x0, x1, x2, x3)
-            to = line + pick(i, col0, col1, col2, col3)
-            for c in range(channels):
-                value = tl.load(values + c * grad_c, mask=has, other=0).to(tl.float32)
-                tl.atomic_add(to + c * out_c, value * share, mask=has, sem="relaxed")
+    if WIDE:
+        left, top = left.to(tl.int64), top.to(tl.int64)
+    return left, top, fx, fy
 
 
 def remap_grad_map(
@@ -195,67 +295,80 @@ def remap_grad_map(
     if interpolation == "nearest":
         out.zero_()
         return None
-    target, values, source, where = output_batch(out), batch(grad), batch(image), batch(map)
-    color, color_steps = _color(fill, image, padding_mode)
-    constants, programs = grid_of(target[:, :1], 1024, 256)
+    target, source = output_batch(out), batch(image)
+    interleaved = is_interleaved(source)
+    values, pixels = rows_in(batch(grad), interleaved), rows_in(source, interleaved)
+    where, step = _dense_map(map)
+    color, *color_steps = _color(fill, image, padding_mode)
+    images, _, height, width = target.shape
+    channels = source.shape[1]
+    tile_rows = 32 // _TAPS[interpolation]
     launch(
         _slope_kernel,
-        programs,
-        *(target, values, source, where, color),
-        *color_steps,
-        values.shape[0],
-        *values.shape[1:],
+        images * -(-width // 32) * -(-height // tile_rows),
+        target,
+        values.tensor,
+        pixels.tensor,
+        where,
+        target if color is None else color,
+        channels,
+        height,
+        width,
         *source.shape[-2:],
-        *target.stride(),
-        *values.stride(),
-        *source.stride(),
-        *where.stride(),
+        *values.steps,
+        *pixels.steps,
+        step,
+        *color_steps,
         TAPS=_TAPS[interpolation],
         BORDER=padding_mode,
-        FILLS=fill is not None and padding_mode == "constant",
-        **constants,
+        FILLS=color is not None,
+        PIXEL=_split(channels, interleaved)[1],
+        WIDE=_is_wide(pixels, source) or _is_wide(values, values.tensor),
+        ROWS=tile_rows,
+        COLUMNS=32,
     )
     return None
 
 
-@triton.jit
+@kernel(tensors=5)
 def _slope_kernel(
-    out, grad, image, where, color, color_n, color_c, images, channels, height, width, image_height, image_width,
-    out_n, out_c, out_y, out_x, grad_n, grad_c, grad_y, grad_x,
-    image_n, image_c, image_y, image_x, where_n, where_c, where_y, where_x,
-    TAPS: tl.constexpr, BORDER: tl.constexpr, FILLS: tl.constexpr,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, grad, image, where, color, channels, height, width, image_height, image_width,
+    grad_n, grad_c, grad_y, image_n, image_c, image_y, where_n, color_n, color_c,
+    TAPS: tl.constexpr, BORDER: tl.constexpr, FILLS: tl.constexpr, PIXEL: tl.constexpr, WIDE: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    n, zero, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
-    at = where + offset(n, zero, y, x, where_n, where_c, where_y, where_x, INTERLEAVED)
-    u, v = tl.load(at, mask=inside, other=0), tl.load(at + where_c, mask=inside, other=0)
-    u, v = bound_positions(u, image_width, BORDER), bound_positions(v, image_height, BORDER)
-    left, top, fx, fy = around_position(u, v, TAPS)
-    x0, x1, x2, x3 = weights(fx, TAPS)
-    y0, y1, y2, y3 = weights(fy, TAPS)
-    dx0, dx1, dx2, dx3 = slopes(fx, TAPS)
-    dy0, dy1, dy2, dy3 = slopes(fy, TAPS)
-    row0, row1, row2, row3, in_y0, in_y1, in_y2, in_y3 = offsets(top, image_height, image_y, BORDER)
-    col0, col1, col2, col3, in_x0, in_x1, in_x2, in_x3 = offsets(left, image_width, image_x, BORDER)
+    n, y, x, inside = _pixels(height, width, WIDE, ROWS, COLUMNS)
+    u, v = _load_map(where + n * where_n, y, x, height, width, inside)
+    pixel = channels if PIXEL == 0 else PIXEL
+    values = grad + n * grad_n + (y * grad_y + x * pixel)
+    source = image + n * image_n
+    grad_c, image_c = grad_c.to(tl.int64), image_c.to(tl.int64)
+    if PIXEL != 1:
+        grad_c, image_c = 1, 1
+    left, top, fx, fy = _around(u, v, image_width, image_height, TAPS, BORDER, WIDE)
+    wx, wy = weights(fx, TAPS), weights(fy, TAPS)
+    sx, sy = slopes(fx, TAPS), slopes(fy, TAPS)
+    rows, has_y = taps(top, image_height, image_y, TAPS, BORDER)
+    columns, has_x = taps(left, image_width, pixel, TAPS, BORDER)
+    if BORDER == "constant":
+        source += top * image_y + left * pixel
     towards_x, towards_y = fx * 0, fx * 0
-    values = grad + offset(n, zero, y, x, grad_n, grad_c, grad_y, grad_x, INTERLEAVED)
     for c in range(channels):
         pulled = tl.load(values + c * grad_c, mask=inside, other=0).to(tl.float32)
-        around = tl.full((1, 1), 0, tl.float32)
-        if FILLS:
-            around = tl.load(color + n * color_n + c * color_c, mask=n < images, other=0).to(tl.float32)
-        along_x, along_y = fx * 0, fx * 0
+        around = tl.load(color + n * color_n + c * color_c) if FILLS else tl.zeros((), image.dtype.element_ty)
+        along_x, along_y, slope, value = fx, fx, fx, fx
         for j in tl.static_range(TAPS):
-            wy, sy = pick(j, y0, y1, y2, y3), pick(j, dy0, dy1, dy2, dy3)
-            line = image + (n * image_n + c * image_c + pick(j, row0, row1, row2, row3))
-            has_row = inside & pick(j, in_y0, in_y1, in_y2, in_y3)
             for i in tl.static_range(TAPS):
-                has = has_row & pick(i, in_x0, in_x1, in_x2, in_x3)
-                value = pixel(line + pick(i, col0, col1, col2, col3), has, around, BORDER)
-                along_x += value * (pick(i, dx0, dx1, dx2, dx3) * wy)
-                along_y += value * (pick(i, x0, x1, x2, x3) * sy)
+                has = inside & has_y[j] & has_x[i]
+                tap = tl.load(source + rows[j] + columns[i], mask=has, other=around).to(tl.float32)
+                slope = tap * sx[i] if i == 0 else slope + tap * sx[i]
+                value = tap * wx[i] if i == 0 else value + tap * wx[i]
+            along_x = slope * wy[j] if j == 0 else along_x + slope * wy[j]
+            along_y = value * sy[j] if j == 0 else along_y + value * sy[j]
         towards_x += pulled * along_x
         towards_y += pulled * along_y
-    to = out + offset(n, zero, y, x, out_n, out_c, out_y, out_x, INTERLEAVED)
+        source += image_c
+    plane = height.to(tl.int64) * width
+    to = out + n * (2 * plane) + (y * width + x)
     tl.store(to, towards_x.to(out.dtype.element_ty), mask=inside)
-    tl.store(to + out_c, towards_y.to(out.dtype.element_ty), mask=inside)
+    tl.store(to + plane, towards_y.to(out.dtype.element_ty), mask=inside)
