@@ -53,6 +53,7 @@ def _laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor: ..
 @operator(
     "imgops::canny",
     kernel=cpu.canny,
+    cuda=cuda.Kernel("edges.canny"),
     fake=fake.canny,
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),

@@ -1,4 +1,7 @@
-"""CUDA kernels of the derivatives: sums along x of each row of an image, and sums of those along y."""
+"""CUDA kernels of the derivatives, and of canny.
+
+A derivative sums pixels of each row of an image along x, and these sums along y.
+"""
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple
 
@@ -6,12 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton.language as tl
 from torch import Tensor
 
+from imgops import _layout
 from imgops.decomposition import edges as formula
+from imgops.kernels.cuda._components import component_of, join_components
 from imgops.kernels.cuda._launch import inline, kernel, launch
-from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch
+from imgops.kernels.cuda._packed import Packed
+from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
 from imgops.kernels.cuda._windows import (
     THREADS,
     border_at,
@@ -26,8 +33,9 @@ from imgops.kernels.cuda._windows import (
     window_at,
 )
 
-#: The rows of the result that a thread has.
-_ROWS = 4
+#: The rows of a derivative that a thread has, the pixels of a program of canny, and the most pixels of an image: an index
+#: and two bits more fit into 32 bits.
+_ROWS, _BLOCK, _MOST_PIXELS = 4, 512, 2**31 - 1024
 #: Kernels along x and along y.
 Term = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -198,3 +206,136 @@ def _add_row(sums, along, s, TAPS: tl.constexpr, WEIGHTS: tl.constexpr, ROWS: tl
             row = more
         added = added + row
     return added
+
+
+def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Any:
+    """Find edges: the gradient of each pixel, whether it is the largest across an edge, and what is connected."""
+    if isinstance(out, Packed) or out.shape[-2] * out.shape[-1] > _MOST_PIXELS:
+        return NotImplemented
+    source, (height, width) = batch(image), out.shape[-2:]
+    images, pixels = source.shape[0], height * width
+    slopes = [_layout.empty(source, height, width, dtype=torch.int16) for _ in range(2)]
+    for slope, order in zip(slopes, ((1, 0), (0, 1)), strict=True):
+        _differentiate(slope, source, [_sobel(*order, kernel_size)], "edge", sixteenths=kernel_size == 7)
+    interleaved, channels = not slopes[0].is_contiguous(), source.shape[1]
+    steps = (1, channels) if interleaved else (pixels, 1)
+    gradient = torch.empty((images, pixels), dtype=torch.int32, device=image.device)
+    parents = torch.empty_like(gradient)
+    strong = torch.empty((images, pixels), dtype=torch.uint8, device=image.device)
+    (lows, low_n), (highs, high_n) = (per_image(v, image, 0, torch.float64) for v in (low, high))
+    programs = -(-pixels // _BLOCK)
+    launch(
+        _gradient_kernel,
+        images * programs,
+        *(gradient, *slopes, pixels, *steps, programs),
+        CHANNELS=channels,
+        SQUARED=l2_gradient,
+        BLOCK=_BLOCK,
+    )
+    launch(
+        _thin_kernel,
+        images * programs,
+        *(parents, strong, gradient, lows, highs, low_n, high_n, height, width, programs),
+        SIXTEENTHS=kernel_size == 7,
+        SQUARED=l2_gradient,
+        BLOCK=_BLOCK,
+    )
+    join_components(parents, height, width, 8)
+    launch(_mark_kernel, images * programs, strong, parents, pixels, programs, BLOCK=_BLOCK)
+    launch(_edge_kernel, images * programs, out, strong, parents, pixels, programs, BLOCK=_BLOCK)
+    return None
+
+
+@inline
+def _pixels_of(programs, pixels, BLOCK: tl.constexpr):
+    """Return the image of a program, its pixels, and which of them exist."""
+    p = tl.program_id(0) % programs * BLOCK + tl.arange(0, BLOCK)
+    return (tl.program_id(0) // programs).to(tl.int64), p, p < pixels
+
+
+@kernel(tensors=3)
+def _gradient_kernel(
+    gradient, across, down, pixels, step_c, step_x, programs,
+    CHANNELS: tl.constexpr, SQUARED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the size of the largest gradient of the channels, and in its last two bits the neighbor it points to."""
+    n, p, inside = _pixels_of(programs, pixels, BLOCK)
+    size, dx, dy = (
+        tl.full((BLOCK,), -1, tl.int32),
+        tl.zeros((BLOCK,), tl.int32),
+        tl.full((BLOCK,), 0, tl.int32),
+    )
+    for c in tl.static_range(CHANNELS):
+        at = n * pixels * CHANNELS + c * step_c + p * step_x
+        x = tl.load(across + at, mask=inside, other=0).to(tl.int32)
+        y = tl.load(down + at, mask=inside, other=0).to(tl.int32)
+        own = x * x + y * y if SQUARED else tl.abs(x) + tl.abs(y)
+        larger = own > size
+        size, dx, dy = tl.where(larger, own, size), tl.where(larger, x, dx), tl.where(larger, y, dy)
+    x, y = tl.abs(dx), tl.abs(dy) * 32768
+    flat = x * 13573  # the tangent of 22.5 degrees, with 15 fraction bits
+    steep = flat + x * 65536
+    diagonal = 2 + ((dx < 0) ^ (dy < 0)).to(tl.int32)
+    way = tl.where(y < flat, 0, tl.where(y > steep, 1, diagonal))
+    tl.store(gradient + n * pixels + p, size * 4 + way, mask=inside)
+
+
+@kernel(tensors=5)
+def _thin_kernel(
+    parents, strong, gradient, lows, highs, low_n, high_n, height, width, programs,
+    SIXTEENTHS: tl.constexpr, SQUARED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Let pixels point to themselves whose gradient is above the low limit and the largest across an edge."""
+    pixels = height * width
+    n, p, inside = _pixels_of(programs, pixels, BLOCK)
+    own, x, y = gradient + n * pixels, p % width, p // width
+    one, other = (
+        _limit(tl.load(lows + n * low_n), SIXTEENTHS, SQUARED),
+        _limit(tl.load(highs + n * high_n), SIXTEENTHS, SQUARED),
+    )
+    here = tl.load(own + p, mask=inside, other=0)
+    size, way = here >> 2, here & 3
+    right, below = tl.where(way == 1, 0, tl.where(way == 3, -1, 1)), tl.where(way == 0, 0, 1)
+    step = below * width + right
+    first, last = tl.where(right < 0, width - 1, 0), tl.where(right < 0, 0, width - 1)
+    has_before = inside & (y >= below) & ((x != first) | (right == 0))
+    has_after = inside & (y + below < height) & ((x != last) | (right == 0))
+    before = tl.load(own + (p - step), mask=has_before, other=0) >> 2
+    after = tl.load(own + (p + step), mask=has_after, other=0) >> 2
+    is_weak = (
+        (size > before) & ((size > after) | ((size == after) & (way < 2))) & (size > tl.minimum(one, other))
+    )
+    to = n * pixels + p
+    tl.store(parents + to, tl.where(is_weak, p, -1), mask=inside)
+    tl.store(strong + to, (is_weak & (size > tl.maximum(one, other))).to(tl.uint8), mask=inside)
+
+
+@inline
+def _limit(value, SIXTEENTHS: tl.constexpr, SQUARED: tl.constexpr):
+    """Return the whole number that a gradient above a threshold exceeds."""
+    if SIXTEENTHS:
+        value = value * 0.0625
+    if SQUARED:
+        value = tl.minimum(value, 32767.0)
+        value = tl.where(value > 0, value * value, value)
+    return tl.floor(tl.minimum(tl.maximum(value, -1.0), 2147483647.0)).to(tl.int32)
+
+
+@kernel(tensors=2)
+def _mark_kernel(strong, parents, pixels, programs, BLOCK: tl.constexpr):
+    """Mark the components of strong pixels, at their last pixel."""
+    n, p, inside = _pixels_of(programs, pixels, BLOCK)
+    own = strong + n * pixels
+    is_strong = tl.load(own + p, mask=inside, other=0) > 0
+    pixel = component_of(parents + n * pixels, p, is_strong)
+    tl.store(own + pixel, tl.full((BLOCK,), 1, tl.uint8), mask=is_strong)
+
+
+@kernel(tensors=3)
+def _edge_kernel(out, strong, parents, pixels, programs, BLOCK: tl.constexpr):
+    """Write the pixels of marked components."""
+    n, p, inside = _pixels_of(programs, pixels, BLOCK)
+    is_weak = inside & (tl.load(parents + n * pixels + p, mask=inside, other=-1) >= 0)
+    pixel = component_of(parents + n * pixels, p, is_weak)
+    is_edge = tl.load(strong + n * pixels + pixel, mask=is_weak, other=0) > 0
+    tl.store(out + n * pixels + p, tl.where(is_edge, 255, 0).to(tl.uint8), mask=inside)
