@@ -24,6 +24,7 @@ __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "moti
 @operator(
     "imgops::box_blur",
     kernel=cpu.box_blur,
+    cuda=cuda.Kernel("blur.box_blur"),
     fake=fake.box_blur,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),

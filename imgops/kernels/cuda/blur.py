@@ -1,4 +1,4 @@
-"""CUDA kernels of the Gaussian blur: on uint8 in OpenCV's integers, along y and then along x.
+"""CUDA kernels of the Gaussian blur and of the mean of a window: on uint8 in OpenCV's integers, along y and then along x.
 
 The sums along y are kept: those of uint8 fit into 16 bits, two in a word, and one product serves both. A row
 of sums is as long as a row of the image and the margins that the second pass reads at both ends.
@@ -14,17 +14,19 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._arithmetic import fold_positions, fused, round_half_even
+from imgops.kernels.cuda._arithmetic import fused, round_half_even
 from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import PIXELS, batch, output_batch, per_image
 from imgops.kernels.cuda._windows import (
     THREADS,
     Lines,
+    border_at,
     format_of,
     is_whole,
     lines_in,
     load_four,
+    load_masked,
     no_values,
     plane_at,
     reflect_row,
@@ -39,14 +41,15 @@ from imgops.kernels.cuda._windows import (
 #: The zeros at the end of a table of weights, so that no pass has to ask where it ends: a thread has up to 8 rows of the
 #: first pass, and takes 4 weights at a time in the second.
 _ZEROS = 8
+#: The most rows of levels whose sum fits into 16 bits.
+_MOST_ROWS = 257
 
 
 def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Any:
     if image.dtype not in PIXELS:
         return NotImplemented
     target = output_batch(out)
-    interleaved = format_of(target)
-    source, lines = lines_in(batch(image), interleaved), lines_in(target, interleaved)
+    source = lines_in(batch(image), format_of(target))
     sigmas, step = per_image(sigma, image, 1, torch.float64)
     reach = max(kernel_width, kernel_height) // 2
     levels = image.dtype == torch.uint8
@@ -68,23 +71,78 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         warps=1,
     )
     step = step and 2 * length
-    margin = (reaches[0] + 3 + 15) // 16 * 16 * source.pixel  # the last weights may be zeros
+    _blur(target, source, weights, (step, length), reaches[0], "reflect")
+    return None
+
+
+def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Any:
+    if image.dtype not in PIXELS or (image.dtype == torch.uint8 and kernel_height > _MOST_ROWS):
+        return NotImplemented
+    target = output_batch(out)
+    source = lines_in(batch(image), format_of(target))
+    _blur(target, source, None, (kernel_width, kernel_height), kernel_width // 2, padding_mode)
+    return None
+
+
+def _blur(
+    out: Tensor,
+    source: Lines,
+    weights: Tensor | None,
+    numbers: tuple[int, int],
+    reach: int,
+    padding_mode: str,
+) -> None:
+    """Sum along y and along x, weighted or not.
+
+    ``numbers`` are the steps from image to image and from axis to axis of weights, or else the width and height of
+    the window.
+    """
+    kind = torch.int32 if source.tensor.dtype == torch.uint8 else torch.float32
+    margin = (reach + 3 + 15) // 16 * 16 * source.pixel  # weights are taken four at a time
     rows, rows_n = _sums(source, margin, kind)
-    _down(rows, source, weights, margin, rows_n, step, length)
-    blocks = lines.height * -(-lines.length // 16)
-    programs = -(-blocks // THREADS)
-    numbers = *lines.shape, *lines.steps, margin, rows_n, step, programs
+    table, box = (rows, True) if weights is None else (weights, False)
+    tail, unit = tail_of(source), unit_of(source)
+    blocks = max(source.length - tail, 0) // unit
+    quads = (2 * margin + -(-source.length // 16) * 16 - unit * blocks) // 4
+    if blocks and isinstance(source.tensor, Packed):
+        quads = margin // 2 + 8
+    height = 4 if kind == torch.int32 else 8
+    groups = -(-source.height // height)
+    inner, edge = -(-groups * blocks // THREADS), -(-groups * quads // THREADS)
+    planes = source.images * source.planes
+    launch(
+        _down_kernel,
+        planes * (inner + edge),
+        *(rows, source.tensor, table, *source.shape, *source.steps),
+        *(tail, margin, rows_n, *numbers, inner, inner + edge),
+        BOX=box,
+        BORDER=padding_mode,
+        ROWS=height,
+        BLOCK=THREADS,
+    )
+    lines = lines_in(out, format_of(out))
+    programs = -(-lines.height * -(-lines.length // 16) // THREADS)
     launch(
         _across_kernel,
-        lines.images * lines.planes * programs,
-        rows,
-        lines.tensor,
-        weights,
-        *numbers,
+        planes * programs,
+        *(rows, lines.tensor, table, *lines.shape, *lines.steps, margin, rows_n, *numbers, programs),
+        *_division(numbers[0] * numbers[1] if box else 1),
+        BOX=box,
         PIXEL=lines.pixel,
         BLOCK=THREADS,
     )
-    return None
+
+
+def _division(area: int) -> tuple[int, int, int, float]:
+    """Return how OpenCV divides the sum of a window of levels: up to 256 pixels in integers, then as floats.
+
+    Two pixels are an exception: OpenCV 5 adds one too much, so that 255 becomes 0.
+    """
+    if area < 3:
+        return area, area // 2, 2**23 // area, 1 / area
+    whole, rest = divmod(2**23, area)
+    is_low = 2 * rest < area
+    return area, area // 2 + is_low, whole + (not is_low), 1 / area
 
 
 def _sums(source: Lines, margin: int, kind: torch.dtype) -> tuple[Tensor, int]:
@@ -98,23 +156,6 @@ def _sums(source: Lines, margin: int, kind: torch.dtype) -> tuple[Tensor, int]:
     if kind == torch.int32:
         values //= 2
     return torch.empty(values, dtype=kind, device=source.tensor.device), step
-
-
-def _down(
-    rows: Tensor, source: Lines, weights: Tensor, margin: int, rows_n: int, weight_n: int, weight_at: int
-) -> None:
-    """Sum along y."""
-    tail, unit = tail_of(source), unit_of(source)
-    blocks = max(source.length - tail, 0) // unit
-    quads = (2 * margin + -(-source.length // 16) * 16 - unit * blocks) // 4
-    if blocks and isinstance(source.tensor, Packed):
-        quads = margin // 2 + 8
-    height = 4 if rows.dtype == torch.int32 else 8
-    groups = -(-source.height // height)
-    inner, edge = -(-groups * blocks // THREADS), -(-groups * quads // THREADS)
-    numbers = *source.shape, *source.steps, tail, margin, rows_n, weight_n, weight_at, inner, inner + edge
-    programs = source.images * source.planes * (inner + edge)
-    launch(_down_kernel, programs, rows, source.tensor, weights, *numbers, ROWS=height, BLOCK=THREADS)
 
 
 @kernel(tensors=2)
@@ -172,50 +213,58 @@ def _start_of_sums(plane, planes, height, pitch, rows_n, starts, PACKED: tl.cons
 @kernel(tensors=3)
 def _down_kernel(
     rows, image, weights, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
-    tail, margin, rows_n, weight_n, weight_at, inner, programs,
-    PACKED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    tail, margin, rows_n, one, other, inner, programs, PACKED: tl.constexpr, BOX: tl.constexpr, BORDER: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sum along y: blocks of rows, or at their ends and for floats 4 values of each row."""
-    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    UNIT: tl.constexpr = 16 if LEVELS else 4
+    """Sum along y: blocks of rows, and 4 values at a time at their ends and in the margins."""
+    UNIT: tl.constexpr = 16 if image.dtype.element_ty == tl.uint8 else 4
     plane, part = tl.program_id(0) // programs, tl.program_id(0) % programs
     start, line, tall, length = plane_at(
         plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
     )
     pitch = 2 * margin + (length + 15) // 16 * 16
-    own = weights + (plane // planes) * weight_n + weight_at
-    to = _start_of_sums(plane, planes, tall, pitch, rows_n, starts, PACKED)
+    to = _start_of_sums(plane, planes, tall, pitch, rows_n, starts, PACKED) + margin
+    own, before, count = weights, other // 2, other
+    if not BOX:
+        own += (plane // planes) * one + other
+        before = tl.load(own).to(tl.int32)
+        count = 2 * before + 1
     groups = (tall + ROWS - 1) // ROWS
     blocks = tl.maximum(length - tail, 0) // UNIT
     if part < inner:
         if part * BLOCK < groups * blocks:
             element = part * BLOCK + tl.arange(0, BLOCK)
             y, column = element // blocks * ROWS, element % blocks * UNIT
+            places = no_values() + (image + start + column,)
             whole = is_whole(image + start, line, 0)
             sums = _sum_rows(
-                no_values() + (image + start + column,), line, y, tall, own, whole, True, ROWS, BLOCK
+                places, places, line, y, tall, own, before, count, whole, True, BOX, BORDER, ROWS, BLOCK
             )
-            _store_sums(rows, sums, to + margin + column, pitch, y, tall, ROWS)
+            _store_sums(rows, sums, to + column, pitch, y, tall, ROWS)
     else:
         quads, first = (pitch - UNIT * blocks) // 4, margin // 4
         element = (part - inner) * BLOCK + tl.arange(0, BLOCK)
         if (part - inner) * BLOCK < groups * quads:
             y, quad = element // quads * ROWS, element % quads
             column = tl.where(quad < first, quad, quad + blocks * (UNIT // 4)) * 4 - margin
-            places = no_values()
+            places, insides = no_values(), no_values()
             for i in tl.static_range(4):
                 x, c = (column + (margin + i)) // pixel, (column + (margin + i)) % pixel
-                x = fold_positions(x - margin // pixel, length // pixel, "reflect")
+                x, inside = border_at(x - margin // pixel, length // pixel, BORDER)
                 places = places + (image + start + (x * pixel + c).to(tl.int64) * step_x,)
-            sums = _sum_rows(places, line, y, tall, own, True, False, ROWS, BLOCK)
-            _store_sums(rows, sums, to + margin + column, pitch, y, tall, ROWS)
+                insides = insides + (inside,)
+            sums = _sum_rows(
+                places, insides, line, y, tall, own, before, count, True, False, BOX, BORDER, ROWS, BLOCK
+            )
+            _store_sums(rows, sums, to + column, pitch, y, tall, ROWS)
 
 
 @inline
 def _sum_rows(
-    places, line, y, tall, own, whole, INNER: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+    places, insides, line, y, tall, own, before, count, whole,
+    INNER: tl.constexpr, BOX: tl.constexpr, BORDER: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Return the weighted sums of the values at some places, for each row of the result.
+    """Return the sums of the values at some places, for each row of the result.
 
     Levels come as words: the first sums are those of the bytes 0 and 2, the others those of the bytes 1 and 3,
     to which byte 2 adds in between.
@@ -223,36 +272,77 @@ def _sum_rows(
     LEVELS: tl.constexpr = places[0].dtype.element_ty == tl.uint8
     KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
     COUNT: tl.constexpr = (8 if INNER else 2) if LEVELS else 4
-    reach = tl.load(own).to(tl.int32)
     sums, weights = no_values(), no_values()
     for _ in tl.static_range(ROWS):
-        weights = weights + ((tl.load(own) * 0).to(KIND),)
+        weights = weights + ((count * 0).to(KIND),)
     for _ in tl.static_range(ROWS * COUNT):
         sums = sums + (tl.full((BLOCK,), 0, KIND),)
-    for s in range(2 * reach + ROWS):
-        row = reflect_row(y + (s - reach), tall, reach >= tall).to(tl.int64) * line
-        weights = (tl.load(own + 1 + tl.abs(s - reach)).to(KIND),) + weights[: ROWS - 1]
+    for s in range(count + ROWS - 1):
+        row, has_row = _row_at(y + (s - before), tall, before >= tall, BORDER)
+        row = row.to(tl.int64) * line
+        mask = has_row if BORDER == "constant" else None
+        if BOX:
+            weight = (s < count).to(KIND)
+        else:
+            weight = tl.load(own + 1 + tl.abs(s - before)).to(KIND)
+        weights = (weight,) + weights[: ROWS - 1]
         if INNER:
             if LEVELS:
-                values = _spread(words_at((places[0] + row).to(tl.int64), whole, 0, 4))
+                values = _spread(words_at((places[0] + row).to(tl.int64), whole, 0, 4, mask))
             else:
-                values = values_at(places[0] + row, whole, 0, 4)
+                values = values_at(places[0] + row, whole, 0, 4, mask)
         else:
             values = no_values()
             for i in tl.static_range(4):
-                values = values + (tl.load(places[i] + row).to(KIND),)
+                inside = has_row & insides[i] if BORDER == "constant" else None
+                values = values + (load_masked(places[i] + row, inside, 0).to(KIND),)
             if LEVELS:
                 word = values[0] | values[1] << 8 | values[2] << 16 | values[3] << 24
                 values = _spread(no_values() + (word,))
-        added = no_values()
-        for i in tl.static_range(ROWS):
-            for j in tl.static_range(COUNT):
-                if LEVELS:
-                    added = added + (sums[i * COUNT + j] + weights[i] * values[j],)
-                else:
-                    added = added + (fused(values[j], weights[i], sums[i * COUNT + j]),)
+        # Floats are not multiplied by zeros, which an infinity would not survive.
+        if LEVELS or ((s >= ROWS - 1) & (s < count)):
+            added = _add_rows(sums, values, weights, s, count, False, ROWS)
+        else:
+            added = _add_rows(sums, values, weights, s, count, True, ROWS)
         sums = added
     return sums
+
+
+@inline
+def _row_at(i, size, is_far, BORDER: tl.constexpr):
+    """Return the row that is read for a row, and whether it lies in the image."""
+    if BORDER == "reflect":
+        at, inside = reflect_row(i, size, is_far), i >= 0
+    else:
+        at, inside = border_at(i, size, BORDER)
+    return at, inside
+
+
+@inline
+def _add_rows(sums, values, weights, s, count, SOME: tl.constexpr, ROWS: tl.constexpr):
+    """Add the products of a row to the sums of all rows of the result, or of some: those whose window it lies in."""
+    COUNT: tl.constexpr = len(values)
+    added = no_values()
+    for i in tl.static_range(ROWS):
+        row = sums[i * COUNT : i * COUNT + COUNT]
+        if SOME:
+            if (s >= i) & (s - i < count):
+                row = _add_row(row, values, weights[i])
+        else:
+            row = _add_row(row, values, weights[i])
+        added = added + row
+    return added
+
+
+@inline
+def _add_row(sums, values, weight):
+    added = no_values()
+    for i in tl.static_range(len(sums)):
+        if sums[0].dtype == tl.float32:
+            added = added + (fused(values[i], weight, sums[i]),)
+        else:
+            added = added + (sums[i] + weight * values[i],)
+    return added
 
 
 @inline
@@ -287,11 +377,10 @@ def _store_sums(rows, sums, at, pitch, y, tall, ROWS: tl.constexpr):
 @kernel(tensors=3)
 def _across_kernel(
     rows, out, weights, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
-    margin, rows_n, weight_n, programs, PACKED: tl.constexpr, PIXEL: tl.constexpr, BLOCK: tl.constexpr,
+    margin, rows_n, one, other, programs, area, more, scale, share, PACKED: tl.constexpr, BOX: tl.constexpr, PIXEL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Sum the sums of rows along x, 16 values in each thread."""
     LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
-    KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
     plane, part = tl.program_id(0) // programs, tl.program_id(0) % programs
     start, line, tall, length = plane_at(
         plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED
@@ -307,34 +396,55 @@ def _across_kernel(
             at = rows.to(tl.pointer_type(tl.uint32)) + (at >> 1)
         else:
             at = rows + at
-        sums = _sum_columns(at, weights + (plane // planes) * weight_n, PIXEL, LEVELS, KIND, BLOCK)
+        own, left, right = weights, one // 2, one - 1 - one // 2
+        if not BOX:
+            own += (plane // planes) * one
+            left = tl.load(own).to(tl.int32)
+            right = left
+        sums = _sum_columns(at, own, left, right, PIXEL, LEVELS, BOX)
         to, stop = out + start + y.to(tl.int64) * line, tl.where(y < tall, length, 0)
         whole = is_whole(out + start, line, length) & (step_x == 1)
+        values = no_values()
+        for i in tl.static_range(16):
+            values = values + (_mean(sums[i], area, more, scale, share, LEVELS, BOX),)
         if LEVELS:
-            values = no_values()
-            for i in tl.static_range(16):
-                values = values + (sums[i] >> 16,)
             store_values(to, values, column, step_x, stop, whole)
         else:
             for i in tl.static_range(4):
-                store_values(to, sums[4 * i : 4 * i + 4], column + 4 * i, step_x, stop, whole)
+                store_values(to, values[4 * i : 4 * i + 4], column + 4 * i, step_x, stop, whole)
 
 
 @inline
-def _sum_columns(at, own, PIXEL: tl.constexpr, LEVELS: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+def _mean(total, area, more, scale, share, LEVELS: tl.constexpr, BOX: tl.constexpr):
+    """Divide a sum by that of the weights, as OpenCV does."""
+    if not BOX:
+        value = (total + 0x8000) >> 16 if LEVELS else total
+    elif not LEVELS:
+        value = tl.div_rn(total, area.to(tl.float32))
+    elif area <= 256:
+        value = ((total + more.to(tl.uint32)) * scale.to(tl.uint32)) >> 23
+    else:
+        value = (total.to(tl.float32) * share + 8388608.0 - 8388608.0).to(tl.uint32)
+    return value
+
+
+@inline
+def _sum_columns(
+    at, own, left_reach, right_reach, PIXEL: tl.constexpr, LEVELS: tl.constexpr, BOX: tl.constexpr
+):  # fmt: skip
+    """Return the sums of 16 values each along x, of four pixels on both sides at a time."""
     QUAD: tl.constexpr = 2 if LEVELS else 4
-    reach = tl.load(own).to(tl.int32)
+    KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
     middle = no_values()
     for i in tl.static_range(4):
         middle = middle + _quad(at + i * QUAD, LEVELS)
-    sums, weight = no_values(), tl.load(own + 1).to(KIND)
-    for i in tl.static_range(16):
-        if LEVELS:
-            sums = sums + (middle[i] * weight + 0x8000,)
-        else:
+    sums = middle
+    if not BOX:
+        weight, sums = tl.load(own + 1).to(KIND), no_values()
+        for i in tl.static_range(16):
             sums = sums + (middle[i] * weight,)
     left, right = middle, middle
-    for k in range(0, reach, 4):
+    for k in range(0, left_reach, 4):
         far = k // 4 * (PIXEL * QUAD)
         more = no_values()
         for i in tl.static_range(PIXEL):
@@ -342,17 +452,35 @@ def _sum_columns(at, own, PIXEL: tl.constexpr, LEVELS: tl.constexpr, KIND: tl.co
             more = more + _quad(at - (far + (PIXEL - i) * QUAD), LEVELS)
         left = more + left
         for t in tl.static_range(1, 5):
-            weight = tl.load(own + 1 + k + t).to(KIND)
-            added = no_values()
-            for i in tl.static_range(16):
-                both = left[i + (4 - t) * PIXEL] + right[i + t * PIXEL]
-                if LEVELS:
-                    added = added + (sums[i] + both * weight,)
-                else:
-                    added = added + (fused(both, weight, sums[i]),)
-            sums = added
+            one, other = left[(4 - t) * PIXEL : (4 - t) * PIXEL + 16], right[t * PIXEL : t * PIXEL + 16]
+            if BOX:
+                sums = _add_column(sums, one, k + t <= left_reach)
+                sums = _add_column(sums, other, k + t <= right_reach)
+            elif LEVELS or k + t <= left_reach:
+                sums = _add_columns(sums, one, other, tl.load(own + 1 + k + t).to(KIND))
         left, right = left[:16], right[4 * PIXEL :]
     return sums
+
+
+@inline
+def _add_column(sums, values, exists):
+    if exists:
+        added = no_values()
+        for i in tl.static_range(16):
+            added = added + (sums[i] + values[i],)
+        sums = added
+    return sums
+
+
+@inline
+def _add_columns(sums, left, right, weight):
+    added = no_values()
+    for i in tl.static_range(16):
+        if sums[0].dtype == tl.float32:
+            added = added + (fused(left[i] + right[i], weight, sums[i]),)
+        else:
+            added = added + (sums[i] + (left[i] + right[i]) * weight,)
+    return added
 
 
 @inline
