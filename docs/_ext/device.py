@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from statistics import median
 from typing import Any
 
 from parsed import ROOT, Parsed, table
@@ -62,6 +63,10 @@ class Instructions(Parsed):
         said = f"{goals - missed} of {goals} goals are met, with Triton {known['triton']}. "
         said += (
             f"Registers are spilled by {', '.join(spilled)}." if spilled else "No kernel spills registers."
+        )
+        seconds = [found["seconds"] for each in known["rows"].values() for found in each.values()]
+        said += (
+            f" To compile the kernels of a row takes {median(seconds):.1f} s, at most {max(seconds):.1f} s."
         )
         return [*table(rows), said, ""]
 
