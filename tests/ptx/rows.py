@@ -76,6 +76,18 @@ def share_goal(name: str, dtype: str) -> float | None:
 
 #: The rows of which only the last kernel counts for the goal.
 OF_LAST_KERNEL = ("equalize",)
+#: The rows that spill registers in some dtype and layout. No other may.
+SPILLING = (
+    "perspective bicubic, each",
+    "resize plain lanczos",
+    "resize bicubic",
+    "packed: gamma, each",
+    "packed: affine bicubic, each",
+    "packed: resize plain lanczos",
+    "packed: resize bilinear",
+    "packed: resize bicubic",
+    "packed: resized crop, a box each",
+)
 #: How a row of packed images begins, and how many times the goal of a batch it may take.
 PACKED, PACKED_GOAL = "packed: ", 1.1
 
