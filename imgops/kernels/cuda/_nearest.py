@@ -108,10 +108,14 @@ def _nearest_part(
         taken = tl.load(table_rows + above + r, mask=exists, other=0)
         line = units + tl.maximum(taken, 0) * image_y.to(tl.int64)
         if KIND == "words":
-            value = tl.load(line + x0)
+            value = tl.load(tl.max_contiguous(line + x0, [1, 2]))
         else:
-            low = tl.load(line + x0).to(tl.uint16) | (tl.load(line + x1).to(tl.uint16) << 8)
-            high = tl.load(line + x2).to(tl.uint16) | (tl.load(line + x3).to(tl.uint16) << 8)
+            low = tl.load(tl.max_contiguous(line + x0, [1, 2])).to(tl.uint16) | (
+                tl.load(tl.max_contiguous(line + x1, [1, 2])).to(tl.uint16) << 8
+            )
+            high = tl.load(tl.max_contiguous(line + x2, [1, 2])).to(tl.uint16) | (
+                tl.load(tl.max_contiguous(line + x3, [1, 2])).to(tl.uint16) << 8
+            )
             value = low.to(tl.uint32) | (high.to(tl.uint32) << 16)
         write(target, tl.where(taken >= 0, value & kept, 0), exists & written, c, length, KIND)
         target += below(out_y, ROWS, KIND)
@@ -121,6 +125,6 @@ def _nearest_part(
 def _taken(columns, c, length, pixel, KIND: tl.constexpr):
     """Return the unit that unit ``c`` of a row takes, and its bits, all set if there is one."""
     x = c // pixel
-    taken = tl.load(columns + x, mask=(c >= 0) & (c < length), other=0)
+    taken = tl.load(tl.max_contiguous(columns + x, [1, 2]), mask=(c >= 0) & (c < length), other=0)
     unit = tl.maximum(tl.maximum(taken, 0) * pixel + (c - x * pixel), 0)
     return unit, tl.where(taken >= 0, tl.full((1, 1), 0xFFFFFFFF if KIND == "words" else 0xFF, tl.uint32), 0)

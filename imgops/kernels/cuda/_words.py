@@ -16,6 +16,10 @@ Kernels count in units: words, or single bytes. ``KIND`` says how a tile of word
 
 The rows of a thread are a multiple of 4 rows apart, so all of them begin at the same byte of a word, and the
 compiler computes what depends on columns once for all of them: so row ``r`` is ``(r & 3) + 4 * (r >> 2)``.
+
+Where the compiler sees no order in the addresses of a tile, ``tl.max_contiguous(pointers, [1, 2])`` has neighboring
+threads access neighboring columns; Triton 3.6 would else give each thread of a warp a row of its own. It changes
+nothing else: what is known of the alignment forbids wider accesses.
 """
 
 from __future__ import annotations
@@ -28,13 +32,15 @@ from torch import Tensor
 
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
-from imgops.kernels.cuda._tiles import carrier, rows_in
+from imgops.kernels.cuda._tiles import batch, carrier, has_carrier, output_batch, rows_in
 
 #: The bits of a byte. Kernels get it as an argument: of a shift that is known to be by whole bytes, the compiler
 #: makes a permutation of bytes, which is no faster, in a mode of PTX's prmt that few programs know.
 BITS = 8
 #: The dtypes that kernels get as they are; the memory of others is viewed as integers.
 _PASSED = (torch.uint8, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16)
+#: The most units of a row.
+_LONGEST = 1 << 30
 #: The fewest programs that share the work if each of them may also do more rows.
 _PROGRAMS = 64
 
@@ -65,9 +71,17 @@ def units_in(image: Tensor, interleaved: bool) -> Units:
     return Units(tensor, images, planes, height, length * scale, pixel * scale, scale, steps)
 
 
-def unit_of(image: Tensor) -> int:
-    """Return the number of bytes of a unit."""
-    return 4 if image.element_size() >= 4 else 1
+def units_of(out: Tensor, image: Tensor) -> tuple[Units, Units] | None:
+    """Return an output in one of the memory formats, and an image, as rows of this format.
+
+    Return None for values that have no carrier, and for rows that are too long for 32-bit columns.
+    """
+    if not has_carrier(image):
+        return None
+    interleaved = is_interleaved(out)
+    target = units_in(out if out.ndim == 4 else output_batch(out), interleaved)
+    source = units_in(image if image.ndim == 4 else batch(image), interleaved)
+    return None if max(target.length, source.length) > _LONGEST else (target, source)
 
 
 def limit_of(image: Tensor) -> int:
@@ -135,11 +149,11 @@ def image_of(sizes, starts, n, pixel, scale):
 def slow_part(i, first, fast, end, block):
     """Return what the ``i``-th pass byte by byte goes over: whether the ends of rows, its rows, and its words.
 
-    Pass 0 is for the ends of rows that are otherwise done by words, the others are for the rows after them.
+    Pass 0 is for the ends of all rows, the others are for the words of the rows from ``fast`` on.
     """
     edges = i == 0
     j = tl.where(edges, 0, block + 4 * i - 4) + tl.arange(0, 4)[None, :]
-    return edges, tl.where(edges, first, fast), tl.where(edges, fast, end), j
+    return edges, tl.where(edges, first, fast), end, j
 
 
 @inline
@@ -155,16 +169,16 @@ def place(tensor, at, y, step, r, c, KIND: tl.constexpr):
     else:
         start = tensor.to(tl.int64) + at + (y + (r & 3)) * step + c
         shift = (start & 3).to(tl.int32)
-        words = (start - shift + (r >> 2) * (step * 4)).to(tl.pointer_type(tl.uint32))
-    return words, shift
+        words = (start - shift).to(tl.pointer_type(tl.uint32)) + (r >> 2) * step
+    return tl.max_contiguous(words, [1, 2]), shift
 
 
 @inline
 def place_in_output(out, at, y, step, r, j, length, edges, KIND: tl.constexpr):
     """Return where the words ``j`` of rows ``y + r`` of an output are, their columns, and which are written.
 
-    Of bytes, word 0 holds the first byte of a row. If ``edges``, words 0 and 1 stand for the first and the last
-    word of a row, which are written if the row has only a part of them.
+    Of bytes, word 0 holds the first byte of a row, and words are written of which a row has all bytes. If
+    ``edges``, words 0 and 1 stand for the first and the last word of a row, and are written if it has only a part.
     """
     step = step.to(tl.int64)
     if KIND == "words":
@@ -173,7 +187,7 @@ def place_in_output(out, at, y, step, r, j, length, edges, KIND: tl.constexpr):
         written = c < length
     elif KIND == "aligned":
         c = j * 4
-        words = (out.to(tl.int64) + at + (y + r) * step + c).to(tl.pointer_type(tl.uint32))
+        words = out.to(tl.pointer_type(tl.uint32)) + (at >> 2) + (y + r) * (step >> 2) + j
         written = c < length
     else:
         start = out.to(tl.int64) + at + (y + (r & 3)) * step
@@ -181,13 +195,13 @@ def place_in_output(out, at, y, step, r, j, length, edges, KIND: tl.constexpr):
         if KIND == "bytes":
             last = (lead + length - 1) >> 2
             c = tl.where(edges & (j > 0), last, j) * 4 - lead
-            part = ((j == 0) | ((j == 1) & (last > 0))) & ((c < 0) | (c > length - 4))
-            written = tl.where(edges, part, (c > -4) & (c < length))
+            whole = (c >= 0) & (c <= length - 4)
+            written = tl.where(edges, ((j == 0) | ((j == 1) & (last > 0))) & ~whole, whole)
         else:
             c = j * 4 - lead
             written = (c >= 0) & (c <= length - 4)
-        words = (start + c + (r >> 2) * (step * 4)).to(tl.pointer_type(tl.uint32))
-    return words, c, written
+        words = (start + c).to(tl.pointer_type(tl.uint32)) + (r >> 2) * step
+    return tl.max_contiguous(words, [1, 2]), c, written
 
 
 @inline
@@ -250,10 +264,10 @@ def read(words, shift, c, low, high, shown, bits, KIND: tl.constexpr, WHOLE: tl.
             # PTX shifts all bits out by 32, and Triton's interpreter, too.
     else:
         value = tl.full((1, 1), 0, tl.uint32)
-        start = words.to(tl.int64) + shift
+        start = tl.max_contiguous(words.to(tl.pointer_type(tl.uint8)) + shift, [1, 2])
         for k in tl.static_range(4):
             there = (c + k >= low) & (c + k < high)
-            byte = tl.load((start + k).to(tl.pointer_type(tl.uint8)), mask=shown & there, other=0)
+            byte = tl.load(tl.max_contiguous(start + k, [1, 2]), mask=shown & there, other=0)
             value = value | (byte.to(tl.uint32) << (8 * k))
     return value
 
@@ -262,11 +276,11 @@ def read(words, shift, c, low, high, shown, bits, KIND: tl.constexpr, WHOLE: tl.
 def write(words, value, shown, c, length, KIND: tl.constexpr):
     """Store words of the rows that are ``shown``."""
     if KIND == "bytes":
-        start = words.to(tl.int64)
+        start = words.to(tl.pointer_type(tl.uint8))
         for k in tl.static_range(4):
             there = (c + k >= 0) & (c + k < length)
             byte = (value >> (8 * k)).to(tl.uint8)
-            tl.store((start + k).to(tl.pointer_type(tl.uint8)), byte, mask=shown & there)
+            tl.store(tl.max_contiguous(start + k, [1, 2]), byte, mask=shown & there)
     else:
         tl.store(words, value, mask=shown)
 

@@ -34,6 +34,7 @@ from imgops.kernels.cuda._words import (
     row_format,
     slow_part,
     units_in,
+    units_of,
     write,
 )
 
@@ -55,13 +56,12 @@ def pad(
     padding_mode: str,
 ) -> Any:
     if padding_mode == "constant":
-        return (
-            NotImplemented if fill is not None and fill.is_complex() else _move(out, image, fill, left, top)
-        )
-    if not has_carrier(image):
+        complex_fill = fill is not None and fill.is_complex()
+        return NotImplemented if complex_fill else _move(out, image, fill, left, top)
+    both = units_of(out, image)
+    if both is None:
         return NotImplemented
-    interleaved = is_interleaved(out)
-    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    target, source = both
     programs, grid, constants = programs_of(target, source.length)
     launch(
         _border_kernel,
@@ -84,15 +84,13 @@ def pad_adjoint(
 
 
 def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) -> Any:
-    if not has_carrier(image):
+    both = units_of(out, image)
+    if both is None:
         return NotImplemented
-    interleaved = is_interleaved(out)
-    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    target, source = both
     color, place = None, (0, 0, 1)
     if fill is not None:
-        values = saturate(fill, image.dtype)
-        if values.ndim > 1:
-            values = values.expand(image.shape[:-2]).reshape(-1, image.shape[-3])
+        values = saturate(fill, image.dtype).expand(image.shape[:-2]).reshape(source.images, image.shape[-3])
         color, place = _color(values, source)
     _launch_move(target, source, color, place, left, top)
     return None
@@ -118,17 +116,18 @@ def _launch_move(
 
 
 def _color(values: Tensor, image: Units) -> tuple[Tensor, tuple[int, int, int]]:
-    """Return a color, ``()``, ``(C,)`` or ``(N, C)``, its steps from image to image and plane to plane, and its period.
+    """Return colors ``(N, C, ...)``, their steps from image to image and from plane to plane, and their period.
 
-    The period is the number of units after which the color repeats in a row.
+    The period is the number of units after which a color repeats in a row.
     """
     if values.dtype != image.tensor.dtype:
         values = _layout.bits(values)
-    if values.numel() == 1 or not any(values.stride()):
-        return values, (0, 0, image.scale)
-    values = values.contiguous()
-    channels = values.shape[-1] * image.scale
-    return values, (channels if values.ndim > 1 else 0, image.scale, image.pixel)
+    step_n, step_c = values.stride()[:2]
+    if values.shape[1] == 1:
+        step_c = 0
+    elif step_c > 1 and image.planes == 1:
+        values, step_n, step_c = values.contiguous(), values.shape[1], 1
+    return values, (step_n * image.scale, step_c * image.scale, image.pixel if step_c else image.scale)
 
 
 @kernel(tensors=3)
@@ -210,11 +209,11 @@ def _fill(color, c, j, out, to, out_y, period, KIND: tl.constexpr):
 @inline
 def _pattern(color, c, period, KIND: tl.constexpr):
     if KIND == "words":
-        value = tl.load(color + c % period).to(tl.int32, bitcast=True)
+        value = tl.load(tl.max_contiguous(color + c % period, [1, 2])).to(tl.int32, bitcast=True)
     else:
         value = tl.full((1, 1), 0, tl.int32)
         for k in tl.static_range(4):  # the first word of a row may begin before the row
-            byte = tl.load(color + (c + k + 4 * period) % period)
+            byte = tl.load(tl.max_contiguous(color + (c + k + 4 * period) % period, [1, 2]))
             value = value | (byte.to(tl.int32) << (8 * k))
     return value
 
@@ -258,8 +257,8 @@ def _border_kernel(
         e = i + tl.arange(0, 4)[None, :]
         e = tl.where(e < before, e, e - before + after)
         SLOW: tl.constexpr = "words" if UNIT == 4 else "bytes"
-        words, x, around = place_in_output(out, to, first, length, r, e, length, False, SLOW)
-        around &= (x < left) | (x > left + image_length - size)
+        words, x, _ = place_in_output(out, to, first, length, r, e, length, False, SLOW)
+        around = (x > -size) & (x < length) & ((x < left) | (x > left + image_length - size))
         for above in range(first, end, ROWS):
             y = above + r - top
             value = _folded(image, at, y, x - left, image_height, image_length, pixel, image_y, MODE, UNIT)
@@ -273,12 +272,13 @@ def _folded(image, at, y, c, height, length, pixel, step, MODE: tl.constexpr, UN
     line = at + fold_positions(y, height, MODE).to(tl.int64) * step
     width = length // pixel
     if UNIT == 4:
-        value = tl.load(image.to(tl.pointer_type(tl.uint32)) + line + _folded_column(c, width, pixel, MODE))
+        words = image.to(tl.pointer_type(tl.uint32)) + line
+        value = tl.load(tl.max_contiguous(words + _folded_column(c, width, pixel, MODE), [1, 2]))
     else:
         value = tl.full((1, 1), 0, tl.uint32)
         bytes = image.to(tl.pointer_type(tl.uint8)) + line
         for k in tl.static_range(4):
-            byte = tl.load(bytes + _folded_column(c + k, width, pixel, MODE))
+            byte = tl.load(tl.max_contiguous(bytes + _folded_column(c + k, width, pixel, MODE), [1, 2]))
             value = value | (byte.to(tl.uint32) << (8 * k))
     return value
 
@@ -299,10 +299,10 @@ def flip(out: Tensor, image: Tensor, dims: Sequence[int]) -> Any:
 
 def mirror(out: Tensor, image: Tensor, chosen: Tensor | None, step: int, across: bool, down: bool) -> Any:
     """Mirror the images of which the numbers in ``chosen`` are not 0, by default all; others are copied."""
-    if not has_carrier(image):
+    both = units_of(out, image)
+    if both is None:
         return NotImplemented
-    interleaved = is_interleaved(out)
-    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
+    target, source = both
     programs, grid, constants = programs_of(target)
     words = constants["UNIT"] == 1 and across and source.pixel <= 4
     launch(
@@ -402,7 +402,11 @@ def _mirror_part(
             line = image.to(tl.pointer_type(tl.uint8)) + at + (above + r) * step
             for k in tl.static_range(4):
                 there = shown & (c + k >= 0) & (c + k < length)
-                byte = tl.load(line + _mirrored_column(c + k, length, pixel), mask=there, other=0)
+                byte = tl.load(
+                    tl.max_contiguous(line + _mirrored_column(c + k, length, pixel), [1, 2]),
+                    mask=there,
+                    other=0,
+                )
                 value = value | (byte.to(tl.uint32) << (8 * k))
         write(target, value, shown, c, length, KIND)
         source += below(step, ROWS, KIND)
@@ -421,17 +425,16 @@ def _mirrored_column(c, length, pixel):
 
 
 def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> Any:
-    if not has_carrier(image):
+    both = units_of(out, image)
+    if both is None:
         return NotImplemented
-    interleaved = is_interleaved(out)
-    target, source = units_in(output_batch(out), interleaved), units_in(batch(image), interleaved)
-    is_color = fill.shape[-2:] == (1, 1)
+    target, source = both
+    fill = fill if fill.ndim == 4 else batch(fill)
+    is_color, limit = fill.shape[-2:] == (1, 1), -1
     if is_color:
-        values = fill.detach()[..., 0, 0]
-        color, place = _color(values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values, source)
-        limit = -1
+        color, place = _color(fill, source)
     else:
-        pixels = units_in(batch(fill), interleaved)
+        pixels = units_in(fill, is_interleaved(out))
         color, place, limit = pixels.tensor, pixels.steps, limit_of(pixels.tensor)
     boxes, step = per_image(box, image, 1, torch.int64)
     programs, grid, constants = programs_of(target)
@@ -684,7 +687,9 @@ def _paste_part(
                             + (rest + k >= 2 * pixel)
                             + (rest + k >= 3 * pixel)
                         )
-                        share = tl.load(line + (x + further) * mask_x, mask=there, other=0)
+                        share = tl.load(
+                            tl.max_contiguous(line + (x + further) * mask_x, [1, 2]), mask=there, other=0
+                        )
                     if MASK == "bool":
                         made |= tl.where(share != 0, keep & (EVERY << (8 * k)), 0)
                     else:

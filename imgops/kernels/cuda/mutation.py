@@ -69,14 +69,16 @@ def _accumulate_kernel(
     x = first + tl.arange(0, COLUMNS)[None, :]
     inside = (y[:, None] < height) & (x < width)
     y, x = y[:, None].to(tl.int64), x.to(tl.int64)
-    at = count + (n * count_n + y * count_y) + x * count_x
+    # Neighboring threads access neighboring columns, although the compiler does not know the step between them.
+    at = tl.max_contiguous(count + (n * count_n + y * count_y) + x * count_x, [1, 2])
     before = tl.load(at, mask=inside, other=0)
     share = tl.full((1, 1), 1, count.dtype.element_ty)
     if WEIGHTS:
-        share = tl.load(weights + (n * weights_n + y * weights_y) + x * weights_x, mask=inside, other=0)
+        share = tl.max_contiguous(weights + (n * weights_n + y * weights_y) + x * weights_x, [1, 2])
+        share = tl.load(share, mask=inside, other=0)
     tl.store(at, before + share, mask=inside)
-    sums = total + (n * total_n + y * total_y) + x * total_x
-    values += (n * values_n + y * values_y) + x * values_x
+    sums = tl.max_contiguous(total + (n * total_n + y * total_y) + x * total_x, [1, 2])
+    values = tl.max_contiguous(values + (n * values_n + y * values_y) + x * values_x, [1, 2])
     for _ in range(channels):
         added = tl.load(values, mask=inside, other=0)
         if WEIGHTS:
