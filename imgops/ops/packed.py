@@ -114,8 +114,8 @@ _ONE_LAUNCH = frozenset(
         *DENSE,
         *("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness"),
         *("adjust_gamma", "posterize", "solarize", "autocontrast", "equalize", "lut", "grayscale"),
-        *("color_matrix", "color_sequence", "gaussian_blur", "box_blur", "filter2d", "erode", "dilate", "flip"),
-        *("hit_or_miss", "sobel", "scharr", "laplacian"),
+        *("color_matrix", "color_sequence", "gaussian_blur", "box_blur", "filter2d", "erode", "dilate"),
+        *("flip", "hit_or_miss", "sobel", "scharr", "laplacian"),
     )
 )
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import imgops.transforms
+import imgops.transforms  # noqa: F401  registers the operators of transforms
 from imgops import _operators
 from tests.ptx.driver import mocked
 

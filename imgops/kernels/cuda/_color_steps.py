@@ -1,20 +1,26 @@
 """The steps of color_sequence on pixels in registers: floats in [0, 1], or levels held as whole floats.
 
-They repeat PIL's arithmetic operation by operation, as ``decomposition/color.py`` does.
+They give the bits of PIL's arithmetic on levels, as ``decomposition/color.py`` does. Operations are fused, left out or put
+in another order only where the result is the same number: where it is exact, or is clamped anyway.
 """
 
 from __future__ import annotations
 
 import triton.language as tl
 
-from imgops.kernels.cuda._arithmetic import unit
 from imgops.kernels.cuda._launch import inline
 
 
 @inline
 def whole_level(x):
     """Truncate to one of 256 levels, held as a float; NaN becomes 0."""
-    return tl.floor(tl.where(x > 0, tl.minimum(x, 255.0), 0.0))
+    return tl.floor(tl.minimum(tl.maximum(x, 0.0), 255.0))
+
+
+@inline
+def unit(x):
+    """Clamp to [0, 1]; NaN stays."""
+    return tl.clamp(x, 0.0, 1.0, propagate_nan=tl.PropagateNan.ALL)
 
 
 @inline
@@ -28,51 +34,102 @@ def mix(start, end, factor, LEVELS: tl.constexpr):
 
 
 @inline
+def mix_all(start, r, g, b, factor, RGB: tl.constexpr, LEVELS: tl.constexpr):
+    """Mix each channel with the same start; ``factor`` is a scalar."""
+    if LEVELS:
+        if (factor >= 0) & (factor <= 1):  # between two levels there is nothing to clamp
+            r = tl.floor(start + factor * (r - start))
+            if RGB:
+                g, b = tl.floor(start + factor * (g - start)), tl.floor(start + factor * (b - start))
+        else:
+            r = mix(start, r, factor, LEVELS)
+            if RGB:
+                g, b = mix(start, g, factor, LEVELS), mix(start, b, factor, LEVELS)
+    else:
+        rest = start * (1 - factor)
+        r = unit(r * factor + rest)
+        if RGB:
+            g, b = unit(g * factor + rest), unit(b * factor + rest)
+    return r, g, b
+
+
+@inline
+def scale_all(r, g, b, factor, RGB: tl.constexpr, LEVELS: tl.constexpr):
+    """Mix each channel with black; ``factor`` is a scalar."""
+    if LEVELS:
+        factor = tl.maximum(factor, 0.0)
+        r = tl.floor(tl.minimum(r * factor, 255.0))
+        if RGB:
+            g, b = tl.floor(tl.minimum(g * factor, 255.0)), tl.floor(tl.minimum(b * factor, 255.0))
+    else:
+        r, g, b = unit(r * factor), unit(g * factor), unit(b * factor)
+    return r, g, b
+
+
+@inline
+def fma(x, factor, y):
+    """Multiply by a scalar and add, rounded once."""
+    return tl.fma(x, tl.full(x.shape, factor, tl.float32), y)
+
+
+@inline
 def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
     """Compute PIL's mode L, as a float."""
     if not RGB:
         value = r
-    elif LEVELS:
-        total = r.to(tl.int32) * 19595 + g.to(tl.int32) * 38470 + b.to(tl.int32) * 7471 + 0x8000
-        value = (total >> 16).to(tl.float32)
+    elif LEVELS:  # PIL's integers, which are exact here: 65536ths below 256
+        total = fma(b, 7471 / 65536, tl.full(b.shape, 0.5, tl.float32))
+        value = tl.floor(fma(r, 19595 / 65536, fma(g, 38470 / 65536, total)))
     else:
-        value = 0.299 * r + 0.587 * g + 0.114 * b
+        value = fma(r, 0.299, fma(g, 0.587, 0.114 * b))
     return value
 
 
 @inline
 def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
-    """Return the three channels with their hue turned by ``factor`` of a full circle."""
+    """Return the three channels with their hue turned by ``factor`` of a full circle.
+
+    Along the color circle, which has a length of 6, each channel rises, stays, falls and stays again, a third of the
+    circle after the one before. Red is below the greatest channel by ``2 - |turn + 5 - 8|`` of the chroma, green by
+    ``|turn + 3 - 5| - 1`` and blue by ``|turn + 1 - 5| - 1``, clamped to [0, 1]. The differences are exact, and so is
+    the sum for blue wherever its result is not clamped; the two other sums must be rounded first.
+    """
     most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     chroma = most - least
-    scale = tl.div_rn(tl.where(chroma == 0, 1.0, 1.0), tl.where(chroma == 0, 1.0, chroma))
-    turn = tl.where(most == r, (g - b) * scale, tl.where(most == g, (b - r) * scale + 2, (r - g) * scale + 4))
+    if LEVELS:
+        scale = tl.div_rn(tl.full(r.shape, 1.0, tl.float32), tl.maximum(chroma, 1.0))
+    else:
+        scale = tl.div_rn(tl.full(r.shape, 1.0, tl.float32), tl.where(chroma == 0, 1.0, chroma))
+    is_red, is_green = most == r, most == g
+    difference = tl.where(is_red, g - b, tl.where(is_green, b - r, r - g))
+    turn = difference * scale + tl.where(is_red, 0.0, tl.where(is_green, 2.0, 4.0))
     turn = turn + factor * 6
-    turn = turn - 6 * tl.floor(turn * 0.16666666666666666)
-    r = _hue_channel(5 + turn, most, chroma, LEVELS)
-    g = _hue_channel(3 + turn, most, chroma, LEVELS)
-    b = _hue_channel(1 + turn, most, chroma, LEVELS)
+    turn = fma(tl.floor(turn * 0.16666666666666666), -6.0, turn)
+    less = least - most
+    r = _hue_channel(chroma * (2 - tl.abs(turn + 5 - 8)), most, chroma, LEVELS)
+    g = _hue_channel(tl.fma(chroma, tl.abs(turn + 3 - 5), less), most, chroma, LEVELS)
+    b = _hue_channel(tl.fma(chroma, tl.abs(turn - 4), less), most, chroma, LEVELS)
     return r, g, b
 
 
 @inline
-def _hue_channel(k, most, chroma, LEVELS: tl.constexpr):
-    """Return a channel at the position ``k`` of the color circle, which has a length of 6.
-
-    Each channel rises, stays, falls and stays again, a third of the circle after the one before.
-    """
-    k = tl.where(k < 6, k, k - 6)
-    out = most - chroma * unit(tl.minimum(k, 4 - k))
-    if LEVELS:
-        value = whole_level(out * 1.003917647)
+def _hue_channel(fall, most, chroma, LEVELS: tl.constexpr):
+    """Return a channel that is below the greatest by ``fall``, clamped to the chroma."""
+    if LEVELS:  # scaled as torchvision rounds floats to levels, which does not exceed 255.999
+        value = tl.floor((most - tl.minimum(tl.maximum(fall, 0.0), chroma)) * 1.003917647)
     else:
-        value = unit(out)
+        fall = tl.minimum(
+            tl.maximum(fall, 0.0, propagate_nan=tl.PropagateNan.ALL),
+            chroma,
+            propagate_nan=tl.PropagateNan.ALL,
+        )
+        value = unit(most - fall)
     return value
 
 
 @inline
 def posterize(x, bits, LEVELS: tl.constexpr):
-    """Keep the highest ``bits`` bits; ``bits`` may be a real number, which is truncated."""
+    """Keep the highest ``bits`` bits, a scalar; it may be a real number, which is truncated."""
     kept = tl.where(bits > 0, tl.minimum(bits, 8), 0).to(tl.int32)
     count = (1 << kept).to(tl.float32)  # its reciprocal is exact
     share = (1 << (8 - kept)).to(tl.float32) * 0.00390625

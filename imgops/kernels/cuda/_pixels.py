@@ -1,61 +1,431 @@
-"""Images as pixels in memory order, for kernels that look at one pixel in all its channels.
+"""Images as pixels in memory order, for kernels that map each pixel or each value by itself.
 
-In a planar or interleaved image, consecutive pixels are a constant step apart, and so are consecutive
-channels. An image with any other strides is copied into one of these formats once.
+A program goes over blocks of consecutive pixels of an image, or of one of its planes. Blocks begin where vectors do, so
+that the first may begin before the image. A thread computes as many pixels as a vector has values, also where channels
+are interleaved: three vectors are sorted into channels in registers.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
+from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
-from imgops.kernels.cuda._tiles import batch, is_interleaved
 
-#: The most pixels of a program.
-BLOCK = 1024
-
-
-def dense(image: Tensor, out: Tensor) -> Tensor:
-    """Return an image as ``(N, C, H, W)`` in the memory format of ``out``; packed images as they are."""
-    if isinstance(image, Packed):
-        return image
-    return batch(_layout.in_format(image.detach(), is_interleaved(out)))
+#: The pixels that a program has in registers at a time.
+BLOCK = 2048
 
 
-def steps(image: Tensor) -> tuple[int, int, int]:
-    """Return the steps from image to image, from channel to channel and from pixel to pixel."""
-    if isinstance(image, Packed):
-        return 0, 0, 0
-    _, channels, height, width = image.shape
-    size = channels * height * width
-    if is_interleaved(image):
-        return size, 1, channels
-    return size, height * width, 1
+class Cover(NamedTuple):
+    """The programs that cover a batch, and what they need to find their pixels."""
+
+    image: Any
+    programs: int
+    #: The programs of a plane, and how many blocks each goes over; the planes of an image, the values of a pixel, the
+    #: factor of packed sizes, and the pixels of a plane.
+    numbers: tuple[int, ...]
+    constants: dict[str, Any]
 
 
-def block_of(pixels: int) -> int:
-    """Return the number of pixels of a program for images that may have few pixels."""
-    size = 64
-    while size < min(pixels, BLOCK):
-        size *= 2
-    return size
+def cover(out: Any, image: Any, kind: str, span: int) -> Cover:
+    """Return how programs cover an image, which is copied if it does not have the memory format of the output.
+
+    A program handles pixels in all their channels (``"pixels"``); or the values of one plane, or of interleaved planes
+    that are three (``"planes"``); or any values of an image (``"values"``). It goes over ``span`` blocks, one after the
+    other, so that it looks up once what is the same for all.
+
+    The constant ``FORM`` tells how memory is accessed: by ``"vectors"``, except at ends of images; by ``"words"`` that
+    are shifted, where the planes of levels begin at any byte; or by ``"single"`` values.
+    """
+    shape, is_packed = image.shape, isinstance(out, Packed)
+    channels, pixels, planes, factor = shape[-3], shape[-2] * shape[-1], 1, 1
+    if is_packed:
+        interleaved, images, at = out.interleaved, shape[0], out.data.data_ptr() | image.data.data_ptr()
+    else:
+        interleaved = not out.is_contiguous()
+        if shape != out.shape or image.stride() != out.stride():
+            if out.shape[-3] == 1:
+                interleaved = _layout.is_interleaved(image)
+            image = _layout.in_format(image.detach(), interleaved)
+        images, at = image.numel() // max(channels * pixels, 1), out.data_ptr() | image.data_ptr()
+    size = image.element_size()
+    form, vector = "single" if at & 15 else "vectors", 16 if size == 1 else 4
+    if kind == "values":
+        interleaved, factor, channels, pixels = False, channels, 1, pixels * channels
+    elif kind == "planes" and not (interleaved and channels == 3):
+        planes = channels
+    is_whole = not is_packed and pixels % vector == 0
+    if interleaved and (not {channels, out.shape[-3]} <= {1, 3} or size != out.element_size()):
+        form = "single"
+    elif planes == 1 and channels > 1 and not (interleaved or is_whole or at & 15):
+        form, vector = ("words", 4) if size == 1 else ("single", vector)
+    parts = -(-(pixels if is_whole else pixels + vector - 1) // (BLOCK * span))
+    constants = {"CHANNELS": channels // planes, "INTERLEAVED": interleaved, "FORM": form, "BLOCK": BLOCK}
+    return Cover(image, images * planes * parts, (parts, span, planes, channels, factor, pixels), constants)
 
 
-def cover(image: Tensor) -> tuple[int, dict[str, Any]]:
-    """Return how many programs cover all pixels, and the constant with the size of their blocks."""
-    pixels = image.shape[-2] * image.shape[-1]
-    block = block_of(pixels)
-    return image.shape[0] * -(-pixels // block), {"BLOCK": block}
+def parameter(value: Tensor, image: Any, core: int) -> tuple[Tensor, int]:
+    """Return a parameter of ``core`` dimensions, contiguous, and its step from image to image; kernels convert it."""
+    own, lead = value.shape[value.ndim - core :], value.shape[: value.ndim - core]
+    if lead.numel() == 1:
+        return (value if value.is_contiguous() else value.contiguous()), 0
+    if lead != image.shape[:-3]:
+        value = value.expand(*image.shape[:-3], *own)
+    return (value if value.is_contiguous() else value.contiguous()), own.numel()
 
 
 @inline
-def pixels_of(program, pixels, BLOCK: tl.constexpr):
-    """Return the image of a program, its pixels, and which of them exist."""
-    across = (pixels + BLOCK - 1) // BLOCK
-    p = (program % across) * BLOCK + tl.arange(0, BLOCK)
-    return (program // across).to(tl.int64), p, p < pixels
+def place_of(
+    program, image, parts, span, planes, channels, factor, pixels, sizes, starts,
+    PACKED: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Return the plane and the image of a program, and where its pixels lie.
+
+    That is where the image begins; where the first block begins from there, which may be before the plane; the number of
+    pixels of the plane; the step from pixel to pixel; how many blocks there are; and which pixels from the first block on
+    are those of the plane, from one to before another. All are scalars; those that may exceed 32 bits have 64.
+    """
+    VECTOR: tl.constexpr = vector_of(image, FORM)
+    plane, first = program // parts, (program % parts).to(tl.int64) * (span * BLOCK)
+    n, c = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+    if PACKED != "":
+        pixels = tl.load(sizes + n * 2) * tl.load(sizes + n * 2 + 1) * factor
+        start = tl.load(starts + n)
+    else:
+        pixels = pixels.to(tl.int64)
+        start = n * channels * pixels
+    if INTERLEAVED:
+        step, within, before = channels, c, start // channels
+    else:
+        step, within, before = 1, c * pixels, start + c * pixels
+    before = before % VECTOR if FORM == "vectors" else before * 0
+    begin = tl.maximum(before - first, 0).to(tl.int32)
+    end = tl.minimum(before + pixels - first, span * BLOCK + VECTOR).to(tl.int32)
+    blocks = tl.minimum(tl.maximum(end + (BLOCK - 1), 0) // BLOCK, span)
+    return plane.to(tl.int64), n, start, within + (first - before) * step, pixels, step, blocks, begin, end
+
+
+@inline
+def vector_of(image, FORM: tl.constexpr):
+    """Return the pixels of a vector."""
+    return 16 if image.dtype.element_ty.primitive_bitwidth == 8 and FORM != "words" else 4
+
+
+@inline
+def positions(begin, end, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the numbers of the pixels of a block, and which of them lie inside."""
+    p = tl.arange(0, BLOCK // VECTOR)[:, None] * VECTOR + tl.arange(0, VECTOR)[None, :]
+    return p, (p >= begin) & (p < end)
+
+
+@inline
+def load_pixels(
+    image, at, pixels, step, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Return up to four channels of a block as ``(BLOCK // vector, vector)``, integers or floats of 32 bits.
+
+    The block begins at the offset ``at``. Its pixels from ``begin`` to before ``end`` are loaded, the others are 0. A pixel
+    of an interleaved image has ``step`` values. Channels that there are not are as the first.
+    """
+    VECTOR: tl.constexpr = vector_of(image, FORM)
+    between = 1 if INTERLEAVED else pixels
+    if FORM == "vectors":
+        if _are_whole(begin, end, VECTOR, BLOCK):
+            r, g, b, a = load_vectors(
+                image + at, between, begin, end, CHANNELS, INTERLEAVED, True, VECTOR, BLOCK
+            )
+        else:
+            r, g, b, a = load_vectors(
+                image + at, between, begin, end, CHANNELS, INTERLEAVED, False, VECTOR, BLOCK
+            )
+    elif FORM == "words":
+        if (begin <= 0) & (end >= BLOCK + 4):  # so that all that is read are pixels
+            r, g, b, a = _load_words(image, at, between, CHANNELS, BLOCK)
+        else:
+            r, g, b, a = load_vectors(
+                image + at, between, begin, end, CHANNELS, INTERLEAVED, False, VECTOR, BLOCK
+            )
+    else:
+        r, g, b, a = _load_each(image + at, between, step, begin, end, CHANNELS, VECTOR, BLOCK)
+    return r, g, b, a
+
+
+@inline
+def store_pixels(
+    out, at, pixels, step, begin, end, r, g, b, a, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Store channels as ``load_pixels`` returns them; floats that are stored as levels are whole and in their range."""
+    VECTOR: tl.constexpr = r.shape[1]
+    between = 1 if INTERLEAVED else pixels
+    if FORM == "single":
+        _store_each(out + at, between, step, begin, end, r, g, b, a, CHANNELS, VECTOR, BLOCK)
+    elif (FORM == "vectors") and _are_whole(begin, end, VECTOR, BLOCK):
+        store_vectors(out + at, between, begin, end, r, g, b, a, CHANNELS, INTERLEAVED, True, VECTOR, BLOCK)
+    else:
+        store_vectors(out + at, between, begin, end, r, g, b, a, CHANNELS, INTERLEAVED, False, VECTOR, BLOCK)
+
+
+@inline
+def _are_whole(begin, end, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    """Return whether the pixels of a block are whole vectors."""
+    return (tl.maximum(begin, 0) | tl.minimum(end, BLOCK)) % VECTOR == 0
+
+
+@inline
+def _load_each(
+    at, between, step, begin, end, CHANNELS: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Load value by value."""
+    p, inside = positions(begin, end, VECTOR, BLOCK)
+    at += p * step
+    r = _number(tl.load(at, mask=inside, other=0))
+    g, b, a = r, r, r
+    if CHANNELS > 1:
+        g = _number(tl.load(at + between, mask=inside, other=0))
+    if CHANNELS > 2:
+        b = _number(tl.load(at + 2 * between, mask=inside, other=0))
+    if CHANNELS > 3:
+        a = _number(tl.load(at + 3 * between, mask=inside, other=0))
+    return r, g, b, a
+
+
+@inline
+def _store_each(
+    at, between, step, begin, end, r, g, b, a, CHANNELS: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    p, inside = positions(begin, end, VECTOR, BLOCK)
+    at += p * step
+    tl.store(at, _value(r, at), mask=inside)
+    if CHANNELS > 1:
+        tl.store(at + between, _value(g, at), mask=inside)
+    if CHANNELS > 2:
+        tl.store(at + 2 * between, _value(b, at), mask=inside)
+    if CHANNELS > 3:
+        tl.store(at + 3 * between, _value(a, at), mask=inside)
+
+
+@inline
+def _load_words(image, at, between, CHANNELS: tl.constexpr, BLOCK: tl.constexpr):
+    """Load four levels at once, of planes that begin at any byte."""
+    r = _load_shifted(image, at, BLOCK)
+    g, b, a = r, r, r
+    if CHANNELS > 1:
+        g = _load_shifted(image, at + between, BLOCK)
+    if CHANNELS > 2:
+        b = _load_shifted(image, at + 2 * between, BLOCK)
+    if CHANNELS > 3:
+        a = _load_shifted(image, at + 3 * between, BLOCK)
+    return r, g, b, a
+
+
+@inline
+def _load_shifted(image, at, BLOCK: tl.constexpr):
+    words = image.to(tl.pointer_type(tl.uint32)) + at // 4 + tl.arange(0, BLOCK // 4)
+    shift = (at % 4 * 8).to(tl.uint32)
+    word = (tl.load(words) >> shift) | ((tl.load(words + 1) << 1) << (shift ^ 31))
+    word = word.to(tl.int32, bitcast=True)
+    return _join(word & 255, (word >> 8) & 255, (word >> 16) & 255, (word >> 24) & 255)
+
+
+@inline
+def load_vectors(
+    at, between, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, WHOLE: tl.constexpr,
+    VECTOR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Load channels vector by vector, or if these are not ``WHOLE`` by the same threads, value by value."""
+    if INTERLEAVED and CHANNELS == 3:
+        x, y, z = _load_thirds(at, begin, end, WHOLE, VECTOR, BLOCK)
+        if at.dtype.element_ty == tl.uint8:
+            r = _join(x & 255, (x >> 24) & 255, (y >> 16) & 255, (z >> 8) & 255)
+            g = _join((x >> 8) & 255, y & 255, (y >> 24) & 255, (z >> 16) & 255)
+            b = _join((x >> 16) & 255, (y >> 8) & 255, z & 255, (z >> 24) & 255)
+        else:
+            r, g, b = _number(x), _number(y), _number(z)
+        a = r
+    else:
+        r = _load_vector(at, begin, end, WHOLE, VECTOR, BLOCK)
+        g, b, a = r, r, r
+        if CHANNELS > 1:
+            g = _load_vector(at + between, begin, end, WHOLE, VECTOR, BLOCK)
+        if CHANNELS > 2:
+            b = _load_vector(at + 2 * between, begin, end, WHOLE, VECTOR, BLOCK)
+        if CHANNELS > 3:
+            a = _load_vector(at + 3 * between, begin, end, WHOLE, VECTOR, BLOCK)
+    return r, g, b, a
+
+
+@inline
+def store_vectors(
+    at, between, begin, end, r, g, b, a, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    if INTERLEAVED and CHANNELS == 3:
+        if at.dtype.element_ty == tl.uint8:
+            r0, r1, r2, r3 = _quarters(r)
+            g0, g1, g2, g3 = _quarters(g)
+            b0, b1, b2, b3 = _quarters(b)
+            x, y, z = _word(r0, g0, b0, r1), _word(g1, b1, r2, g2), _word(b2, r3, g3, b3)
+        else:
+            x, y, z = _value(r, at), _value(g, at), _value(b, at)
+        _store_thirds(at, begin, end, x, y, z, WHOLE, VECTOR, BLOCK)
+    else:
+        _store_vector(at, begin, end, r, WHOLE, VECTOR, BLOCK)
+        if CHANNELS > 1:
+            _store_vector(at + between, begin, end, g, WHOLE, VECTOR, BLOCK)
+        if CHANNELS > 2:
+            _store_vector(at + 2 * between, begin, end, b, WHOLE, VECTOR, BLOCK)
+        if CHANNELS > 3:
+            _store_vector(at + 3 * between, begin, end, a, WHOLE, VECTOR, BLOCK)
+
+
+@inline
+def _vectors(at, begin, end, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the addresses of pixels, and which to access.
+
+    The hint that vectors are aligned decides which pixels a thread gets. Whether it accesses them at once is also up to
+    the mask.
+    """
+    row = tl.arange(0, BLOCK // VECTOR)[:, None] * VECTOR
+    p = row + tl.arange(0, VECTOR)[None, :]
+    if WHOLE:
+        inside = (row >= begin) & (row < end)
+    else:
+        inside = (p >= begin) & (p < end)
+    BYTES: tl.constexpr = at.dtype.element_ty.primitive_bitwidth // 8 * VECTOR
+    return tl.multiple_of(at + p, [1, BYTES if BYTES < 16 else 16]), inside
+
+
+@inline
+def _load_vector(at, begin, end, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    here, inside = _vectors(at, begin, end, WHOLE, VECTOR, BLOCK)
+    return _number(tl.load(here, mask=inside, other=0))
+
+
+@inline
+def _store_vector(at, begin, end, x, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    if WHOLE and at.dtype.element_ty == tl.uint8 and x.dtype == tl.float32:
+        x0, x1, x2, x3 = _quarters(x)
+        row = tl.arange(0, BLOCK // VECTOR)[:, None] * VECTOR
+        words = tl.reshape(_word(x0, x1, x2, x3), [BLOCK // VECTOR, VECTOR // 4])
+        to = at.to(tl.pointer_type(tl.int32)) + (row // 4 + tl.arange(0, VECTOR // 4)[None, :])
+        tl.store(tl.multiple_of(to, [1, VECTOR]), words, mask=(row >= begin) & (row < end))
+    else:
+        here, inside = _vectors(at, begin, end, WHOLE, VECTOR, BLOCK)
+        tl.store(here, _value(x, at), mask=inside)
+
+
+@inline
+def _load_thirds(at, begin, end, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    """Load three values for each pixel, or words of four levels, and return those of each third position.
+
+    They are ``(BLOCK // VECTOR, 4)``, as 12 values or words are those of a vector of pixels.
+    """
+    a0, b0, c0, a1 = _quarters(_load_third(at, begin, end, 0, WHOLE, VECTOR, BLOCK))
+    b1, c1, a2, b2 = _quarters(_load_third(at, begin, end, 1, WHOLE, VECTOR, BLOCK))
+    c2, a3, b3, c3 = _quarters(_load_third(at, begin, end, 2, WHOLE, VECTOR, BLOCK))
+    return _join(a0, a1, a2, a3), _join(b0, b1, b2, b3), _join(c0, c1, c2, c3)
+
+
+@inline
+def _store_thirds(at, begin, end, a, b, c, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    a0, a1, a2, a3 = _quarters(a)
+    b0, b1, b2, b3 = _quarters(b)
+    c0, c1, c2, c3 = _quarters(c)
+    _store_third(at, begin, end, _join(a0, b0, c0, a1), 0, WHOLE, VECTOR, BLOCK)
+    _store_third(at, begin, end, _join(b1, c1, a2, b2), 1, WHOLE, VECTOR, BLOCK)
+    _store_third(at, begin, end, _join(c2, a3, b3, c3), 2, WHOLE, VECTOR, BLOCK)
+
+
+@inline
+def _load_third(
+    at, begin, end, THIRD: tl.constexpr, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr
+):
+    LEVELS: tl.constexpr = at.dtype.element_ty == tl.uint8
+    here, inside = _third(at, begin, end, THIRD, LEVELS and WHOLE, WHOLE, VECTOR, BLOCK)
+    x = tl.load(here, mask=inside, other=0)
+    if LEVELS and not WHOLE:
+        x0, x1, x2, x3 = _quarters(x)
+        x = _word(x0, x1, x2, x3)
+    return x
+
+
+@inline
+def _store_third(
+    at, begin, end, x, THIRD: tl.constexpr, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr
+):
+    LEVELS: tl.constexpr = at.dtype.element_ty == tl.uint8
+    here, inside = _third(at, begin, end, THIRD, LEVELS and WHOLE, WHOLE, VECTOR, BLOCK)
+    if LEVELS and not WHOLE:
+        x = _join(x, x >> 8, x >> 16, x >> 24).to(tl.uint8)
+    tl.store(here, x, mask=inside)
+
+
+@inline
+def _third(
+    at, begin, end, THIRD: tl.constexpr, WORDS: tl.constexpr, WHOLE: tl.constexpr, VECTOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Return the addresses of a third of the values of each vector of pixels, or of its words, and which to access."""
+    row = tl.arange(0, BLOCK // VECTOR)[:, None]
+    LENGTH: tl.constexpr = VECTOR // 4 if WORDS else VECTOR
+    if WORDS:
+        at = at.to(tl.pointer_type(tl.int32))
+    value = row * (3 * LENGTH) + (THIRD * LENGTH + tl.arange(0, LENGTH)[None, :])
+    if WHOLE:
+        inside = (row * VECTOR >= begin) & (row * VECTOR < end)
+    else:
+        inside = (value >= begin * 3) & (value < end * 3)
+    BYTES: tl.constexpr = at.dtype.element_ty.primitive_bitwidth // 8 * LENGTH
+    return tl.multiple_of(at + value, [1, BYTES if BYTES < 16 else 16]), inside
+
+
+@inline
+def _quarters(x):
+    """Return each fourth column of ``(rows, columns)``, from the first, second, third and fourth on."""
+    COLUMNS: tl.constexpr = x.shape[1] // 4
+    even, odd = tl.split(tl.reshape(x, [x.shape[0], COLUMNS, 2, 2]))
+    a, c = tl.split(even)
+    b, d = tl.split(odd)
+    shape: tl.constexpr = [x.shape[0]] if COLUMNS == 1 else [x.shape[0], COLUMNS]
+    return tl.reshape(a, shape), tl.reshape(b, shape), tl.reshape(c, shape), tl.reshape(d, shape)
+
+
+@inline
+def _join(a, b, c, d):
+    """Return the columns of which ``_quarters`` returns each fourth."""
+    x = tl.join(tl.join(a, c), tl.join(b, d))
+    return tl.reshape(x, [x.shape[0], x.numel // x.shape[0]])
+
+
+@inline
+def _word(a, b, c, d):
+    """Return four levels as the bytes of a word."""
+    if a.dtype == tl.float32:  # two bytes at once are exact in a float
+        byte = tl.full(a.shape, 256.0, tl.float32)
+        low, high = tl.fma(b, byte, a).to(tl.int32), tl.fma(d, byte, c).to(tl.int32)
+        word = low + high * 65536
+    else:
+        word = a.to(tl.int32) + b.to(tl.int32) * 256 + c.to(tl.int32) * 65536 + d.to(tl.int32) * 16777216
+    return word
+
+
+@inline
+def _number(x):
+    """Return loaded values as integers or floats of 32 bits."""
+    return x.to(tl.float32) if x.dtype.is_floating() else x.to(tl.int32)
+
+
+@inline
+def _value(x, at):
+    """Convert a computed value to the dtype of memory."""
+    to: tl.constexpr = at.dtype.element_ty
+    if to.is_floating() and x.dtype != to:
+        x = convert(x, to)
+    return x.to(to)

@@ -1,26 +1,25 @@
 """Statistics that some color steps need: histograms, extremes and means, and the tables made of them.
 
-Each program counts a part of an image and writes its own result; a consumer adds the parts in their order. So
-the result does not depend on the order of the programs, and no memory has to be zeroed.
+Each program counts a part of an image and writes its own result; a second launch adds the parts in their order. So the result
+does not depend on the order of the programs, and no memory has to be zeroed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
+from imgops.kernels.cuda import _color_steps
 from imgops.kernels.cuda._arithmetic import level
-from imgops.kernels.cuda._launch import inline, launch
-from imgops.kernels.cuda._pixels import steps
-from imgops.kernels.cuda._tiles import place_of
+from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._pixels import Cover, load_pixels, place_of, positions, vector_of
 
-#: The most pixels that a program counts.
-_PART = 4096
+#: The blocks of pixels that a program counts.
+SPAN = 4
 
 
 @dataclass(frozen=True)
@@ -37,163 +36,264 @@ class Gate:
         return self.order, self.step, self.turn, self.which
 
 
-def part_of(pixels: int) -> int:
-    size = 64
-    while size < min(pixels, _PART):
-        size *= 2
-    return size
+class Statistics(NamedTuple):
+    """What one step of each image needs."""
+
+    #: A table of levels for each plane, of equalize and on levels of autocontrast.
+    tables: Tensor
+    #: Two numbers for each plane: of autocontrast on floats the lowest value and the scale; the first of an image is the mean
+    #: that contrast needs.
+    numbers: Tensor
 
 
-def equalization_tables(image: Tensor, gate: Gate | None = None) -> Tensor:
-    """Return ``ImageOps.equalize`` of each plane, as tables of levels ``(N, C, 256)``."""
-    images, channels, height, width = image.shape
-    part = part_of(height * width)
-    parts = -(-height * width // part)
-    counts = torch.empty((images, channels, parts, 256), dtype=torch.int32, device=image.device)
-    tables = torch.empty((images, channels, 256), dtype=torch.uint8, device=image.device)
-    gating = (counts, 0, 0, 0) if gate is None else gate.arguments
-    where = images * parts, counts, image, *gating, channels, height * width, parts, *steps(image)
-    launch(_histogram_kernel, *where, GATED=gate is not None, BLOCK=part)
-    launch(
-        _equalize_kernel,
-        images * channels,
-        tables,
-        counts,
-        *gating,
-        channels,
-        parts,
-        GATED=gate is not None,
-        warps=1,
-    )
-    return tables
+def statistics(
+    over: Cover, channels: int, letters: str, order: Tensor | None, order_n: int, turn: int
+) -> Statistics:
+    """Return the statistics of the step that each image has at a turn; without an order all have the first step.
 
-
-def stretch_tables(image: Tensor, gate: Gate | None = None) -> tuple[Tensor, Tensor]:
-    """Return ``ImageOps.autocontrast`` of each plane.
-
-    For uint8 only the first result is filled: tables of levels. For floats only the second is filled: the
-    lowest value and the scale of each plane.
+    ``letters`` has one for each step: "c" for contrast, "a" for autocontrast, "e" for equalize.
     """
-    images, channels, height, width = image.shape
-    part = part_of(height * width)
-    parts = -(-height * width // part)
-    extremes = torch.empty((images, channels, parts, 2), dtype=torch.float32, device=image.device)
-    tables = torch.empty((images, channels, 256), dtype=torch.uint8, device=image.device)
-    scales = torch.empty((images, channels, 2), dtype=torch.float32, device=image.device)
-    gating = (extremes, 0, 0, 0) if gate is None else gate.arguments
-    where = images * parts, extremes, image, *gating, channels, height * width, parts, *steps(image)
-    launch(_extremes_kernel, *where, GATED=gate is not None, BLOCK=part)
-    sizes = channels, parts
+    image, (parts, _, planes, *_, pixels) = over.image, over.numbers
+    count, width = over.programs // (parts * planes) * channels, 256 if "e" in letters else 2
+    counts = torch.empty(count * parts * width, dtype=torch.int32, device=image.device)
+    tables = torch.empty((count, 256), dtype=torch.uint8, device=image.device)
+    numbers = torch.empty((count, 2), dtype=torch.float32, device=image.device)
+    steps: dict[str, Any] = {"ORDERED": order is not None, "CONTRAST": letters.find("c")}
+    steps |= {"AUTOCONTRAST": letters.find("a"), "EQUALIZE": letters.find("e")}
+    turns, gate = counts if order is None else order, (width, order_n, turn)
     launch(
-        _stretch_kernel,
-        images * channels,
-        *(tables, scales, extremes, *gating, *sizes),
-        GATED=gate is not None,
-        LEVELS=image.dtype == torch.uint8,
-        warps=1,
+        _parts_kernel, over.programs, counts, image, turns, *over.numbers, *gate, **steps, **over.constants
     )
-    return tables, scales
+    where = counts, image, turns, tables, numbers, parts, channels, pixels, *gate
+    launch(_tables_kernel, count, *where, **steps)
+    return Statistics(tables, numbers)
+
+
+@kernel(tensors=3)
+def _parts_kernel(
+    counts, image, order, sizes, starts, parts, span, planes, channels, factor, pixels, width, order_n, turn,
+    PACKED: tl.constexpr, ORDERED: tl.constexpr, CONTRAST: tl.constexpr, AUTOCONTRAST: tl.constexpr,
+    EQUALIZE: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Count a part of an image; the results of each channel are ``width`` integers, or the bits of floats."""
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    plane, n, start, within, pixels, step, blocks, begin, end = place_of(
+        tl.program_id(0),
+        image,
+        parts,
+        span,
+        planes,
+        channels,
+        factor,
+        pixels,
+        sizes,
+        starts,
+        PACKED,
+        INTERLEAVED,
+        FORM,
+        BLOCK,
+    )
+    which = tl.load(order + n * order_n + turn) if ORDERED else 0
+    at = start + within
+    to = counts + (plane * CHANNELS * parts + tl.program_id(0) % parts) * width
+    next = parts.to(tl.int64) * width
+    if CONTRAST >= 0:
+        if which == CONTRAST:
+            _sum_luma(
+                to, image, at, pixels, step, begin, end, blocks, CHANNELS, INTERLEAVED, FORM, BLOCK, LEVELS
+            )
+    if AUTOCONTRAST >= 0:
+        if which == AUTOCONTRAST:
+            _find_extremes(
+                to, next, image, at, pixels, step, begin, end, blocks, CHANNELS, INTERLEAVED, FORM, BLOCK
+            )
+    if EQUALIZE >= 0:
+        if which == EQUALIZE:
+            _count_levels(
+                to,
+                next,
+                image,
+                at,
+                pixels,
+                step,
+                begin,
+                end,
+                blocks,
+                CHANNELS,
+                INTERLEAVED,
+                FORM,
+                BLOCK,
+                LEVELS,
+            )
 
 
 @inline
-def is_chosen(order, order_n, n, turn, which, GATED: tl.constexpr):
-    """Return whether this image has the step; without a gate, each image has it."""
-    if GATED:
-        found = tl.load(order + n * order_n + turn) == which
-    else:
-        found = n >= 0
-    return found
-
-
-@triton.jit(do_not_specialize=["turn", "which"])
-def _histogram_kernel(
-    counts, image, order, order_n, turn, which, channels, pixels, parts, image_n, image_c, image_p,
-    sizes, starts, PACKED: tl.constexpr, GATED: tl.constexpr, BLOCK: tl.constexpr,
+def _sum_luma(
+    to, image, at, pixels, step, begin, end, blocks, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
-    place = n
-    if PACKED != "":
-        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, channels, PACKED)
-        image_n, pixels = 1, tall * wide
-    if is_chosen(order, order_n, n, turn, which, GATED):
-        p = part * BLOCK + tl.arange(0, BLOCK)
-        inside = p < pixels
-        for c in range(channels):
-            at = image + place * image_n + c * image_c + p.to(tl.int64) * image_p
-            value = tl.load(at, mask=inside, other=0)
-            if image.dtype.element_ty != tl.uint8:
-                value = level(value.to(tl.float32) * 255.999)
-            found = tl.histogram(value.to(tl.int32), 256, mask=inside)
-            to = counts + ((n * channels + c) * parts + part) * 256 + tl.arange(0, 256)
-            tl.store(to, found)
+    VECTOR: tl.constexpr = vector_of(image, FORM)
+    total = tl.full((BLOCK // VECTOR, VECTOR), 0, tl.float32)
+    for i in range(blocks):
+        here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
+        r, g, b, _ = load_pixels(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r, g, b = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+        total += _color_steps.luma(r, g, b, CHANNELS == 3, LEVELS)  # 0 where there is no pixel
+    tl.store(to, tl.sum(total).to(tl.int32, bitcast=True))
 
 
-@triton.jit(do_not_specialize=["turn", "which"])
-def _equalize_kernel(
-    tables, counts, order, order_n, turn, which, channels, parts, GATED: tl.constexpr
+@inline
+def _find_extremes(
+    to, next, image, at, pixels, step, begin, end, blocks, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    VECTOR: tl.constexpr = vector_of(image, FORM)
+    low = tl.full((BLOCK // VECTOR, VECTOR), float("inf"), tl.float32)
+    low_g, low_b, high, high_g, high_b = low, low, -low, -low, -low
+    for i in range(blocks):
+        here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
+        r, g, b, _ = load_pixels(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        _, inside = positions(first, last, VECTOR, BLOCK)
+        low, high = _extend(low, high, r, inside)
+        if CHANNELS == 3:
+            low_g, high_g = _extend(low_g, high_g, g, inside)
+            low_b, high_b = _extend(low_b, high_b, b, inside)
+    _store_extremes(to, low, high)
+    if CHANNELS == 3:
+        _store_extremes(to + next, low_g, high_g)
+        _store_extremes(to + 2 * next, low_b, high_b)
+
+
+@inline
+def _extend(low, high, x, inside):
+    x = x.to(tl.float32)
+    low = tl.where(inside, tl.minimum(low, x), low)
+    return low, tl.where(inside, tl.maximum(high, x), high)
+
+
+@inline
+def _store_extremes(to, low, high):
+    tl.store(to, tl.min(low).to(tl.int32, bitcast=True))
+    tl.store(to + 1, tl.max(high).to(tl.int32, bitcast=True))
+
+
+@inline
+def _count_levels(
+    to, next, image, at, pixels, step, begin, end, blocks, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr, LEVELS: tl.constexpr,
+):  # fmt: skip
+    count = tl.full((256,), 0, tl.int32)
+    count_g, count_b = count, count
+    for i in range(blocks):
+        here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
+        r, g, b, _ = load_pixels(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        count += tl.histogram(_levels(r, BLOCK, LEVELS), 256)
+        if CHANNELS == 3:
+            count_g += tl.histogram(_levels(g, BLOCK, LEVELS), 256)
+            count_b += tl.histogram(_levels(b, BLOCK, LEVELS), 256)
+    value = tl.arange(0, 256)
+    none = blocks * BLOCK - (tl.minimum(tl.maximum(end, 0), blocks * BLOCK) - begin)
+    none = tl.where(value == 0, none, 0)  # pixels that there are not were read as 0
+    tl.store(to + value, count - none)
+    if CHANNELS == 3:
+        tl.store(to + next + value, count_g - none)
+        tl.store(to + 2 * next + value, count_b - none)
+
+
+@inline
+def _levels(x, BLOCK: tl.constexpr, LEVELS: tl.constexpr):
+    if not LEVELS:
+        x = level(x * 255.999).to(tl.int32)
+    return tl.reshape(x, [BLOCK])
+
+
+@kernel(tensors=5)
+def _tables_kernel(
+    counts, image, order, tables, numbers, sizes, starts, parts, channels, pixels, width, order_n, turn,
+    PACKED: tl.constexpr, ORDERED: tl.constexpr, CONTRAST: tl.constexpr, AUTOCONTRAST: tl.constexpr,
+    EQUALIZE: tl.constexpr,
+):  # fmt: skip
+    """Add the parts of a plane, and make its table or numbers."""
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     plane = tl.program_id(0).to(tl.int64)
-    if is_chosen(order, order_n, plane // channels, turn, which, GATED):
+    n = plane // channels
+    which = tl.load(order + n * order_n + turn) if ORDERED else 0
+    counts += plane * parts * width
+    tables, numbers = tables + plane * 256, numbers + plane * 2
+    if PACKED != "":
+        pixels = tl.load(sizes + n * 2) * tl.load(sizes + n * 2 + 1)
+    if CONTRAST >= 0:
+        if which == CONTRAST:
+            sums = counts.to(tl.pointer_type(tl.float32))
+            tl.store(numbers, mean_of(sums, parts, width, pixels, LEVELS))
+    if AUTOCONTRAST >= 0:
+        if which == AUTOCONTRAST:
+            _stretch(tables, numbers, counts, parts, width, LEVELS)
+    if EQUALIZE >= 0:
+        if which == EQUALIZE:
+            _equalize(tables, counts, parts)
+
+
+@inline
+def mean_of(sums, parts, width, pixels, LEVELS: tl.constexpr):
+    """Return the mean from the sums of parts, which are ``width`` apart; PIL rounds that of levels to a level."""
+    total = tl.full((128,), 0, tl.float64)
+    for first in range(0, parts, 128):
+        i = first + tl.arange(0, 128)
+        total += tl.load(sums + i.to(tl.int64) * width, mask=i < parts, other=0).to(tl.float64)
+    return rounded_mean(tl.sum(total, 0), pixels, LEVELS)
+
+
+@inline
+def rounded_mean(total, pixels, LEVELS: tl.constexpr):
+    value = total / pixels
+    if LEVELS:
+        value = tl.floor(value + 0.5)
+    return value.to(tl.float32)
+
+
+@inline
+def _equalize(table, counts, parts):
+    """Write the table of ``ImageOps.equalize``."""
+    value = tl.arange(0, 256)
+    count = tl.full((256,), 0, tl.int32)
+    for part in range(parts):
+        count += tl.load(counts + (part * 256 + value))
+    # As in PIL, the last level that occurs does not count, and a plane of one level stays as it is.
+    last = tl.max(tl.where(count > 0, value, 0), 0)
+    step = (tl.sum(count, 0) - tl.sum(tl.where(value == last, count, 0), 0)) // 255
+    safe = tl.maximum(step, 1)
+    before = tl.cumsum(count, 0) - count
+    equal = tl.minimum((before + safe // 2) // safe, 255)
+    tl.store(table + value, tl.where(step == 0, value, equal).to(tl.uint8))
+
+
+@inline
+def _stretch(table, numbers, counts, parts, width, LEVELS: tl.constexpr):
+    """Write the table of ``ImageOps.autocontrast``, or on floats the lowest value and the scale."""
+    low, high = tl.full((128,), float("inf"), tl.float32), tl.full((128,), float("-inf"), tl.float32)
+    for first in range(0, parts, 128):
+        i = first + tl.arange(0, 128)
+        at, inside = counts + i.to(tl.int64) * width, i < parts
+        low = tl.where(inside, tl.minimum(low, _bits(tl.load(at, mask=inside, other=0))), low)
+        high = tl.where(inside, tl.maximum(high, _bits(tl.load(at + 1, mask=inside, other=0))), high)
+    least, most = tl.min(low, 0), tl.max(high, 0)
+    flat = most <= least
+    if LEVELS:
         value = tl.arange(0, 256)
-        count = tl.full((256,), 0, tl.int32)
-        for part in range(parts):
-            count += tl.load(counts + (plane * parts + part) * 256 + value)
-        # As in PIL, the last level that occurs does not count, and a plane of one level stays as it is.
-        last = tl.max(tl.where(count > 0, value, 0), 0)
-        step = (tl.sum(count, 0) - tl.sum(tl.where(value == last, count, 0), 0)) // 255
-        safe = tl.maximum(step, 1)
-        before = tl.cumsum(count, 0) - count
-        table = tl.minimum((before + safe // 2) // safe, 255)
-        tl.store(tables + plane * 256 + value, tl.where(step == 0, value, table).to(tl.uint8))
+        first = value.to(tl.float64) * 0 + least
+        scale = (first * 0 + 255.0) / tl.where(flat, first * 0 + 1.0, most - first)
+        found = value.to(tl.float64) * scale + -first * scale
+        found = tl.minimum(tl.maximum(found, 0.0), 255.0).to(tl.int32)
+        tl.store(table + value, tl.where(flat, value, found).to(tl.uint8))
+    else:  # a scale of 0 means that the plane stays as it is
+        tl.store(numbers, least)
+        scale = tl.div_rn(least * 0 + 1.0, tl.where(flat, 1.0, most - least))
+        tl.store(numbers + 1, tl.where(flat, 0.0, scale))
 
 
-@triton.jit(do_not_specialize=["turn", "which"])
-def _extremes_kernel(
-    extremes, image, order, order_n, turn, which, channels, pixels, parts, image_n, image_c, image_p,
-    sizes, starts, PACKED: tl.constexpr, GATED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
-    place = n
-    if PACKED != "":
-        place, image_c, _, image_p, tall, wide = place_of(sizes, starts, n, n >= 0, channels, PACKED)
-        image_n, pixels = 1, tall * wide
-    if is_chosen(order, order_n, n, turn, which, GATED):
-        p = part * BLOCK + tl.arange(0, BLOCK)
-        for c in range(channels):
-            at = image + place * image_n + c * image_c + p.to(tl.int64) * image_p
-            low = tl.load(at, mask=p < pixels, other=255).to(tl.float32)
-            high = tl.load(at, mask=p < pixels, other=0).to(tl.float32)
-            if image.dtype.element_ty != tl.uint8:
-                low = tl.where(p < pixels, low, float("inf"))
-                high = tl.where(p < pixels, high, float("-inf"))
-            to = extremes + ((n * channels + c) * parts + part) * 2
-            tl.store(to, tl.min(low, 0))
-            tl.store(to + 1, tl.max(high, 0))
-
-
-@triton.jit(do_not_specialize=["turn", "which"])
-def _stretch_kernel(
-    tables, scales, extremes, order, order_n, turn, which, channels, parts,
-    GATED: tl.constexpr, LEVELS: tl.constexpr,
-):  # fmt: skip
-    plane = tl.program_id(0).to(tl.int64)
-    if is_chosen(order, order_n, plane // channels, turn, which, GATED):
-        low = tl.load(extremes + plane * parts * 2)
-        high = tl.load(extremes + plane * parts * 2 + 1)
-        for part in range(1, parts):
-            low = tl.minimum(low, tl.load(extremes + (plane * parts + part) * 2))
-            high = tl.maximum(high, tl.load(extremes + (plane * parts + part) * 2 + 1))
-        flat = high <= low
-        if LEVELS:
-            value = tl.arange(0, 256)
-            first = value.to(tl.float64) * 0 + low
-            scale = (first * 0 + 255.0) / tl.where(flat, first * 0 + 1.0, high - first)
-            found = value.to(tl.float64) * scale + -first * scale
-            found = tl.minimum(tl.maximum(found, 0.0), 255.0).to(tl.int32)
-            tl.store(tables + plane * 256 + value, tl.where(flat, value, found).to(tl.uint8))
-        else:  # a scale of 0 means that the plane stays as it is
-            tl.store(scales + plane * 2, low)
-            tl.store(
-                scales + plane * 2 + 1,
-                tl.where(flat, 0.0, tl.div_rn(low * 0 + 1.0, tl.where(flat, 1.0, high - low))),
-            )
+@inline
+def _bits(x):
+    """Return the float that has the bits of an integer."""
+    return x.to(tl.float32, bitcast=True)

@@ -1,40 +1,45 @@
-"""CUDA kernels of the color operators: every step of a sequence in one pass over the pixels.
+"""CUDA kernels of the color operators: all steps of a sequence in one pass over the pixels, or two.
 
-Contrast needs a mean, which an earlier pass computes; autocontrast and equalize need statistics likewise.
-Sharpness looks at neighboring pixels. So if a sequence may have sharpness, autocontrast or equalize, each
-step is a pass of its own.
+Contrast needs a mean of the image as it is before, so the steps before it are a pass of their own, which writes its result
+and sums the luma. Autocontrast and equalize need other statistics, and sharpness looks at neighboring pixels: if a
+sequence may have one of these, each step is a pass of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition.color import STEPS
-from imgops.kernels.cuda import _color_steps, _statistics
-from imgops.kernels.cuda._arithmetic import convert, level, round_half_even, unit
-from imgops.kernels.cuda._launch import inline, launch
+from imgops.kernels.cuda import _color_steps
+from imgops.kernels.cuda._arithmetic import level
+from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._packed import Packed
-from imgops.kernels.cuda._pixels import cover, dense, pixels_of, steps
-from imgops.kernels.cuda._tiles import (
-    PIXELS,
-    batch,
-    grid_of_pixels,
-    offset,
-    output_batch,
-    per_image,
+from imgops.kernels.cuda._pixels import (
+    BLOCK,
+    Cover,
+    cover,
+    load_pixels,
+    load_vectors,
+    parameter,
     place_of,
-    tile_of,
+    positions,
+    store_pixels,
+    store_vectors,
+    vector_of,
 )
+from imgops.kernels.cuda._statistics import Gate, mean_of, rounded_mean, statistics
+from imgops.kernels.cuda._tiles import PIXELS, batch
 from imgops.kernels.cuda.filter import sharpen
 
-_MIXES_CHANNELS = ("contrast", "saturation", "hue")
-#: The steps that need statistics of the image as it is at their turn, or look at other pixels.
-_NEEDS_A_PASS = ("autocontrast", "equalize", "sharpness")
+#: The letter of each step, as kernels know them.
+_LETTERS = dict(zip(STEPS, "bcshxpoiae", strict=True))
+#: The blocks of pixels that a program goes over: few, because a small batch has few blocks.
+_SPAN = 4
 
 
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
@@ -54,273 +59,367 @@ def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> Any:
 
 
 def _one_step(name: str, out: Tensor, image: Tensor, factor: Tensor) -> Any:
-    order = torch.zeros((1,), dtype=torch.int64, device=image.device)
-    return color_sequence(out, image, order, factor[..., None], name)
+    return _run(out, image, None, factor.reshape(*factor.shape, 1), name)
 
 
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Any:
-    each, channels = names.split(","), image.shape[-3]
-    if image.dtype not in PIXELS or out.numel() == 0 or len(set(each)) < len(each):
+    return _run(out, image, order, parameters, names)
+
+
+class _Steps(NamedTuple):
+    """The steps of a sequence."""
+
+    #: A letter for each, and "-" up to the most that there may be.
+    letters: str
+    #: Whether programs handle pixels in all their channels, planes or values.
+    kind: str
+    #: Whether there is contrast, and one of the steps that need tables, and sharpness.
+    has_contrast: bool
+    has_tables: bool
+    has_sharpness: bool
+
+
+@lru_cache(64)
+def _steps(names: str) -> _Steps | None:
+    """Return the steps with these names, or None if a name occurs twice."""
+    each = names.split(",")
+    if len(set(each)) < len(each):
+        return None
+    letters = "".join(_LETTERS[name] for name in each)
+    mixes, tables, contrast, sharpness = (any(x in letters for x in kind) for kind in ("csh", "ae", "c", "x"))
+    kind = "pixels" if mixes else "planes" if tables else "values"
+    return _Steps(letters.ljust(len(_LETTERS), "-"), kind, contrast, tables, sharpness)
+
+
+def _run(out: Tensor, image: Tensor, order: Tensor | None, parameters: Tensor, names: str) -> Any:
+    """Run steps in the order that is given; without one there is only one step."""
+    steps, channels = _steps(names), image.shape[-3]
+    if image.dtype not in PIXELS or out.numel() == 0 or steps is None:
         return NotImplemented
-    if channels not in (1, 3) and any(name in _MIXES_CHANNELS for name in each):
+    if channels not in (1, 3) and steps.kind == "pixels":
         return NotImplemented
-    turns, turn_n = per_image(order, image, 1, torch.int64)
-    numbers, number_n = per_image(parameters, image, 1, torch.float64)
-    job = _Job(each, turns, turn_n, numbers, number_n)
-    source, target, count = dense(image, out), output_batch(out), order.shape[-1]
+    amounts, amount_n = parameter(parameters, image, 1)
+    turns, turn_n = (None, 0) if order is None else parameter(order, image, 1)
+    job = _Job(steps, turns, turn_n, amounts, amount_n)
+    count = 1 if order is None else order.shape[-1]
     if count == 0:
-        target.copy_(source)
-    elif not any(name in _NEEDS_A_PASS for name in each):
-        job.apply(target, source, 0, count)
+        out.copy_(image)
+    elif steps.has_tables or steps.has_sharpness:
+        _turn_by_turn(job, out, image, count)
     else:
-        _turn_by_turn(job, target, source, count)
+        job.apply(out, image, 0, count)
     return None
 
 
 def _turn_by_turn(job: _Job, out: Tensor, image: Tensor, count: int) -> None:
     """Run each turn from one image to the next; between turns half precision is kept in float32."""
-    kind = image.dtype if image.dtype == torch.uint8 else torch.float32
     for turn in range(count):
-        is_last = turn == count - 1
-        target = out if is_last else _empty(image, kind)
+        target = out if turn == count - 1 else _empty(out)
         job.apply(target, image, turn, turn + 1)
+        if job.steps.has_sharpness:
+            order = job.amounts if job.order is None else job.order
+            gate = Gate(order, job.order_n, turn, job.steps.letters.index("x"))
+            sharpen(batch(target), batch(image), job.amounts, job.amount_n, gate)
         image = target
 
 
-def _empty(image: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return uninitialized images like a batch, or like packed images."""
-    if isinstance(image, Packed):
-        return image.with_values(torch.empty_like(image.data, dtype=dtype))
-    return torch.empty_like(image, dtype=dtype)
+def _empty(out: Tensor) -> Tensor:
+    """Return uninitialized images like a batch or packed images, in a dtype that results are not rounded to."""
+    dtype = out.dtype if out.dtype == torch.uint8 else torch.float32
+    if isinstance(out, Packed):
+        return out.with_values(torch.empty_like(out.data, dtype=dtype))
+    return torch.empty_like(out, dtype=dtype)
 
 
-class _Job:
-    """Color sequence of a batch: its steps are ``names[which]`` for each number ``which`` in ``order``."""
+def _middle(out: Tensor, over: Cover) -> Tensor:
+    """Return memory for the images between two passes."""
+    if over.constants["FORM"] == "words":
+        count = over.programs * over.numbers[1] * BLOCK * over.constants["CHANNELS"]
+        return torch.empty(count, dtype=out.dtype, device=out.device)
+    return out if out.element_size() != 2 else _empty(out)
 
-    def __init__(self, names: list[str], order: Tensor, order_n: int, amounts: Tensor, amount_n: int) -> None:
-        self.order, self.order_n, self.amounts, self.amount_n = order, order_n, amounts, amount_n
-        self.index = {name: names.index(name) if name in names else -1 for name in STEPS}
-        self.constants = {name.upper(): which for name, which in self.index.items()}
-        self.count = len(names)
 
-    def gate(self, turn: int, name: str) -> _statistics.Gate:
-        return _statistics.Gate(self.order, self.order_n, turn, self.index[name])
+class _Job(NamedTuple):
+    """Steps of a batch in an order, with an amount for each step."""
+
+    steps: _Steps
+    order: Tensor | None
+    order_n: int
+    amounts: Tensor
+    amount_n: int
 
     def apply(self, out: Tensor, image: Tensor, begin: int, end: int) -> None:
-        """Run the turns from ``begin`` to ``end``; if several, only contrast may need a pass of its own."""
-        images, channels, height, width = image.shape
-        pixels, is_rgb = height * width, channels == 3
-        part = _statistics.part_of(pixels)
-        parts = -(-pixels // part)
-        sums = tables = stretches = scales = self.amounts
-        common = self.order, self.order_n, self.amounts, self.amount_n, self.count, begin
-        layout = 1 if is_rgb else channels, *steps(image)
-        options = {**self.constants, "RGB": is_rgb}
-        if self.index["contrast"] >= 0:  # the luma of each part, for each turn
-            sums = torch.empty((images, end - begin, parts), dtype=torch.float32, device=image.device)
-            for turn in range(begin, end):
-                where = sums, image, *common, turn, *layout, end - begin, parts, pixels
-                launch(_luma_kernel, images * parts, *where, **options, BLOCK=part)
-        if self.index["equalize"] >= 0:
-            tables = _statistics.equalization_tables(image, self.gate(begin, "equalize"))
-        if self.index["autocontrast"] >= 0:
-            stretches, scales = _statistics.stretch_tables(image, self.gate(begin, "autocontrast"))
-        programs, block = cover(image)
-        launch(
-            _steps_kernel,
-            programs * layout[0],
-            *(out, image, sums, tables, stretches, scales),
-            *(*common, end, *layout, end - begin, parts, pixels),
-            **options,
-            **block,
-        )
-        if self.index["sharpness"] >= 0:
-            sharpen(out, image, self.amounts, self.amount_n, self.gate(begin, "sharpness"))
+        """Run the turns from ``begin`` to ``end``; if there are several, no step may need tables."""
+        over, amounts, letters = cover(out, image, self.steps.kind, _SPAN), self.amounts, self.steps.letters
+        image, turns = over.image, amounts if self.order is None else self.order
+        middle, found, tables, found_n = image, amounts, amounts, 0
+        constants: dict[str, Any] = {"STEPS": letters, "ORDERED": self.order is not None, **over.constants}
+        where = self.order_n, self.amount_n, begin, end
+        if self.steps.has_tables:
+            tables, found = statistics(over, image.shape[-3], letters, self.order, self.order_n, begin)
+            found_n = 2 * over.constants["CHANNELS"]
+        elif self.steps.has_contrast:
+            parts, images = over.numbers[0], over.programs // over.numbers[0]
+            found_n = end - begin + 1 + parts
+            found = torch.empty((images, found_n), dtype=torch.float32, device=image.device)
+            if end - begin > 1:
+                middle = _middle(out, over)
+            tensors, which = (found, image, middle, turns, amounts), letters.index("c")
+            numbers = *over.numbers, found_n, *where
+            launch(_luma_kernel, over.programs, *tensors, *numbers, CONTRAST=which, **constants)
+            launch(_means_kernel, images, *tensors, *numbers, CONTRAST=which, **constants)
+        every = out, image, middle, found, tables, turns, amounts
+        numbers = *over.numbers, found_n, *where
+        launch(_steps_kernel, over.programs, *every, *numbers, MIDDLE=middle is not image, **constants)
 
 
-@inline
-def _step(r, g, b, which, amount, mean, LEVELS: tl.constexpr, RGB: tl.constexpr, BRIGHTNESS: tl.constexpr,
-          CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr, POSTERIZE: tl.constexpr,
-          SOLARIZE: tl.constexpr, INVERT: tl.constexpr):  # fmt: skip
-    """Apply one step to pixels of an image; ``which`` is one number for all of them."""
-    factor = amount.to(tl.float32)
-    if BRIGHTNESS >= 0:
-        if which == BRIGHTNESS:
-            r = _color_steps.mix(0.0, r, factor, LEVELS)
-            if RGB:
-                g, b = _color_steps.mix(0.0, g, factor, LEVELS), _color_steps.mix(0.0, b, factor, LEVELS)
-    if CONTRAST >= 0:
-        if which == CONTRAST:
-            r = _color_steps.mix(mean, r, factor, LEVELS)
-            if RGB:
-                g, b = (
-                    _color_steps.mix(mean, g, factor, LEVELS),
-                    _color_steps.mix(mean, b, factor, LEVELS),
-                )
-    if SATURATION >= 0:
-        if which == SATURATION:
-            gray = _color_steps.luma(r, g, b, RGB, LEVELS)
-            r = _color_steps.mix(gray, r, factor, LEVELS)
-            if RGB:
-                g, b = (
-                    _color_steps.mix(gray, g, factor, LEVELS),
-                    _color_steps.mix(gray, b, factor, LEVELS),
-                )
-    if HUE >= 0:
-        if RGB:
-            if which == HUE:
-                r, g, b = _color_steps.turn_hue(r, g, b, factor, LEVELS)
-    if POSTERIZE >= 0:
-        if which == POSTERIZE:
-            r = _color_steps.posterize(r, amount, LEVELS)
-            if RGB:
-                g, b = _color_steps.posterize(g, amount, LEVELS), _color_steps.posterize(b, amount, LEVELS)
-    if SOLARIZE >= 0:
-        if which == SOLARIZE:
-            r = _color_steps.solarize(r, amount, LEVELS)
-            if RGB:
-                g, b = _color_steps.solarize(g, amount, LEVELS), _color_steps.solarize(b, amount, LEVELS)
-    if INVERT >= 0:
-        if which == INVERT:
-            r = 255 - r if LEVELS else 1 - r
-            if RGB:
-                g, b = (255 - g if LEVELS else 1 - g), (255 - b if LEVELS else 1 - b)
-    return r, g, b
-
-
-@inline
-def _mean(sums, n, slot, turns, parts, pixels, LEVELS: tl.constexpr):
-    """Return the mean luma of an image from the sums of its parts; PIL rounds that of levels to a level."""
-    total = n.to(tl.float64) * 0
-    for first in range(0, parts, 128):
-        i = first + tl.arange(0, 128)
-        each = tl.load(sums + (n * turns + slot) * parts + i, mask=i < parts, other=0)
-        total += tl.sum(each.to(tl.float64), 0)
-    value = total / pixels
-    if LEVELS:
-        value = tl.floor(value + 0.5)
-    return value.to(tl.float32)
-
-
-@triton.jit(do_not_specialize=["begin", "turn"])
+@kernel(tensors=5)
 def _luma_kernel(
-    sums, image, order, order_n, amounts, amount_n, count, begin, turn, channels, image_n, image_c, image_p,
-    turns, parts, pixels, sizes, starts, PACKED: tl.constexpr,
-    BRIGHTNESS: tl.constexpr, CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr,
-    SHARPNESS: tl.constexpr, POSTERIZE: tl.constexpr, SOLARIZE: tl.constexpr, INVERT: tl.constexpr,
-    AUTOCONTRAST: tl.constexpr, EQUALIZE: tl.constexpr, RGB: tl.constexpr, BLOCK: tl.constexpr,
+    found, image, middle, order, amounts, sizes, starts, parts, span, planes, channels, factor, pixels,
+    found_n, order_n, amount_n, begin, end, PACKED: tl.constexpr, STEPS: tl.constexpr,
+    CONTRAST: tl.constexpr, ORDERED: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sum the luma of a part of an image as it is before a turn, if that turn is contrast."""
+    """Run the steps before the first contrast, where an image has one, and sum the luma of their result."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
-    place = n
-    if PACKED != "":
-        place, image_c, _, image_p, tall, wide = place_of(
-            sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED
-        )
-        image_n, pixels = 1, tall * wide
-    if tl.load(order + n * order_n + turn) == CONTRAST:
-        p = part * BLOCK + tl.arange(0, BLOCK)
-        inside = p < pixels
-        at = image + place * image_n + p.to(tl.int64) * image_p
-        r = tl.load(at, mask=inside, other=0).to(tl.float32)
-        g, b = r, r
-        if RGB:
-            g = tl.load(at + image_c, mask=inside, other=0).to(tl.float32)
-            b = tl.load(at + 2 * image_c, mask=inside, other=0).to(tl.float32)
-        for earlier in range(begin, turn):
-            which = tl.load(order + n * order_n + earlier)
-            if (which >= 0) & (which < count):
-                amount = tl.load(amounts + n * amount_n + which)
-                mean = amount.to(tl.float32)
-                if which == CONTRAST:
-                    mean = _mean(sums, n, earlier - begin, turns, parts, pixels, LEVELS)
-                r, g, b = _step(r, g, b, which, amount, mean, LEVELS, RGB, BRIGHTNESS, CONTRAST, SATURATION, HUE,
-                                POSTERIZE, SOLARIZE, INVERT)  # fmt: skip
-        gray = tl.where(inside, _color_steps.luma(r, g, b, RGB, LEVELS), 0.0)
-        tl.store(sums + (n * turns + turn - begin) * parts + part, tl.sum(gray, 0))
-
-
-@triton.jit(do_not_specialize=["begin", "end"])
-def _steps_kernel(
-    out, image, sums, tables, stretches, scales, order, order_n, amounts, amount_n, count, begin, end,
-    channels, image_n, image_c, image_p, turns, parts, pixels, sizes, starts, PACKED: tl.constexpr,
-    BRIGHTNESS: tl.constexpr, CONTRAST: tl.constexpr, SATURATION: tl.constexpr, HUE: tl.constexpr,
-    SHARPNESS: tl.constexpr, POSTERIZE: tl.constexpr, SOLARIZE: tl.constexpr, INVERT: tl.constexpr,
-    AUTOCONTRAST: tl.constexpr, EQUALIZE: tl.constexpr, RGB: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Run the steps on pixels in all their channels; channels that are not mixed are images of their own."""
-    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    plane, p, inside = pixels_of(tl.program_id(0), pixels, BLOCK)
-    n, c = plane // channels, plane % channels
-    place = n
-    if PACKED != "":
-        place, image_c, _, image_p, tall, wide = place_of(
-            sizes, starts, n, n >= 0, 3 if RGB else channels, PACKED
-        )
-        image_n, pixels = 1, tall * wide
-        inside = p < pixels
-    at = place * image_n + c * image_c + p.to(tl.int64) * image_p
-    r = tl.load(image + at, mask=inside, other=0).to(tl.float32)
-    g, b = r, r
-    if RGB:
-        g = tl.load(image + at + image_c, mask=inside, other=0).to(tl.float32)
-        b = tl.load(image + at + 2 * image_c, mask=inside, other=0).to(tl.float32)
-    for turn in range(begin, end):
-        which = tl.load(order + n * order_n + turn)
-        if (which >= 0) & (which < count):
-            amount = tl.load(amounts + n * amount_n + which)
-            mean = amount.to(tl.float32)
-            if which == CONTRAST:
-                mean = _mean(sums, n, turn - begin, turns, parts, pixels, LEVELS)
-            r, g, b = _step(r, g, b, which, amount, mean, LEVELS, RGB, BRIGHTNESS, CONTRAST, SATURATION, HUE,
-                            POSTERIZE, SOLARIZE, INVERT)  # fmt: skip
-            if EQUALIZE >= 0:
-                if which == EQUALIZE:
-                    r = _equalize(tables, r, plane, inside, LEVELS, RGB, 0)
-                    if RGB:
-                        g = _equalize(tables, g, plane, inside, LEVELS, RGB, 1)
-                        b = _equalize(tables, b, plane, inside, LEVELS, RGB, 2)
-            if AUTOCONTRAST >= 0:
-                if which == AUTOCONTRAST:
-                    r = _stretch(stretches, scales, r, plane, inside, LEVELS, RGB, 0)
-                    if RGB:
-                        g = _stretch(stretches, scales, g, plane, inside, LEVELS, RGB, 1)
-                        b = _stretch(stretches, scales, b, plane, inside, LEVELS, RGB, 2)
-    tl.store(out + at, _pixel(r, out.dtype.element_ty), mask=inside)
-    if RGB:
-        tl.store(out + at + image_c, _pixel(g, out.dtype.element_ty), mask=inside)
-        tl.store(out + at + 2 * image_c, _pixel(b, out.dtype.element_ty), mask=inside)
+    VECTOR: tl.constexpr = vector_of(image, FORM)
+    _plane, n, start, within, pixels, step, blocks, head, tail = place_of(
+        tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
+        PACKED, INTERLEAVED, FORM, BLOCK,
+    )  # fmt: skip
+    order, amounts, found = order + n * order_n, amounts + n * amount_n, found + n * found_n
+    stop = _first(order, begin, end, CONTRAST, ORDERED)
+    if stop == end:
+        return
+    total = tl.full((BLOCK // VECTOR, VECTOR), 0, tl.float32)
+    for i in range(blocks):
+        at, first, last = start + within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
+        r, g, b = _load(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        if ORDERED:
+            if stop > begin:
+                r, g, b = _apply(
+                    r, g, b, begin, stop, order, amounts, found, found,
+                    STEPS, False, ORDERED, CHANNELS, LEVELS,
+                )  # fmt: skip
+                _store_middle(
+                    middle, tl.program_id(0) * span + i, at, pixels, step, first, last, r, g, b,
+                    CHANNELS, INTERLEAVED, FORM, BLOCK,
+                )  # fmt: skip
+        total += _luma(r, g, b, first, last, CHANNELS, BLOCK, LEVELS)
+    tl.store(found + (end - begin + 1 + tl.program_id(0) % parts), tl.sum(total))
 
 
 @inline
-def _pixel(value, to: tl.constexpr):
-    if to == tl.uint8:
-        found = value.to(tl.uint8)
+def _first(order, begin, end, WHICH: tl.constexpr, ORDERED: tl.constexpr):
+    """Return the first turn of a step, or ``end`` if there is none."""
+    found = end
+    if ORDERED:
+        for i in range(begin, end):
+            turn = begin + end - 1 - i
+            found = tl.where(tl.load(order + turn) == WHICH, turn, found)
     else:
-        found = convert(value, to)
+        found = begin
     return found
 
 
 @inline
-def _equalize(tables, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr, C: tl.constexpr):
-    table = tables + (plane * 3 + C if RGB else plane) * 256
-    if LEVELS:
-        value = tl.load(table + x.to(tl.int32), mask=inside, other=0).to(tl.float32)
-    else:
-        value = tl.load(table + level(x * 255.999).to(tl.int32), mask=inside, other=0).to(tl.float32)
-        value = tl.div_rn(value, 255.0)
-    return value
+def _luma(r, g, b, begin, end, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, LEVELS: tl.constexpr):
+    """Return the luma of a block, and 0 where there is no pixel."""
+    gray = _color_steps.luma(r, g, b, CHANNELS == 3, LEVELS)
+    if (begin > 0) | (end < BLOCK):
+        _, inside = positions(begin, end, gray.shape[1], BLOCK)
+        gray = tl.where(inside, gray, 0.0)
+    return gray
 
 
 @inline
-def _stretch(tables, scales, x, plane, inside, LEVELS: tl.constexpr, RGB: tl.constexpr, C: tl.constexpr):
-    plane = plane * 3 + C if RGB else plane
-    if LEVELS:
-        value = tl.load(tables + plane * 256 + x.to(tl.int32), mask=inside, other=0).to(tl.float32)
+def _load(
+    image, at, pixels, step, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    r, g, b, _ = load_pixels(image, at, pixels, step, begin, end, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    return r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+
+
+@inline
+def _store_middle(
+    middle, block, at, pixels, step, begin, end, r, g, b, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Store pixels between two passes: block by block where planes begin at any byte, else as in the image."""
+    if FORM == "words":
+        to = middle + block.to(tl.int64) * (CHANNELS * BLOCK)
+        store_vectors(to, BLOCK, 0, BLOCK, r, g, b, r, CHANNELS, False, True, 4, BLOCK)
     else:
-        low, scale = tl.load(scales + plane * 2), tl.load(scales + plane * 2 + 1)
-        value = tl.where(scale == 0, x, unit((x - low) * scale))
+        store_pixels(middle, at, pixels, step, begin, end, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+
+
+@inline
+def _load_middle(
+    middle, block, at, pixels, step, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    if FORM == "words":
+        here = middle + block.to(tl.int64) * (CHANNELS * BLOCK)
+        r, g, b, _ = load_vectors(here, BLOCK, 0, BLOCK, CHANNELS, False, True, 4, BLOCK)
+        r, g, b = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+    else:
+        r, g, b = _load(middle, at, pixels, step, begin, end, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    return r, g, b
+
+
+@kernel(tensors=5)
+def _means_kernel(
+    found, image, middle, order, amounts, sizes, starts, parts, span, planes, channels, factor, pixels,
+    found_n, order_n, amount_n, begin, end, PACKED: tl.constexpr, STEPS: tl.constexpr,
+    CONTRAST: tl.constexpr, ORDERED: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Compute the mean luma at each turn that is contrast, and write the first of these turns behind the means.
+
+    That of the first is the sum of parts. If steps are repeated, so that contrast has more turns, this program goes over
+    the whole image for each of them.
+    """
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    _plane, n, start, within, pixels, step, _blocks, head, _tail = place_of(
+        tl.program_id(0) * parts, image, parts, span, planes, channels, factor, pixels, sizes, starts,
+        PACKED, INTERLEAVED, FORM, BLOCK,
+    )  # fmt: skip
+    order, amounts, found = order + n * order_n, amounts + n * amount_n, found + n * found_n
+    stop = _first(order, begin, end, CONTRAST, ORDERED)
+    tl.store(found + (end - begin), stop.to(tl.float32))
+    if stop == end:
+        return
+    tl.store(found + (stop - begin), mean_of(found + (end - begin + 1), parts, 1, pixels, LEVELS))
+    if ORDERED:
+        for turn in range(stop + 1, end):
+            if tl.load(order + turn) == CONTRAST:
+                tl.debug_barrier()  # the steps use the means that are stored here
+                total = tl.full((), 0, tl.float64)
+                skipped = pixels * 0
+                for block in range(parts * span):
+                    at, first = start + within + skipped * step, tl.maximum(head - skipped, 0).to(tl.int32)
+                    last = tl.minimum(head + pixels - skipped, BLOCK + 4).to(tl.int32)
+                    if last > 0:
+                        if stop > begin:
+                            r, g, b = _load_middle(
+                                middle, n * (parts * span) + block, at, pixels, step, first, last,
+                                CHANNELS, INTERLEAVED, FORM, BLOCK,
+                            )  # fmt: skip
+                        else:
+                            r, g, b = _load(
+                                image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK
+                            )
+                        r, g, b = _apply(
+                            r, g, b, stop, turn, order, amounts, found - begin, found,
+                            STEPS, True, ORDERED, CHANNELS, LEVELS,
+                        )  # fmt: skip
+                        gray = _luma(r, g, b, first, last, CHANNELS, BLOCK, LEVELS)
+                        total += tl.sum(gray).to(tl.float64)
+                    skipped += BLOCK
+                tl.store(found + (turn - begin), rounded_mean(total, pixels, LEVELS))
+
+
+@kernel(tensors=7)
+def _steps_kernel(
+    out, image, middle, found, tables, order, amounts, sizes, starts, parts, span, planes, channels, factor,
+    pixels, found_n, order_n, amount_n, begin, end, PACKED: tl.constexpr, STEPS: tl.constexpr,
+    MIDDLE: tl.constexpr, ORDERED: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Run the steps from the first contrast on, or all if there is none."""
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    plane, n, start, within, pixels, step, blocks, head, tail = place_of(
+        tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
+        PACKED, INTERLEAVED, FORM, BLOCK,
+    )  # fmt: skip
+    order, amounts = order + n * order_n, amounts + n * amount_n
+    found, tables = found + plane * found_n - begin, tables + plane * (CHANNELS * 256)
+    go = begin
+    if MIDDLE:
+        stop = tl.load(found + end).to(tl.int32)
+        go = tl.where(stop == end, begin, stop)
+    for i in range(blocks):
+        at, first, last = start + within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
+        if MIDDLE:
+            if go > begin:
+                r, g, b = _load_middle(
+                    middle, tl.program_id(0) * span + i, at, pixels, step, first, last,
+                    CHANNELS, INTERLEAVED, FORM, BLOCK,
+                )  # fmt: skip
+            else:
+                r, g, b = _load(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        else:
+            r, g, b = _load(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r, g, b = _apply(
+            r, g, b, go, end, order, amounts, found, tables, STEPS, True, ORDERED, CHANNELS, LEVELS
+        )
+        store_pixels(out, at, pixels, step, first, last, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+
+
+@inline
+def _apply(
+    r, g, b, begin, end, order, amounts, means, tables, STEPS: tl.constexpr, ALL: tl.constexpr,
+    ORDERED: tl.constexpr, CHANNELS: tl.constexpr, LEVELS: tl.constexpr,
+):  # fmt: skip
+    """Run the steps of an image at some turns; without ``ALL`` they are before any that needs a mean or tables."""
+    if ORDERED:
+        for turn in range(begin, end):
+            which = tl.load(order + turn)
+            for i in tl.static_range(10):
+                if STEPS[i] != "-" and (ALL or STEPS[i] != "c"):
+                    if which == i:
+                        r, g, b = _step(
+                            STEPS[i], r, g, b, amounts + i, means + turn, tables, CHANNELS, LEVELS
+                        )
+    else:
+        r, g, b = _step(STEPS[0], r, g, b, amounts, means, tables, CHANNELS, LEVELS)
+    return r, g, b
+
+
+@inline
+def _step(STEP: tl.constexpr, r, g, b, amount, mean, tables, CHANNELS: tl.constexpr, LEVELS: tl.constexpr):
+    """Apply one step; ``amount`` and ``mean`` are where its numbers are."""
+    RGB: tl.constexpr = CHANNELS == 3
+    if STEP == "b":
+        r, g, b = _color_steps.scale_all(r, g, b, tl.load(amount).to(tl.float32), RGB, LEVELS)
+    elif STEP == "c":
+        r, g, b = _color_steps.mix_all(tl.load(mean), r, g, b, tl.load(amount).to(tl.float32), RGB, LEVELS)
+    elif STEP == "s":
+        gray = _color_steps.luma(r, g, b, RGB, LEVELS)
+        r, g, b = _color_steps.mix_all(gray, r, g, b, tl.load(amount).to(tl.float32), RGB, LEVELS)
+    elif STEP == "h":
+        if RGB:
+            r, g, b = _color_steps.turn_hue(r, g, b, tl.load(amount).to(tl.float32), LEVELS)
+    elif STEP == "p":
+        bits = tl.load(amount).to(tl.float64)
+        r = _color_steps.posterize(r, bits, LEVELS)
+        if RGB:
+            g, b = _color_steps.posterize(g, bits, LEVELS), _color_steps.posterize(b, bits, LEVELS)
+    elif STEP == "o":
+        threshold = tl.load(amount).to(tl.float64)
+        r = _color_steps.solarize(r, threshold, LEVELS)
+        if RGB:
+            g, b = _color_steps.solarize(g, threshold, LEVELS), _color_steps.solarize(b, threshold, LEVELS)
+    elif STEP == "i":
+        r, g, b = (255 - r, 255 - g, 255 - b) if LEVELS else (1 - r, 1 - g, 1 - b)
+    elif STEP == "a" or STEP == "e":
+        r = _look_up(STEP, tables, mean, r, LEVELS)
+        if RGB:
+            g = _look_up(STEP, tables + 256, mean + 2, g, LEVELS)
+            b = _look_up(STEP, tables + 512, mean + 4, b, LEVELS)
+    return r, g, b
+
+
+@inline
+def _look_up(STEP: tl.constexpr, table, numbers, x, LEVELS: tl.constexpr):
+    if LEVELS:
+        value = tl.load(table + x.to(tl.int32)).to(tl.float32)
+    elif STEP == "e":
+        value = tl.div_rn(tl.load(table + level(x * 255.999).to(tl.int32)).to(tl.float32), 255.0)
+    else:
+        low, scale = tl.load(numbers), tl.load(numbers + 1)
+        value = tl.where(scale == 0, x, _color_steps.unit((x - low) * scale))
     return value
 
 
@@ -328,103 +427,98 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> Any:
     """Write the luma, on uint8 in PIL's integers, to each channel."""
     if image.dtype not in PIXELS or out.numel() == 0:
         return NotImplemented
-    source = batch(image)
-    target = output_batch(out)
-    constants, programs = grid_of_pixels(target, 2048)
-    sizes = target.shape[0], *target.shape[-2:], *target.stride(), *source.stride()
-    launch(
-        _gray_kernel,
-        programs,
-        target,
-        source,
-        *sizes,
-        RGB=image.shape[-3] == 3,
-        CHANNELS=num_output_channels,
-        **constants,
-    )
+    over = cover(out, image, "pixels", _SPAN)
+    numbers = (*over.numbers,)
+    launch(_gray_kernel, over.programs, out, over.image, *numbers, OUT=num_output_channels, **over.constants)
     return None
 
 
-@triton.jit
+@kernel(tensors=2)
 def _gray_kernel(
-    out, image, images, height, width, out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, RGB: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, sizes, starts, parts, span, planes, channels, factor, pixels, PACKED: tl.constexpr,
+    OUT: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    n, c, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
-    place, to_place = n, n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(
-            sizes, starts, n, n < images, (3 if RGB else 1), PACKED
+    _plane, _n, start, within, pixels, step, blocks, head, tail = place_of(
+        tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
+        PACKED, INTERLEAVED, FORM, BLOCK,
+    )  # fmt: skip
+    for i in range(blocks):
+        at, first, last = within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
+        r, g, b = _load(image, start + at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        gray = _color_steps.luma(r, g, b, CHANNELS == 3, LEVELS)
+        to, to_step = start // CHANNELS * OUT + at, 1
+        if INTERLEAVED:
+            to, to_step = (start + at) // CHANNELS * OUT, OUT
+        store_pixels(
+            out, to, pixels, to_step, first, last, gray, gray, gray, gray, OUT, INTERLEAVED, FORM, BLOCK
         )
-        inside &= (y < height) & (x < width)
-        to_place, image_n, out_n, out_c, out_y, out_x = (
-            place // (3 if RGB else 1) * CHANNELS,
-            1,
-            1,
-            image_c,
-            image_y,
-            image_x,
-        )
-        if PACKED == "interleaved":
-            out_y, out_x = width.to(tl.int64) * CHANNELS, CHANNELS
-    at = image + offset(place, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
-    r = tl.load(at, mask=inside, other=0).to(tl.float32)
-    g, b = r, r
-    if RGB:
-        g = tl.load(at + image_c, mask=inside, other=0).to(tl.float32)
-        b = tl.load(at + 2 * image_c, mask=inside, other=0).to(tl.float32)
-    value = _pixel(_color_steps.luma(r, g, b, RGB, LEVELS), out.dtype.element_ty)
-    to = out + offset(to_place, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
-    for channel in tl.static_range(CHANNELS):
-        tl.store(to + channel * out_c, value, mask=inside)
 
 
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> Any:
     if image.dtype not in PIXELS or out.numel() == 0 or max(out.shape[-3], image.shape[-3]) > 4:
         return NotImplemented
-    rows, step = per_image(matrix, image, 2, torch.float32)
-    source, target = batch(image), output_batch(out)
-    constants, programs = grid_of_pixels(target, 2048)
-    sizes = target.shape[0], *target.shape[-2:], *target.stride(), *source.stride()
+    rows, step = parameter(matrix, image, 2)
+    over = cover(out, image, "pixels", _SPAN)
+    shape = {"OUT": out.shape[-3], "WIDTH": rows.shape[-1]}
     launch(
         _matrix_kernel,
-        programs,
-        *(target, source, rows, step),
-        *sizes,
-        IN=image.shape[-3],
-        OUT=out.shape[-3],
-        WIDTH=rows.shape[-1],
-        **constants,
+        over.programs,
+        *(out, over.image, rows, *over.numbers, step),
+        **shape,
+        **over.constants,
     )
     return None
 
 
-@triton.jit
+@kernel(tensors=3)
 def _matrix_kernel(
-    out, image, matrix, matrix_n, images, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, WIDTH: tl.constexpr,
-    INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, matrix, sizes, starts, parts, span, planes, channels, factor, pixels, matrix_n,
+    PACKED: tl.constexpr, OUT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
+    INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(tl.program_id(0), 1, height, width, images, INTERLEAVED, ROWS, COLUMNS)
-    place, to_place = n, n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(sizes, starts, n, n < images, IN, PACKED)
-        inside &= (y < height) & (x < width)
-        to_place, image_n, out_n, out_c, out_y, out_x = place // IN * OUT, 1, 1, image_c, image_y, image_x
-        if PACKED == "interleaved":
-            out_y, out_x = width.to(tl.int64) * OUT, OUT
-    at = image + offset(place, c, y, x, image_n, 0, image_y, image_x, INTERLEAVED)
-    to = out + offset(to_place, c, y, x, out_n, 0, out_y, out_x, INTERLEAVED)
-    row, real = matrix + n * matrix_n, n < images
-    for o in tl.static_range(OUT):
-        total = tl.full((ROWS, COLUMNS), 0, tl.float32)
-        for i in tl.static_range(IN):
-            pixel = tl.load(at + i * image_c, mask=inside, other=0).to(tl.float32)
-            total += tl.load(row + o * WIDTH + i, mask=real, other=0) * pixel
-        if WIDTH > IN:
-            total += tl.load(row + o * WIDTH + IN, mask=real, other=0)
-        if out.dtype.element_ty == tl.uint8:
-            total = tl.minimum(tl.maximum(round_half_even(total), 0.0), 255.0)
-        tl.store(to + o * out_c, _pixel(total, out.dtype.element_ty), mask=inside)
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    _plane, n, start, within, pixels, step, blocks, head, tail = place_of(
+        tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
+        PACKED, INTERLEAVED, FORM, BLOCK,
+    )  # fmt: skip
+    row = matrix + n * matrix_n
+    for i in range(blocks):
+        at, first, last = within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
+        r, g, b, a = load_pixels(
+            image, start + at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK
+        )
+        r, g, b, a = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), a.to(tl.float32)
+        red = _row(row, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+        green, blue, alpha = red, red, red
+        if OUT > 1:
+            green = _row(row + WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+        if OUT > 2:
+            blue = _row(row + 2 * WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+        if OUT > 3:
+            alpha = _row(row + 3 * WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+        to, to_step = start // CHANNELS * OUT + at, 1
+        if INTERLEAVED:
+            to, to_step = (start + at) // CHANNELS * OUT, OUT
+        store_pixels(
+            out, to, pixels, to_step, first, last, red, green, blue, alpha, OUT, INTERLEAVED, FORM, BLOCK
+        )
+
+
+@inline
+def _row(row, r, g, b, a, CHANNELS: tl.constexpr, WIDTH: tl.constexpr, LEVELS: tl.constexpr):
+    """Multiply pixels by a row of a matrix."""
+    total = tl.load(row).to(tl.float32) * r
+    if CHANNELS > 1:
+        total += tl.load(row + 1).to(tl.float32) * g
+    if CHANNELS > 2:
+        total += tl.load(row + 2).to(tl.float32) * b
+    if CHANNELS > 3:
+        total += tl.load(row + 3).to(tl.float32) * a
+    if WIDTH > CHANNELS:
+        total += tl.load(row + CHANNELS).to(tl.float32)
+    if LEVELS:
+        # Above 2**23 there are only whole floats, so that the sum is rounded half to even.
+        total = tl.minimum(tl.maximum(total, 0.0), 255.0) + 8388608.0 - 8388608.0
+    return total

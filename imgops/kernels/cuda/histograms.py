@@ -7,28 +7,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.kernels.cuda import _statistics
-from imgops.kernels.cuda._pixels import dense
-from imgops.kernels.cuda._tiles import PIXELS, output_batch
-from imgops.kernels.cuda.levels import look_up, pointwise
+from imgops.kernels.cuda._pixels import cover
+from imgops.kernels.cuda._statistics import SPAN, statistics
+from imgops.kernels.cuda._tiles import PIXELS
+from imgops.kernels.cuda.levels import look_up, map_values
 
 
 def equalize(out: Tensor, image: Tensor) -> Any:
     if image.dtype not in PIXELS or image.numel() == 0:
         return NotImplemented
-    source = dense(image, out)
-    tables = _statistics.equalization_tables(source)
-    look_up(output_batch(out), source, tables, (tables.shape[1] * 256, 256), image.dtype != torch.uint8)
+    over, channels = cover(out, image, "planes", SPAN), image.shape[-3]
+    tables, _ = statistics(over, channels, "e", None, 0, 0)
+    look_up(out, over.image, tables, channels * 256, True)
     return None
 
 
 def autocontrast(out: Tensor, image: Tensor) -> Any:
     if image.dtype not in PIXELS or image.numel() == 0:
         return NotImplemented
-    source, target = dense(image, out), output_batch(out)
-    tables, scales = _statistics.stretch_tables(source)
+    over, channels = cover(out, image, "planes", SPAN), image.shape[-3]
+    tables, numbers = statistics(over, channels, "a", None, 0, 0)
     if image.dtype == torch.uint8:
-        look_up(target, source, tables, (tables.shape[1] * 256, 256))
+        look_up(out, over.image, tables, channels * 256, True)
     else:
-        pointwise("stretch", target, source, scales, target.shape[1] * 2, 2)
+        map_values("stretch", out, over.image, numbers, numbers, (channels * 2, channels * 2, 2))
     return None

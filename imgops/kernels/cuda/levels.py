@@ -1,163 +1,220 @@
-"""CUDA kernels of the elementwise operators, in one pass."""
+"""CUDA kernels of the operators that map each value by itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
-from imgops.decomposition import levels as formula
 from imgops.kernels.cuda import _color_steps
-from imgops.kernels.cuda._arithmetic import convert, level, unit
-from imgops.kernels.cuda._launch import inline, launch
-from imgops.kernels.cuda._tiles import (
-    FLOATS,
-    PIXELS,
-    batch,
-    carrier,
-    grid_of,
-    has_carrier,
-    offset,
-    output_batch,
-    per_image,
-    place_of,
-    tile_of,
-)
+from imgops.kernels.cuda._arithmetic import level
+from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._pixels import cover, load_pixels, parameter, place_of, store_pixels
+from imgops.kernels.cuda._tiles import PIXELS, carrier, has_carrier
 
-_TILE = 4096
+#: The blocks of values that a program goes over.
+_SPAN = 4
 
 
 def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
     if not has_carrier(out):
         return NotImplemented
-    target, values = carrier(output_batch(out)), table.detach()
-    rows = values.expand(*image.shape[:-3], *values.shape[-2:])  # all channels may share a table
-    rows = rows.reshape(target.shape[0], *values.shape[-2:]) if values.ndim > 2 else values.reshape(-1, 256)
-    rows = carrier(rows.contiguous())
-    steps = rows.shape[-2] * 256 if rows.ndim > 2 else 0, 256 if rows.shape[-2] > 1 else 0
-    look_up(target, batch(image), rows, steps)
+    rows, step = parameter(table if table.ndim > 1 else table[None], image, 2)
+    look_up(carrier(out), image, carrier(rows), step, rows.shape[-2] > 1)
     return None
 
 
-def look_up(out: Tensor, image: Tensor, table: Tensor, steps: tuple[int, int], scaled: bool = False) -> None:
-    constants, programs = grid_of(out, _TILE)
-    sizes = *out.shape, *out.stride(), *image.stride()
-    launch(_lut_kernel, programs, out, image, table, *steps, *sizes, SCALED=scaled, **constants)
-
-
-@triton.jit
-def _lut_kernel(
-    out, image, table, table_n, table_c, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, SCALED: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+def look_up(out: Tensor, image: Tensor, tables: Tensor, table_n: int, by_channel: bool) -> None:
+    """Replace each value by that of a table, of all channels or of its own; floats are looked up by their levels."""
+    over = cover(out, image, "planes" if by_channel else "values", _SPAN)
+    launch(
+        _lut_kernel,
+        over.programs,
+        *(out, over.image, tables, *over.numbers, table_n, 256 * by_channel),
+        **over.constants,
     )
-    place = n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(
-            sizes, starts, n, n < images, channels, PACKED
-        )
-        image_n, inside = 1, inside & (y < height) & (x < width)
-        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
-    at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
-    value = tl.load(at, mask=inside, other=0)
-    if SCALED:  # a float image, which the table maps by its levels
-        value = level(value.to(tl.float32) * 255.999)
-    value = tl.load(table + (n * table_n + c * table_c) + value.to(tl.int32), mask=inside, other=0)
-    if SCALED:
-        value = convert(tl.div_rn(value.to(tl.float32), 255.0), out.dtype.element_ty)
-    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+
+
+@kernel(tensors=3)
+def _lut_kernel(
+    out, image, tables, sizes, starts, parts, span, planes, channels, factor, pixels, table_n, table_c,
+    PACKED: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    plane, n, start, within, pixels, step, blocks, begin, end = place_of(
+        tl.program_id(0),
+        image,
+        parts,
+        span,
+        planes,
+        channels,
+        factor,
+        pixels,
+        sizes,
+        starts,
+        PACKED,
+        INTERLEAVED,
+        FORM,
+        BLOCK,
+    )
+    table = tables + (n * table_n + plane % planes * table_c)
+    for i in range(blocks):
+        at, first, last = start + within + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
+        r, g, b, _ = load_pixels(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r = _find(table, r)
+        if CHANNELS == 3:
+            g, b = _find(table + table_c, g), _find(table + 2 * table_c, b)
+        store_pixels(out, at, pixels, step, first, last, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+
+
+@inline
+def _find(table, x):
+    if x.dtype.is_floating():
+        value = tl.load(table + level(x * 255.999).to(tl.int32)).to(tl.float32)
+        value = tl.div_rn(value, 255.0)
+    else:
+        value = tl.load(table + x)
+    return value
 
 
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> Any:
-    if image.dtype not in PIXELS:
-        return NotImplemented
-    numbers, step = per_image(bits, image, 0, torch.float64)
-    pointwise("posterize", output_batch(out), batch(image), numbers, step)
-    return None
+    return _map("posterize", out, image, bits, bits)
 
 
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
-    if image.dtype not in PIXELS:
-        return NotImplemented
-    numbers, step = per_image(threshold, image, 0, torch.float64)
-    pointwise("solarize", output_batch(out), batch(image), numbers, step)
-    return None
+    return _map("solarize", out, image, threshold, threshold)
 
 
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any:
-    if image.dtype == torch.uint8:  # evaluated for each of the 256 levels only
-        lead = torch.broadcast_shapes(gamma.shape, gain.shape)
-        every = torch.arange(256, dtype=torch.uint8, device=image.device).expand(*lead, 1, 1, 256)
-        return lut(out, image, formula.adjust_gamma(every, gamma.detach(), gain.detach()).squeeze(-2))
-    if image.dtype not in FLOATS:
-        return NotImplemented
-    lead = torch.broadcast_shapes(gamma.shape, gain.shape)
-    pairs = torch.stack([gamma.detach().double().expand(lead), gain.detach().double().expand(lead)], -1)
-    numbers, step = per_image(pairs, image, 1, torch.float64)
-    pointwise("gamma", output_batch(out), batch(image), numbers, step)
+    if image.dtype != torch.uint8:
+        return _map("gamma", out, image, gamma, gain)
+    exponents, gamma_n = parameter(gamma, image, 0)
+    gains, gain_n = parameter(gain, image, 0)
+    count = max(exponents.numel(), gains.numel())
+    tables = torch.empty((count, 256), dtype=torch.uint8, device=image.device)
+    launch(_gamma_kernel, count, tables, exponents, gains, gamma_n, gain_n)
+    look_up(out, image, tables, 256 if count > 1 else 0, False)
     return None
 
 
-def pointwise(
-    kind: str, out: Tensor, image: Tensor, numbers: Tensor, number_n: int, number_c: int = 0
+@kernel(tensors=3)
+def _gamma_kernel(tables, gammas, gains, gamma_n, gain_n):
+    """Write the table of a gamma correction of levels, in double precision as Python computes it."""
+    n, value = tl.program_id(0).to(tl.int64), tl.arange(0, 256)
+    gamma = tl.load(gammas + n * gamma_n).to(tl.float64)
+    factor = tl.load(gains + n * gain_n).to(tl.float64) * 255.999
+    x = value.to(tl.float64) / tl.full((256,), 255, tl.float64)
+    power = tl.exp2(gamma * tl.log2(tl.where(value == 0, 1.0, x)))
+    at_zero = tl.where(gamma > 0, 0.0, tl.where(gamma == 0, 1.0, float("inf")))
+    power = tl.where(value == 0, at_zero, tl.where(gamma == 1, x, power))
+    tl.store(
+        tables + n * 256 + value, tl.minimum(tl.maximum(factor * power, 0), 255).to(tl.int32).to(tl.uint8)
+    )
+
+
+def _map(kind: str, out: Tensor, image: Tensor, first: Tensor, second: Tensor) -> Any:
+    """Map each value by a formula with one or two numbers for each image."""
+    if image.dtype not in PIXELS:
+        return NotImplemented
+    numbers, number_n = parameter(first, image, 0)
+    others, other_n = parameter(second, image, 0)
+    map_values(kind, out, image, numbers, others, (number_n, other_n, 0))
+    return None
+
+
+def map_values(
+    kind: str, out: Tensor, image: Tensor, numbers: Tensor, others: Tensor, steps: tuple[int, int, int]
 ) -> None:
-    constants, programs = grid_of(out, _TILE)
-    sizes = *out.shape, *out.stride(), *image.stride()
+    """Map each value by a formula; the steps of its numbers are from image to image, and of both from channel to channel."""
+    over = cover(out, image, "planes" if steps[2] else "values", _SPAN)
     launch(
-        _pointwise_kernel, programs, out, image, numbers, number_n, number_c, *sizes, KIND=kind, **constants
+        _map_kernel,
+        over.programs,
+        *(out, over.image, numbers, others, *over.numbers, *steps),
+        KIND=kind,
+        **over.constants,
     )
 
 
-@triton.jit
-def _pointwise_kernel(
-    out, image, numbers, number_n, number_c, images, channels, height, width,
-    out_n, out_c, out_y, out_x, image_n, image_c, image_y, image_x, sizes, starts,
-    PACKED: tl.constexpr, KIND: tl.constexpr, INTERLEAVED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+@kernel(tensors=4)
+def _map_kernel(
+    out, image, numbers, others, sizes, starts, parts, span, planes, channels, factor, pixels, number_n, other_n, number_c,
+    PACKED: tl.constexpr, KIND: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    n, c, y, x, inside = tile_of(
-        tl.program_id(0), channels, height, width, images, INTERLEAVED, ROWS, COLUMNS
+    plane, n, start, within, pixels, step, blocks, begin, end = place_of(
+        tl.program_id(0),
+        image,
+        parts,
+        span,
+        planes,
+        channels,
+        factor,
+        pixels,
+        sizes,
+        starts,
+        PACKED,
+        INTERLEAVED,
+        FORM,
+        BLOCK,
     )
-    place = n
-    if PACKED != "":
-        place, image_c, image_y, image_x, height, width = place_of(
-            sizes, starts, n, n < images, channels, PACKED
-        )
-        image_n, inside = 1, inside & (y < height) & (x < width)
-        out_n, out_c, out_y, out_x = image_n, image_c, image_y, image_x
-    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    at = image + offset(place, c, y, x, image_n, image_c, image_y, image_x, INTERLEAVED)
-    value = tl.load(at, mask=inside, other=0).to(tl.float32)
-    own = numbers + n * number_n + c * number_c
-    real = (n < images) & (c < channels)
-    number = tl.load(own, mask=real, other=0)
-    if KIND == "posterize":
-        value = _color_steps.posterize(value, number, LEVELS)
-    elif KIND == "solarize":
-        value = _color_steps.solarize(value, number, LEVELS)
-    elif KIND == "stretch":
-        scale = tl.load(own + 1, mask=real, other=0)
-        value = tl.where(scale == 0, value, unit((value - number) * scale))
+    c = plane % planes * number_c
+    r_first, r_second = _numbers(numbers + (n * number_n + c), others + (n * other_n + c), KIND)
+    g_first, g_second, b_first, b_second = r_first, r_second, r_first, r_second
+    if CHANNELS == 3:
+        g_first, g_second = _numbers(numbers + (n * number_n + 1 * number_c), others, KIND)
+        b_first, b_second = _numbers(numbers + (n * number_n + 2 * number_c), others, KIND)
+    for i in range(blocks):
+        at, first, last = start + within + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
+        r, g, b, _ = load_pixels(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r = _mapped(KIND, r, r_first, r_second)
+        if CHANNELS == 3:
+            g, b = _mapped(KIND, g, g_first, g_second), _mapped(KIND, b, b_first, b_second)
+        store_pixels(out, at, pixels, step, first, last, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+
+
+@inline
+def _numbers(number, other, KIND: tl.constexpr):
+    """Return the two numbers of a formula; those of "stretch" are next to each other."""
+    if KIND == "stretch":
+        first, second = tl.load(number), tl.load(number + 1)
     else:
-        gain = tl.load(own + 1, mask=real, other=0).to(tl.float32)
-        value = unit(gain * _power(value, number.to(tl.float32)))
-    if LEVELS:
-        value = value.to(tl.uint8)
+        first, second = tl.load(number).to(tl.float64), tl.load(other).to(tl.float32)
+    return first, second
+
+
+@inline
+def _mapped(KIND: tl.constexpr, x, first, second):
+    """Return values of [0, 1], or levels, after a formula with two scalar numbers."""
+    if x.dtype.is_floating():
+        if KIND == "posterize":
+            value = _color_steps.posterize(x, first, False)
+        elif KIND == "solarize":
+            value = _color_steps.solarize(x, first, False)
+        elif KIND == "stretch":
+            value = tl.where(second == 0, x, _color_steps.unit((x - first) * second))
+        else:
+            value = _color_steps.unit(second * _power(x, first.to(tl.float32)))
     else:
-        value = convert(value, out.dtype.element_ty)
-    tl.store(out + offset(place, c, y, x, out_n, out_c, out_y, out_x, INTERLEAVED), value, mask=inside)
+        if KIND == "posterize":
+            kept = tl.where(first > 0, tl.minimum(first, 8), 0).to(tl.int32)
+            value = x & (0xFF00 >> kept)
+        else:
+            bright = tl.where(first <= 255, tl.maximum(tl.ceil(first), 0), 256).to(tl.int32)
+            value = tl.where(x >= bright, 255 - x, x)
+    return value
 
 
 @inline
 def _power(x, exponent):
-    """Compute ``pow``, also for bases of 0 and below."""
-    size = tl.exp2(exponent * tl.log2(tl.abs(tl.where(x == 0, 1.0, x))))
-    at_zero = tl.where(exponent > 0, 0.0, tl.where(exponent == 0, 1.0, float("inf")))
-    is_whole, half = exponent == tl.floor(exponent), exponent * 0.5
-    negative = tl.where(is_whole, tl.where(half == tl.floor(half), size, -size), float("nan"))
-    return tl.where(x == 0, at_zero, tl.where(x < 0, negative, size))
+    """Compute ``pow`` with one exponent, also for bases of 0 and below."""
+    if exponent == tl.floor(exponent):
+        half = exponent * 0.5
+        power = tl.exp2(exponent * tl.log2(tl.abs(x)))
+        power = tl.where((x < 0) & (half != tl.floor(half)), -power, power)
+        power = tl.where(exponent == 0, 1.0, power)
+    else:  # the logarithm is infinite for 0, and NaN below
+        power = tl.exp2(exponent * tl.log2(x))
+    return power

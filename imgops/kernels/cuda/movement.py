@@ -88,16 +88,16 @@ def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) 
     if both is None:
         return NotImplemented
     target, source = both
-    color, place = None, (0, 0, 1)
+    color, where = None, (0, 0, 1)
     if fill is not None:
         values = saturate(fill, image.dtype).expand(image.shape[:-2]).reshape(source.images, image.shape[-3])
-        color, place = _color(values, source)
-    _launch_move(target, source, color, place, left, top)
+        color, where = _color(values, source)
+    _launch_move(target, source, color, where, left, top)
     return None
 
 
 def _launch_move(
-    target: Units, source: Units, color: Tensor | None, place: tuple[int, int, int], left: int, top: int
+    target: Units, source: Units, color: Tensor | None, where: tuple[int, int, int], left: int, top: int
 ) -> None:
     """Show a batch at a position of another one, and a color around it, or 0."""
     programs, grid, constants = programs_of(target)
@@ -109,7 +109,7 @@ def _launch_move(
         *grid,
         *(target.planes, target.height, target.length, *target.steps),
         *(x, min(max(top, -source.height), target.height), source.height, source.length),
-        *(source.pixel, source.scale, *source.steps, limit_of(source.tensor), BITS, *place),
+        *(source.pixel, source.scale, *source.steps, limit_of(source.tensor), BITS, *where),
         FILLS=color is not None,
         **constants,
     )
@@ -432,10 +432,10 @@ def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> Any:
     fill = fill if fill.ndim == 4 else batch(fill)
     is_color, limit = fill.shape[-2:] == (1, 1), -1
     if is_color:
-        color, place = _color(fill, source)
+        color, where = _color(fill, source)
     else:
         pixels = units_in(fill, is_interleaved(out))
-        color, place, limit = pixels.tensor, pixels.steps, limit_of(pixels.tensor)
+        color, where, limit = pixels.tensor, pixels.steps, limit_of(pixels.tensor)
     boxes, step = per_image(box, image, 1, torch.int64)
     programs, grid, constants = programs_of(target)
     launch(
@@ -444,7 +444,7 @@ def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> Any:
         *(target.tensor, source.tensor, color, boxes),
         *grid,
         *(target.planes, target.height, target.length, source.pixel, *source.steps, limit_of(source.tensor)),
-        *(*place, limit, step, BITS),
+        *(*where, limit, step, BITS),
         COLOR=is_color,
         **constants,
     )
