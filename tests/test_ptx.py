@@ -56,11 +56,12 @@ def test_every_sample(part: str, capability: str) -> None:
 @pytest.mark.parametrize("part", ["0/8", "4/8"])
 def test_budgets(part: str) -> None:
     """They execute no more than tests/ptx/budgets.json allows, and spill no registers: each row in a dtype and layout."""
-    assert re.search(r"^\d\d rows, 0 exceed their budget$", run("tests.ptx.count", "--part", part), re.M)
+    out = run("tests.ptx.count", "--quick", "--part", part)
+    assert re.search(r"^\d\d rows, 0 exceed their budget$", out, re.M)
 
 
 @nightly
-@pytest.mark.parametrize("part", [f"{i}/8" for i in range(8) if i % 4])
+@pytest.mark.parametrize("part", [f"{i}/8" for i in range(8)])
 def test_every_budget(part: str) -> None:
     assert "rows, 0 exceed their budget" in run("tests.ptx.count", "--part", part)
 

@@ -78,3 +78,9 @@ def excess(name: str, dtype: str, layout: str, found: Measured) -> str:
     factor = ALLOWED if known["triton"] == version("triton") else ALLOWED_ELSEWHERE
     most = before["instructions"] * factor + 0.1
     return f"{found['instructions']} instructions, at most {most:.1f}" if found["instructions"] > most else ""
+
+
+def is_slow(name: str, dtype: str, layout: str) -> bool:
+    """Return whether the kernels of a row took more than ten seconds to compile."""
+    before = read()["rows"].get(name, {}).get(key(dtype, layout))
+    return before is not None and before["seconds"] > 10
