@@ -72,6 +72,10 @@ def test_every_budget_of_packed_images(part: str) -> None:
     assert "rows, 0 exceed their budget" in run("tests.ptx.count", "--packed", "--part", part)
 
 
+def test_warps_are_opencv() -> None:
+    assert "0 values of 30 calls differ" in run("tests.ptx.warps")
+
+
 def test_faults_are_seen() -> None:
     out = run("tests.ptx.faults")
     assert re.findall(r"^(.+?): (.*)$", out, re.M) == [

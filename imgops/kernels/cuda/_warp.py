@@ -360,6 +360,25 @@ def _load_rows(where, KIND: tl.constexpr):
     return a, b, c
 
 
+@inline
+def _load_map(
+    where, plane, x, y, width, inside, image_height, image_width,
+    TAPS: tl.constexpr, VECTOR: tl.constexpr, TESTS: tl.constexpr, SPARE: tl.constexpr,
+):  # fmt: skip
+    """Return the positions of a map, and whether all pixels around them are known to lie inside of the image."""
+    at_x, at_y = where + (y * width + x), where + plane + (y * width + x)
+    if VECTOR > 1:
+        at_x, at_y = tl.multiple_of(at_x, [1, 16]), tl.multiple_of(at_y, [1, 16])
+    # Beyond the last row and column it is a position inside of all images that have one.
+    u, v = tl.load(at_x, mask=inside, other=1.5), tl.load(at_y, mask=inside, other=1.5)
+    inner = False
+    if TESTS:
+        lies = (u >= 1) & (u < image_width - TAPS // 2)
+        lies &= (v >= 1) & (v < image_height - TAPS // 2 - SPARE)
+        inner = tl.min(tl.min(lies.to(tl.int32), 1), 0) > 0
+    return u, v, inner
+
+
 @kernel(tensors=4)
 def warp_kernel(
     out, image, where, color, sizes, starts,
@@ -415,19 +434,9 @@ def warp_kernel(
             y = y.to(tl.int64)
         inner, outer, far = False, False, True
         if KIND == "map":
-            at_x, at_y = where + (y * width + x), where + plane + (y * width + x)
-            if VECTOR > 1:
-                at_x, at_y = tl.multiple_of(at_x, [1, 16]), tl.multiple_of(at_y, [1, 16])
-            # Beyond the last row and column it is a position inside of all images that have one.
-            u, v = tl.load(at_x, mask=inside, other=1.5), tl.load(at_y, mask=inside, other=1.5)
-            if TESTS:
-                lies = (
-                    (u >= 1)
-                    & (u < image_width - TAPS // 2)
-                    & (v >= 1)
-                    & (v < image_height - TAPS // 2 - SPARE)
-                )
-                inner = tl.min(tl.min(lies.to(tl.int32), 1), 0) > 0
+            u, v, inner = _load_map(
+                where, plane, x, y, width, inside, image_height, image_width, TAPS, VECTOR, TESTS, SPARE
+            )
         else:
             u, v = _find_positions(a, b, c, x, y, last_x, last_y, KIND, FUSED, BORDER, ROWS, COLUMNS)
             if TESTS:
