@@ -39,8 +39,8 @@ def cover(out: Any, image: Any, kind: str, span: int) -> Cover:
     that are three (``"planes"``); or any values of an image (``"values"``). It goes over ``span`` blocks, one after the
     other, so that it looks up once what is the same for all.
 
-    The constant ``FORM`` tells how memory is accessed: by ``"vectors"``, except at ends of images; by ``"words"`` that
-    are shifted, where the planes of levels begin at any byte; or by ``"single"`` values.
+    The constant ``FORM`` tells how memory is accessed: by vectors, of which planes have a ``"whole"`` number, or may not
+    (``"vectors"``); by ``"words"`` that are shifted, where three planes begin at any byte; or by ``"single"`` values.
     """
     shape, is_packed = image.shape, isinstance(out, Packed)
     channels, pixels, planes, factor = shape[-3], shape[-2] * shape[-1], 1, 1
@@ -54,16 +54,18 @@ def cover(out: Any, image: Any, kind: str, span: int) -> Cover:
             image = _layout.in_format(image.detach(), interleaved)
         images, at = image.numel() // max(channels * pixels, 1), out.data_ptr() | image.data_ptr()
     size = image.element_size()
-    form, vector = "single" if at & 15 else "vectors", 16 if size == 1 else 4
+    vector = 16 if size == 1 else 4
     if kind == "values":
         interleaved, factor, channels, pixels = False, channels, 1, pixels * channels
     elif kind == "planes" and not (interleaved and channels == 3):
         planes = channels
     is_whole = not is_packed and pixels % vector == 0
+    form = "single" if at & 15 else "whole" if is_whole else "vectors"
     if interleaved and (not {channels, out.shape[-3]} <= {1, 3} or size != out.element_size()):
         form = "single"
-    elif planes == 1 and channels > 1 and not (interleaved or is_whole or at & 15):
-        form, vector = ("words", 4) if size == 1 else ("single", vector)
+    elif form == "vectors" and kind == "pixels" and not interleaved and max(channels, out.shape[-3]) > 1:
+        form = "words" if size == 1 else "single"
+    vector = 4 if form == "words" else vector
     parts = -(-(pixels if is_whole else pixels + vector - 1) // (BLOCK * span))
     constants = {"CHANNELS": channels // planes, "INTERLEAVED": interleaved, "FORM": form, "BLOCK": BLOCK}
     return Cover(image, images * planes * parts, (parts, span, planes, channels, factor, pixels), constants)
@@ -124,9 +126,21 @@ def positions(begin, end, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @inline
+def is_whole(image, begin, end, FORM: tl.constexpr, BLOCK: tl.constexpr):
+    """Return whether a block can be accessed as its form says; else some pixels of its vectors are not of the plane."""
+    if FORM == "vectors":
+        whole = (tl.maximum(begin, 0) | tl.minimum(end, BLOCK)) % vector_of(image, FORM) == 0
+    elif FORM == "words":
+        whole = (begin <= 0) & (end >= BLOCK + 4)  # so that all that is read are pixels
+    else:
+        whole: tl.constexpr = True  # type: ignore[no-redef]
+    return whole
+
+
+@inline
 def load_pixels(
-    image, at, pixels, step, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
-    BLOCK: tl.constexpr,
+    image, at, pixels, step, begin, end, WHOLE: tl.constexpr, CHANNELS: tl.constexpr,
+    INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Return up to four channels of a block as ``(BLOCK // vector, vector)``, integers or floats of 32 bits.
 
@@ -135,47 +149,37 @@ def load_pixels(
     """
     VECTOR: tl.constexpr = vector_of(image, FORM)
     between = 1 if INTERLEAVED else pixels
-    if FORM == "vectors":
-        if _are_whole(begin, end, VECTOR, BLOCK):
-            r, g, b, a = load_vectors(
-                image + at, between, begin, end, CHANNELS, INTERLEAVED, True, VECTOR, BLOCK
-            )
-        else:
-            r, g, b, a = load_vectors(
-                image + at, between, begin, end, CHANNELS, INTERLEAVED, False, VECTOR, BLOCK
-            )
-    elif FORM == "words":
-        if (begin <= 0) & (end >= BLOCK + 4):  # so that all that is read are pixels
-            r, g, b, a = _load_words(image, at, between, CHANNELS, BLOCK)
-        else:
-            r, g, b, a = load_vectors(
-                image + at, between, begin, end, CHANNELS, INTERLEAVED, False, VECTOR, BLOCK
-            )
-    else:
+    if FORM == "single":
         r, g, b, a = _load_each(image + at, between, step, begin, end, CHANNELS, VECTOR, BLOCK)
+    elif FORM == "words" and WHOLE:
+        if (at | between) % 4 == 0:
+            r, g, b, a = load_vectors(image + at, between, 0, BLOCK, CHANNELS, False, True, 4, BLOCK)
+        else:
+            r, g, b, a = _load_words(image, at, between, CHANNELS, BLOCK)
+    else:
+        r, g, b, a = load_vectors(
+            image + at, between, begin, end, CHANNELS, INTERLEAVED, WHOLE, VECTOR, BLOCK
+        )
     return r, g, b, a
 
 
 @inline
 def store_pixels(
-    out, at, pixels, step, begin, end, r, g, b, a, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
-    FORM: tl.constexpr, BLOCK: tl.constexpr,
+    out, at, pixels, step, begin, end, r, g, b, a, WHOLE: tl.constexpr, CHANNELS: tl.constexpr,
+    INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Store channels as ``load_pixels`` returns them; floats that are stored as levels are whole and in their range."""
     VECTOR: tl.constexpr = r.shape[1]
     between = 1 if INTERLEAVED else pixels
     if FORM == "single":
         _store_each(out + at, between, step, begin, end, r, g, b, a, CHANNELS, VECTOR, BLOCK)
-    elif (FORM == "vectors") and _are_whole(begin, end, VECTOR, BLOCK):
-        store_vectors(out + at, between, begin, end, r, g, b, a, CHANNELS, INTERLEAVED, True, VECTOR, BLOCK)
+    elif FORM == "words" and WHOLE:
+        if (at | between) % 4 == 0:
+            store_vectors(out + at, between, 0, BLOCK, r, g, b, a, CHANNELS, False, True, 4, BLOCK)
+        else:
+            store_vectors(out + at, between, begin, end, r, g, b, a, CHANNELS, False, False, 4, BLOCK)
     else:
-        store_vectors(out + at, between, begin, end, r, g, b, a, CHANNELS, INTERLEAVED, False, VECTOR, BLOCK)
-
-
-@inline
-def _are_whole(begin, end, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
-    """Return whether the pixels of a block are whole vectors."""
-    return (tl.maximum(begin, 0) | tl.minimum(end, BLOCK)) % VECTOR == 0
+        store_vectors(out + at, between, begin, end, r, g, b, a, CHANNELS, INTERLEAVED, WHOLE, VECTOR, BLOCK)
 
 
 @inline
@@ -347,10 +351,9 @@ def _store_thirds(at, begin, end, a, b, c, WHOLE: tl.constexpr, VECTOR: tl.const
 def _load_third(
     at, begin, end, THIRD: tl.constexpr, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr
 ):
-    LEVELS: tl.constexpr = at.dtype.element_ty == tl.uint8
-    here, inside = _third(at, begin, end, THIRD, LEVELS and WHOLE, WHOLE, VECTOR, BLOCK)
+    here, inside = _third(at, begin, end, THIRD, False, WHOLE, VECTOR, BLOCK)
     x = tl.load(here, mask=inside, other=0)
-    if LEVELS and not WHOLE:
+    if at.dtype.element_ty == tl.uint8:  # the compiler sees that these words are what was loaded
         x0, x1, x2, x3 = _quarters(x)
         x = _word(x0, x1, x2, x3)
     return x

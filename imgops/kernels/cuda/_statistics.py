@@ -16,7 +16,7 @@ from torch import Tensor
 from imgops.kernels.cuda import _color_steps
 from imgops.kernels.cuda._arithmetic import level
 from imgops.kernels.cuda._launch import inline, kernel, launch
-from imgops.kernels.cuda._pixels import Cover, load_pixels, place_of, positions, vector_of
+from imgops.kernels.cuda._pixels import Cover, is_whole, load_pixels, place_of, positions, vector_of
 
 #: The blocks of pixels that a program counts.
 SPAN = 4
@@ -129,6 +129,22 @@ def _parts_kernel(
 
 
 @inline
+def _load(
+    image, at, pixels, step, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    if is_whole(image, begin, end, FORM, BLOCK):
+        r, g, b, _ = load_pixels(
+            image, at, pixels, step, begin, end, True, CHANNELS, INTERLEAVED, FORM, BLOCK
+        )
+    else:
+        r, g, b, _ = load_pixels(
+            image, at, pixels, step, begin, end, False, CHANNELS, INTERLEAVED, FORM, BLOCK
+        )
+    return r, g, b
+
+
+@inline
 def _sum_luma(
     to, image, at, pixels, step, begin, end, blocks, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
     BLOCK: tl.constexpr, LEVELS: tl.constexpr,
@@ -137,7 +153,7 @@ def _sum_luma(
     total = tl.full((BLOCK // VECTOR, VECTOR), 0, tl.float32)
     for i in range(blocks):
         here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
-        r, g, b, _ = load_pixels(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r, g, b = _load(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
         r, g, b = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
         total += _color_steps.luma(r, g, b, CHANNELS == 3, LEVELS)  # 0 where there is no pixel
     tl.store(to, tl.sum(total).to(tl.int32, bitcast=True))
@@ -153,7 +169,7 @@ def _find_extremes(
     low_g, low_b, high, high_g, high_b = low, low, -low, -low, -low
     for i in range(blocks):
         here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
-        r, g, b, _ = load_pixels(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r, g, b = _load(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
         _, inside = positions(first, last, VECTOR, BLOCK)
         low, high = _extend(low, high, r, inside)
         if CHANNELS == 3:
@@ -187,7 +203,7 @@ def _count_levels(
     count_g, count_b = count, count
     for i in range(blocks):
         here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
-        r, g, b, _ = load_pixels(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        r, g, b = _load(image, here, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
         count += tl.histogram(_levels(r, BLOCK, LEVELS), 256)
         if CHANNELS == 3:
             count_g += tl.histogram(_levels(g, BLOCK, LEVELS), 256)

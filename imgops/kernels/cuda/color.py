@@ -23,6 +23,7 @@ from imgops.kernels.cuda._pixels import (
     BLOCK,
     Cover,
     cover,
+    is_whole,
     load_pixels,
     load_vectors,
     parameter,
@@ -237,8 +238,27 @@ def _load(
     image, at, pixels, step, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
     FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    r, g, b, _ = load_pixels(image, at, pixels, step, begin, end, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    """Load three channels as floats."""
+    if is_whole(image, begin, end, FORM, BLOCK):
+        r, g, b, _ = load_pixels(
+            image, at, pixels, step, begin, end, True, CHANNELS, INTERLEAVED, FORM, BLOCK
+        )
+    else:
+        r, g, b, _ = load_pixels(
+            image, at, pixels, step, begin, end, False, CHANNELS, INTERLEAVED, FORM, BLOCK
+        )
     return r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+
+
+@inline
+def _store(
+    out, at, pixels, step, begin, end, r, g, b, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    if is_whole(out, begin, end, FORM, BLOCK):
+        store_pixels(out, at, pixels, step, begin, end, r, g, b, r, True, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    else:
+        store_pixels(out, at, pixels, step, begin, end, r, g, b, r, False, CHANNELS, INTERLEAVED, FORM, BLOCK)
 
 
 @inline
@@ -251,7 +271,7 @@ def _store_middle(
         to = middle + block.to(tl.int64) * (CHANNELS * BLOCK)
         store_vectors(to, BLOCK, 0, BLOCK, r, g, b, r, CHANNELS, False, True, 4, BLOCK)
     else:
-        store_pixels(middle, at, pixels, step, begin, end, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        _store(middle, at, pixels, step, begin, end, r, g, b, CHANNELS, INTERLEAVED, FORM, BLOCK)
 
 
 @inline
@@ -354,7 +374,7 @@ def _steps_kernel(
         r, g, b = _apply(
             r, g, b, go, end, order, amounts, found, tables, STEPS, True, ORDERED, CHANNELS, LEVELS
         )
-        store_pixels(out, at, pixels, step, first, last, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        _store(out, at, pixels, step, first, last, r, g, b, CHANNELS, INTERLEAVED, FORM, BLOCK)
 
 
 @inline
@@ -439,21 +459,45 @@ def _gray_kernel(
     OUT: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     _plane, _n, start, within, pixels, step, blocks, head, tail = place_of(
         tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
         PACKED, INTERLEAVED, FORM, BLOCK,
     )  # fmt: skip
     for i in range(blocks):
-        at, first, last = within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
-        r, g, b = _load(image, start + at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
-        gray = _color_steps.luma(r, g, b, CHANNELS == 3, LEVELS)
-        to, to_step = start // CHANNELS * OUT + at, 1
-        if INTERLEAVED:
-            to, to_step = (start + at) // CHANNELS * OUT, OUT
-        store_pixels(
-            out, to, pixels, to_step, first, last, gray, gray, gray, gray, OUT, INTERLEAVED, FORM, BLOCK
-        )
+        at, first, last = start + within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
+        to = _other(start, at, OUT, CHANNELS, INTERLEAVED)
+        if is_whole(image, first, last, FORM, BLOCK):
+            _gray_block(
+                out, image, to, at, pixels, step, first, last, True, OUT, CHANNELS, INTERLEAVED, FORM, BLOCK
+            )
+        else:
+            _gray_block(
+                out, image, to, at, pixels, step, first, last, False, OUT, CHANNELS, INTERLEAVED, FORM, BLOCK
+            )
+
+
+@inline
+def _other(start, at, OUT: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr):
+    """Return where pixels lie in an image with another number of channels."""
+    if INTERLEAVED:
+        to = at // CHANNELS * OUT
+    else:
+        to = at + (start // CHANNELS * OUT - start)
+    return to
+
+
+@inline
+def _gray_block(
+    out, image, to, at, pixels, step, begin, end, WHOLE: tl.constexpr, OUT: tl.constexpr,
+    CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    r, g, b, _ = load_pixels(image, at, pixels, step, begin, end, WHOLE, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    r, g, b = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+    gray = _color_steps.luma(r, g, b, CHANNELS == 3, image.dtype.element_ty == tl.uint8)
+    step = OUT if INTERLEAVED else 1
+    store_pixels(
+        out, to, pixels, step, begin, end, gray, gray, gray, gray, WHOLE, OUT, INTERLEAVED, FORM, BLOCK
+    )
 
 
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> Any:
@@ -478,32 +522,47 @@ def _matrix_kernel(
     PACKED: tl.constexpr, OUT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
     INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     _plane, n, start, within, pixels, step, blocks, head, tail = place_of(
         tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
         PACKED, INTERLEAVED, FORM, BLOCK,
     )  # fmt: skip
     row = matrix + n * matrix_n
     for i in range(blocks):
-        at, first, last = within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
-        r, g, b, a = load_pixels(
-            image, start + at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK
-        )
-        r, g, b, a = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), a.to(tl.float32)
-        red = _row(row, r, g, b, a, CHANNELS, WIDTH, LEVELS)
-        green, blue, alpha = red, red, red
-        if OUT > 1:
-            green = _row(row + WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
-        if OUT > 2:
-            blue = _row(row + 2 * WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
-        if OUT > 3:
-            alpha = _row(row + 3 * WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
-        to, to_step = start // CHANNELS * OUT + at, 1
-        if INTERLEAVED:
-            to, to_step = (start + at) // CHANNELS * OUT, OUT
-        store_pixels(
-            out, to, pixels, to_step, first, last, red, green, blue, alpha, OUT, INTERLEAVED, FORM, BLOCK
-        )
+        at, first, last = start + within + i * BLOCK * step, head - i * BLOCK, tail - i * BLOCK
+        to = _other(start, at, OUT, CHANNELS, INTERLEAVED)
+        if is_whole(image, first, last, FORM, BLOCK):
+            _matrix_block(
+                out, image, row, to, at, pixels, step, first, last, WIDTH, True, OUT, CHANNELS,
+                INTERLEAVED, FORM, BLOCK,
+            )  # fmt: skip
+        else:
+            _matrix_block(
+                out, image, row, to, at, pixels, step, first, last, WIDTH, False, OUT, CHANNELS,
+                INTERLEAVED, FORM, BLOCK,
+            )  # fmt: skip
+
+
+@inline
+def _matrix_block(
+    out, image, row, to, at, pixels, step, begin, end, WIDTH: tl.constexpr, WHOLE: tl.constexpr,
+    OUT: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
+    r, g, b, a = load_pixels(image, at, pixels, step, begin, end, WHOLE, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    r, g, b, a = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), a.to(tl.float32)
+    red = _row(row, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+    green, blue, alpha = red, red, red
+    if OUT > 1:
+        green = _row(row + WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+    if OUT > 2:
+        blue = _row(row + 2 * WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+    if OUT > 3:
+        alpha = _row(row + 3 * WIDTH, r, g, b, a, CHANNELS, WIDTH, LEVELS)
+    step = OUT if INTERLEAVED else 1
+    store_pixels(
+        out, to, pixels, step, begin, end, red, green, blue, alpha, WHOLE, OUT, INTERLEAVED, FORM, BLOCK
+    )
 
 
 @inline

@@ -11,7 +11,7 @@ from torch import Tensor
 from imgops.kernels.cuda import _color_steps
 from imgops.kernels.cuda._arithmetic import level
 from imgops.kernels.cuda._launch import inline, kernel, launch
-from imgops.kernels.cuda._pixels import cover, load_pixels, parameter, place_of, store_pixels
+from imgops.kernels.cuda._pixels import cover, is_whole, load_pixels, parameter, place_of, store_pixels
 from imgops.kernels.cuda._tiles import PIXELS, carrier, has_carrier
 
 #: The blocks of values that a program goes over.
@@ -62,11 +62,52 @@ def _lut_kernel(
     table = tables + (n * table_n + plane % planes * table_c)
     for i in range(blocks):
         at, first, last = start + within + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
-        r, g, b, _ = load_pixels(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
-        r = _find(table, r)
-        if CHANNELS == 3:
-            g, b = _find(table + table_c, g), _find(table + 2 * table_c, b)
-        store_pixels(out, at, pixels, step, first, last, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        if is_whole(image, first, last, FORM, BLOCK):
+            _look_up_block(
+                out,
+                image,
+                table,
+                table_c,
+                at,
+                pixels,
+                step,
+                first,
+                last,
+                True,
+                CHANNELS,
+                INTERLEAVED,
+                FORM,
+                BLOCK,
+            )
+        else:
+            _look_up_block(
+                out,
+                image,
+                table,
+                table_c,
+                at,
+                pixels,
+                step,
+                first,
+                last,
+                False,
+                CHANNELS,
+                INTERLEAVED,
+                FORM,
+                BLOCK,
+            )
+
+
+@inline
+def _look_up_block(
+    out, image, table, table_c, at, pixels, step, begin, end, WHOLE: tl.constexpr, CHANNELS: tl.constexpr,
+    INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    r, g, b, _ = load_pixels(image, at, pixels, step, begin, end, WHOLE, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    r = _find(table, r)
+    if CHANNELS == 3:
+        g, b = _find(table + table_c, g), _find(table + 2 * table_c, b)
+    store_pixels(out, at, pixels, step, begin, end, r, g, b, r, WHOLE, CHANNELS, INTERLEAVED, FORM, BLOCK)
 
 
 @inline
@@ -168,11 +209,29 @@ def _map_kernel(
         b_first, b_second = _numbers(numbers + (n * number_n + 2 * number_c), others, KIND)
     for i in range(blocks):
         at, first, last = start + within + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
-        r, g, b, _ = load_pixels(image, at, pixels, step, first, last, CHANNELS, INTERLEAVED, FORM, BLOCK)
-        r = _mapped(KIND, r, r_first, r_second)
-        if CHANNELS == 3:
-            g, b = _mapped(KIND, g, g_first, g_second), _mapped(KIND, b, b_first, b_second)
-        store_pixels(out, at, pixels, step, first, last, r, g, b, r, CHANNELS, INTERLEAVED, FORM, BLOCK)
+        if is_whole(image, first, last, FORM, BLOCK):
+            _map_block(
+                out, image, r_first, r_second, g_first, g_second, b_first, b_second, at, pixels, step,
+                first, last, KIND, True, CHANNELS, INTERLEAVED, FORM, BLOCK,
+            )  # fmt: skip
+        else:
+            _map_block(
+                out, image, r_first, r_second, g_first, g_second, b_first, b_second, at, pixels, step,
+                first, last, KIND, False, CHANNELS, INTERLEAVED, FORM, BLOCK,
+            )  # fmt: skip
+
+
+@inline
+def _map_block(
+    out, image, r_first, r_second, g_first, g_second, b_first, b_second, at, pixels, step, begin, end,
+    KIND: tl.constexpr, WHOLE: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
+    FORM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    r, g, b, _ = load_pixels(image, at, pixels, step, begin, end, WHOLE, CHANNELS, INTERLEAVED, FORM, BLOCK)
+    r = _mapped(KIND, r, r_first, r_second)
+    if CHANNELS == 3:
+        g, b = _mapped(KIND, g, g_first, g_second), _mapped(KIND, b, b_first, b_second)
+    store_pixels(out, at, pixels, step, begin, end, r, g, b, r, WHOLE, CHANNELS, INTERLEAVED, FORM, BLOCK)
 
 
 @inline
