@@ -10,6 +10,7 @@ from torch import Tensor
 
 from imgops.kernels.cuda import _resampling_tables
 from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import batch, has_carrier, output_batch
 from imgops.kernels.cuda._words import (
     below,
@@ -33,7 +34,7 @@ def take_nearest(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
         for r, n in zip(regions, out.shape[-2:], strict=True)
     )
     whole = output_batch(out)
-    interleaved = row_format(whole)
+    interleaved = image.interleaved if isinstance(image, Packed) else row_format(whole)
     dense = torch.empty_like(whole, memory_format=torch.contiguous_format) if interleaved is None else whole
     target, source = units_in(dense, bool(interleaved)), units_in(batch(image), bool(interleaved))
     programs, grid, constants = programs_of(target)

@@ -78,7 +78,7 @@ def units_of(out: Tensor, image: Tensor) -> tuple[Units, Units] | None:
     """
     if not has_carrier(image):
         return None
-    interleaved = is_interleaved(out)
+    interleaved = image.interleaved if isinstance(image, Packed) else is_interleaved(out)
     target = units_in(out if out.ndim == 4 else output_batch(out), interleaved)
     source = units_in(image if image.ndim == 4 else batch(image), interleaved)
     return None if max(target.length, source.length) > _LONGEST else (target, source)
