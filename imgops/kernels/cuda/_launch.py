@@ -86,10 +86,11 @@ def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: 
             pair, constants["PACKED"] = (image, image), ""
         tensors += pair
         args = tensors + args[count:]
+    numbers = args[len(tensors) :]
     key = (
         tensors[0].device.index,
         warps,
-        max(args[len(tensors) :], default=0) > _MOST,
+        max(numbers, default=0) > _MOST and tuple(number > _MOST for number in numbers),
         *constants.items(),
         *((x.dtype, x.data_ptr() & 15 == 0) for x in tensors),
     )
