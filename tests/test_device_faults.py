@@ -489,11 +489,6 @@ def test_tensors_of_lists_are_made_on_the_cpu() -> None:
 
 # -- more than 2**31 values --------------------------------------------------------------------------
 
-#: The kernels that still multiply an index by a step in 32 bits.
-OVERFLOWS = {
-    *("warp_affine", "warp_perspective", "remap", "remap_adjoint", "remap_grad_map"),
-    *("grayscale", "color_matrix", "gray_chosen"),
-}
 LARGE = nightly_unless(
     ("planes", "uint8").__eq__,
     [(f, d) for f in ("planes", "rows", "columns", "packed", "dense") for d in ("uint8", "float32")],
@@ -517,6 +512,4 @@ def test_offsets_beyond_32_bits(far: str, dtype: str) -> None:
     ).stdout
     if "can't allocate memory" in out:
         pytest.skip("the system reserves no memory for images of this size")
-    assert re.search(r"^(\d+) equal, 0 left to ATen, \d+ differ$", out, re.M), out[-4000:]
-    faults = {line for line in out.splitlines() if f" {far} {dtype}: " in line}
-    assert {line for line in faults if far != "planes" or line.split()[0] not in OVERFLOWS} == set()
+    assert re.search(r"^[1-9]\d+ equal, 0 left to ATen, 0 differ$", out, re.M), out[-4000:]

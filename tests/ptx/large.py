@@ -44,6 +44,11 @@ AXES = {"planes": -3, "rows": -2, "columns": -1}
 Case = tuple[str, Callable[[], str]]
 
 
+def tolerance_of(name: str, dtype: torch.dtype) -> Any:
+    spec = SPECS.get("grayscale" if name == "gray_chosen" else name)
+    return EXACT if spec is None else spec.decomposed.get(dtype, EXACT)
+
+
 def apart(found: Tensor, wanted: Tensor, tolerance: Any = EXACT) -> str:
     try:
         tolerance.check(found.contiguous(), wanted.contiguous())
@@ -75,16 +80,15 @@ def views(dtype: torch.dtype, axis: int) -> Iterator[Case]:
         if spec.operator.cuda is not None and samples:
             call = samples[0].checked(Maker(dtype, "planar", (2,)))
             args = [*call.op_args, *call.op_keywords.values()]
-            tolerance = SPECS[name].decomposed.get(dtype, EXACT)
-            yield name, lambda o=spec.operator, a=args, t=tolerance: of_view(o, a, t, axis)  # type: ignore[misc]
+            yield name, lambda o=spec.operator, a=args: of_view(o, a, axis, dtype)  # type: ignore[misc]
     image = Maker(dtype, "planar", (2,)).image(3, 6, 9, 0, 1)
     for name, rest in (("flip_chosen", (-1,)), ("gray_chosen", ())):
         operator = _operators.table[f"imgops_transforms::{name}"]
         args = [image, torch.tensor([True, False]), *rest]
-        yield name, lambda o=operator, a=args: of_view(o, a, EXACT, axis)  # type: ignore[misc]
+        yield name, lambda o=operator, a=args: of_view(o, a, axis, dtype)  # type: ignore[misc]
 
 
-def of_view(operator: Operator, args: list[Any], tolerance: Any, axis: int) -> str:
+def of_view(operator: Operator, args: list[Any], axis: int, dtype: torch.dtype) -> str:
     cores = getattr(operator.vmap, "core", ())
     images = {i for i, a in enumerate(args) if isinstance(a, Tensor) and (i >= len(cores) or cores[i] == 3)}
     near = [a.contiguous().clone() if isinstance(a, Tensor) else a for a in args]
@@ -95,7 +99,7 @@ def of_view(operator: Operator, args: list[Any], tolerance: Any, axis: int) -> s
     else:
         operator.kernel(*near)
         wanted = near[operator.mutated_indices[0]]
-    return apart(found, wanted, tolerance)
+    return apart(found, wanted, tolerance_of(operator.name, dtype))
 
 
 # -- packed images at the end of a buffer --------------------------------------------------------------
@@ -203,8 +207,7 @@ def of_large(name: str, rest: Callable[[int], tuple[Any, ...]], dtype: torch.dty
     written = found != 0
     if written.sum() < 100:
         return "the last rows have no values"
-    tolerance = SPECS[name].decomposed.get(dtype, EXACT) if name in SPECS else EXACT
-    return apart(found[written], wanted[written], tolerance)
+    return apart(found[written], wanted[written], tolerance_of(name, dtype))
 
 
 def of_resize(kind: str, dtype: torch.dtype) -> str:
@@ -219,7 +222,7 @@ def of_resize(kind: str, dtype: torch.dtype) -> str:
     wanted = operator.fake(image, None, *size, kind, False)
     operator.kernel(wanted, image, None, *size, kind, False)
     found = cuda_kernel("imgops::resize")(image, None, *size, kind, False)
-    return apart(found, wanted, SPECS["resize"].decomposed.get(dtype, EXACT))
+    return apart(found, wanted, tolerance_of("resize", dtype))
 
 
 def run_last_programs() -> None:
