@@ -10,6 +10,7 @@ from imgops._registry import operator
 from imgops.autograd import pyramid as autograd
 from imgops.decomposition import pyramid as decomposition
 from imgops.fake import pyramid as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import pyramid as cpu
 
 __all__ = ["pyr_down", "pyr_up"]
@@ -18,6 +19,7 @@ __all__ = ["pyr_down", "pyr_up"]
 @operator(
     "imgops::pyr_down",
     kernel=cpu.pyr_down,
+    cuda=cuda.Kernel("pyramid.pyr_down"),
     fake=fake.pyr_down,
     autograd=Gradient(autograd.pyr_down_setup_context, autograd.pyr_down_backward, autograd.pyr_down_jvp),
     vmap=vmap.leading(3),
@@ -48,6 +50,7 @@ def _pyr_down_adjoint(image: Tensor, height: int, width: int) -> Tensor: ...
 @operator(
     "imgops::pyr_up",
     kernel=cpu.pyr_up,
+    cuda=cuda.Kernel("pyramid.pyr_up"),
     fake=fake.pyr_up,
     autograd=Gradient(autograd.pyr_up_setup_context, autograd.pyr_up_backward, autograd.pyr_up_jvp),
     vmap=vmap.leading(3),

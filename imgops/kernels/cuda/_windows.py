@@ -273,6 +273,8 @@ def border_at(i, size, BORDER: tl.constexpr):
     """Return the pixel that is read at a position, and whether the position lies in the image."""
     if BORDER == "constant":
         at = tl.minimum(tl.maximum(i, 0), size - 1)
+    elif BORDER == "doubled":  # that of an image of double size: reflected before the first pixel
+        at = tl.minimum(tl.abs(i), size - 1)
     else:
         at = fold_positions(i, size, BORDER)
     return at, (i >= 0) & (i < size)
@@ -304,39 +306,51 @@ def is_whole(row, step, length):
 
 
 @inline
-def store_values(row, values, column, step_x, stop, whole):
+def rest_of(row, step, length, step_x):
+    """Return how many bytes rows begin, or end, behind a multiple of 16 bytes; 1 if values do not lie together."""
+    bits: tl.constexpr = row.dtype.element_ty.primitive_bitwidth // 8
+    rest = (row.to(tl.int64) | (step * bits) | (length * bits)) & 15
+    return tl.where(step_x == 1, rest, 1)
+
+
+@inline
+def store_values(row, values, column, step_x, stop, rest):
     """Store values of a row from a column on, but none from the column ``stop`` on.
 
-    Sixteen bytes are stored together if ``whole`` tells that they begin at a multiple of 16 bytes.
+    They are stored as words, four at a time where their number and the ``rest`` of the rows allow it. A column is a
+    multiple of the number of values.
     """
-    LEVELS: tl.constexpr = row.dtype.element_ty == tl.uint8
-    if LEVELS and len(values) == 16:
-        if whole:
-            words = no_values()
-            for i in tl.static_range(4):
-                low, high = values[4 * i] | values[4 * i + 1] << 8, values[4 * i + 2] | values[4 * i + 3] << 8
-                words = words + (low | high << 16,)
-            store_four((row + column).to(tl.pointer_type(values[0].dtype)), words, column < stop)
-        else:
-            store_single_values(row, values, column, step_x, stop)
-    elif row.dtype.element_ty == tl.int16 and len(values) == 16:
-        if whole:
-            for half in tl.static_range(2):
-                words = no_values()
-                for i in tl.static_range(8 * half, 8 * half + 8, 2):
-                    words = words + (values[i] & 0xFFFF | values[i + 1] << 16,)
-                store_four(
-                    (row + (column + 8 * half)).to(tl.pointer_type(values[0].dtype)), words, column < stop
-                )
-        else:
-            store_single_values(row, values, column, step_x, stop)
-    elif row.dtype.element_ty == tl.float32 and len(values) == 4:
-        if whole:
-            store_four(row + column, values, column < stop)
-        else:
-            store_single_values(row, values, column, step_x, stop)
-    else:
+    words = words_of(values, row.dtype.element_ty)
+    if len(words) == 0:
         store_single_values(row, values, column, step_x, stop)
+    else:
+        EACH: tl.constexpr = len(values) // len(words)
+        if len(words) % 4 == 0 and rest == 0:
+            for i in tl.static_range(0, len(words), 4):
+                to = (row + (column + i * EACH)).to(tl.pointer_type(words[0].dtype))
+                store_four(to, words[i : i + 4], column + i * EACH < stop)
+        elif rest % 4 == 0:
+            for i in tl.static_range(len(words)):
+                to = (row + (column + i * EACH)).to(tl.pointer_type(words[0].dtype))
+                tl.store(to, words[i], mask=column + i * EACH < stop)
+        else:
+            store_single_values(row, values, column, step_x, stop)
+
+
+@inline
+def words_of(values, to: tl.constexpr):
+    """Return whole values of a dtype, or floats, as words; none if they cannot be packed."""
+    words = no_values()
+    if to == tl.uint8 and len(values) % 4 == 0:
+        for i in tl.static_range(0, len(values), 4):
+            low, high = values[i] | values[i + 1] << 8, values[i + 2] | values[i + 3] << 8
+            words = words + (low | high << 16,)
+    elif to == tl.int16 and len(values) % 2 == 0:
+        for i in tl.static_range(0, len(values), 2):
+            words = words + (values[i] & 0xFFFF | values[i + 1] << 16,)
+    elif to == tl.float32:
+        words = values
+    return words
 
 
 @inline

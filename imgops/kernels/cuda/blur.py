@@ -30,6 +30,7 @@ from imgops.kernels.cuda._windows import (
     no_values,
     plane_at,
     reflect_row,
+    rest_of,
     store_four,
     store_values,
     tail_of,
@@ -403,15 +404,15 @@ def _across_kernel(
             right = left
         sums = _sum_columns(at, own, left, right, PIXEL, LEVELS, BOX)
         to, stop = out + start + y.to(tl.int64) * line, tl.where(y < tall, length, 0)
-        whole = is_whole(out + start, line, length) & (step_x == 1)
+        rest = rest_of(out + start, line, length, step_x)
         values = no_values()
         for i in tl.static_range(16):
             values = values + (_mean(sums[i], area, more, scale, share, LEVELS, BOX),)
         if LEVELS:
-            store_values(to, values, column, step_x, stop, whole)
+            store_values(to, values, column, step_x, stop, rest)
         else:
             for i in tl.static_range(4):
-                store_values(to, values[4 * i : 4 * i + 4], column + 4 * i, step_x, stop, whole)
+                store_values(to, values[4 * i : 4 * i + 4], column + 4 * i, step_x, stop, rest)
 
 
 @inline

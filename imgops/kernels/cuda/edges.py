@@ -29,6 +29,7 @@ from imgops.kernels.cuda._windows import (
     parts_of,
     piece_of,
     plane_at,
+    rest_of,
     store_values,
     window_at,
 )
@@ -149,7 +150,7 @@ def _differentiate_rows(
         sums = _add_row(sums, _sum_along(values, COUNT, PIXEL, TAPS, ACROSS), s, TAPS, DOWN, ROWS)
         if DOWN_TOO > 0:
             sums = _add_row(sums, _sum_along(values, COUNT, PIXEL, TAPS, ACROSS_TOO), s, TAPS, DOWN_TOO, ROWS)
-    to_whole = is_whole(out, to_line, length) if INNER else False
+    rest = rest_of(out, to_line, length, step_x)
     for i in tl.static_range(ROWS):
         values = no_values()
         for j in tl.static_range(COUNT):
@@ -161,7 +162,7 @@ def _differentiate_rows(
                 value = tl.minimum(tl.maximum(value, -32768), 32767)
             values = values + (value,)
         stop = tl.where(y + i < height, length, 0)
-        store_values(out + (y + i).to(tl.int64) * to_line, values, column, step_x, stop, to_whole)
+        store_values(out + (y + i).to(tl.int64) * to_line, values, column, step_x, stop, rest)
 
 
 @inline

@@ -28,6 +28,7 @@ from imgops.kernels.cuda._windows import (
     piece_of,
     places_at,
     plane_at,
+    rest_of,
     store_values,
     values_at,
     window_at,
@@ -123,13 +124,13 @@ def _filter_rows(
                     at, column, shift, False, has_row, 0, SPAN, LEFT, length, step_x, PIXEL, INNER, BORDER, tl.float32
                 )  # fmt: skip
                 sums = _add_rows(sums, values, weights, s, first, tall, wide, PIXEL, TAPS, ROWS)
-    to_whole = is_whole(out, to_line, length) if INNER else False
+    rest = rest_of(out, to_line, length, step_x)
     for i in tl.static_range(ROWS):
         values = no_values()
         for j in tl.static_range(COUNT):
             values = values + (_rounded(sums[i * COUNT + j], out.dtype.element_ty),)
         stop = tl.where(y + i < height, length, 0)
-        store_values(out + (y + i).to(tl.int64) * to_line, values, column, step_x, stop, to_whole)
+        store_values(out + (y + i).to(tl.int64) * to_line, values, column, step_x, stop, rest)
 
 
 @inline
@@ -243,10 +244,10 @@ def _sharpen_rows(
     """Sharpen a piece of some rows, by sums of three pixels along x of each row around them."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     PAIRED: tl.constexpr = LEVELS and INNER
-    whole, to_whole, places = True, False, no_values()
+    whole, rest, places = True, rest_of(out, to_line, length, step_x), no_values()
     if INNER:
         places = places + (image + column,)
-        whole, to_whole = is_whole(image, line, length), is_whole(out, to_line, length)
+        whole = is_whole(image, line, length)
     else:
         places, _ = places_at(image, column, 0, -PIXEL, 4 + 2 * PIXEL, length // PIXEL, PIXEL, step_x, "edge")
     # Each has zeros of its own: if two were the same, the loop below would not carry one of them on.
@@ -287,7 +288,7 @@ def _sharpen_rows(
             if PAIRED:
                 results = _in_order(results)
             stop = tl.where(y + (i - 1) < tall, length, 0)
-            store_values(out + (y + (i - 1)).to(tl.int64) * to_line, results, column, step_x, stop, to_whole)
+            store_values(out + (y + (i - 1)).to(tl.int64) * to_line, results, column, step_x, stop, rest)
         above, here, middle = here, below, new
 
 

@@ -25,6 +25,7 @@ from imgops.kernels.cuda._windows import (
     parts_of,
     piece_of,
     plane_at,
+    rest_of,
     store_values,
     window_at,
 )
@@ -149,7 +150,7 @@ def _extreme_rows(
                 found = _add_row(
                     found, values, members, is_full, s, first, tall, wide, PIXEL, TAPS, LARGEST, SIGN, ROWS
                 )  # fmt: skip
-    to_whole = is_whole(out, to_line, length) if INNER else False
+    rest = rest_of(out, to_line, length, step_x)
     for i in tl.static_range(ROWS):
         stop, to = tl.where(y + i < height, length, 0), out + (y + i).to(tl.int64) * to_line
         values = no_values()
@@ -159,7 +160,7 @@ def _extreme_rows(
                 before = tl.load(to + (column + j).to(tl.int64) * step_x, mask=column + j < stop, other=0)
                 value = before.to(KIND) & (255 - value)
             values = values + (value,)
-        store_values(to, values, column, step_x, stop, to_whole)
+        store_values(to, values, column, step_x, stop, rest)
 
 
 @inline
