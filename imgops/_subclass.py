@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops import _torch_private
+
 _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
@@ -33,6 +35,7 @@ def plain(value: Any) -> Any:
     if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
     if in_graph():  # dynamo does not support as_subclass, but an ATen operator drops the class
+        _torch_private.accept_subclasses()
         return torch.ops.aten.alias.default(value)
     return value.as_subclass(Tensor)
 

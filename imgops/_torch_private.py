@@ -1,6 +1,6 @@
 """All private names of PyTorch that imgops needs, in one place.
 
-Checked on torch 2.11, 2.13 and 2.15; ``tests/test_torch_private.py`` fails when one of them moves or
+Checked on torch 2.11, 2.13, 2.14 and 2.15; ``tests/test_torch_private.py`` fails when one of them moves or
 changes its meaning. No other module of imgops may use PyTorch's private names.
 """
 
@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -106,6 +107,34 @@ def _refusal(kind: str) -> type[Exception]:
     from torch._dynamo.exc import Unsupported  # dynamo takes a second to import
 
     return type(f"{kind}InGraph", (Unsupported, getattr(builtins, kind)), {"__module__": "imgops"})
+
+
+class _TypesWithoutHandler(tuple[type, ...]):
+    """Classes of tensors, and all others that have no ``__torch_dispatch__`` of their own."""
+
+    __slots__ = ()
+
+    def __contains__(self, kind: Any) -> bool:
+        return super().__contains__(kind) or kind.__torch_dispatch__ is _C._disabled_torch_dispatch_impl
+
+
+def accept_subclasses() -> None:
+    """Let the first call of a compiled graph take tensors of subclasses, such as tv_tensors.
+
+    During this call torch 2.13 and 2.14 look for outputs that are aliases of inputs, and leave an operator
+    that has a subclass among its inputs to the handler of the class, even if it has none: a TypeError
+    (https://github.com/pytorch/pytorch/issues/193932).
+    """
+    import_module("torch._dynamo")  # the next module cannot be imported first
+    runtime_wrappers = import_module("torch._functorch._aot_autograd.runtime_wrappers")
+
+    known = getattr(runtime_wrappers, "HANDLED_TYPES", None)
+    if known is not None and not isinstance(known, _TypesWithoutHandler):
+        runtime_wrappers.HANDLED_TYPES = _TypesWithoutHandler(known)
+
+
+# Dynamo runs a function with this mark instead of tracing it.
+accept_subclasses._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def is_eager() -> bool:

@@ -29,7 +29,7 @@ ALLOWED = {
     "_check": {"_torch_private"},
     "_layout": set(),
     "_torch_private": set(),
-    "_subclass": set(),
+    "_subclass": {"_torch_private"},
     "_operators": set(),
     "_packed": {"_check", "_layout", "_torch_private"},
     "_slow_path": set(),

@@ -138,3 +138,26 @@ def test_a_kernel_runs_as_in_a_new_thread() -> None:
             look()
         look()
     assert seen == [(False, torch.bfloat16), (True, torch.float32), (False, torch.bfloat16)]
+
+
+def test_compiled_graphs_take_subclasses() -> None:
+    """The first call of a graph looks for aliases, and torch 2.13 and 2.14 do so with a list of classes."""
+    import torch._dynamo
+    from torch._functorch._aot_autograd import runtime_wrappers
+    from torchvision import tv_tensors
+
+    from imgops import transforms
+
+    class Handled(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return NotImplemented
+
+    private.accept_subclasses()
+    if hasattr(runtime_wrappers, "HANDLED_TYPES"):
+        known = runtime_wrappers.HANDLED_TYPES
+        private.accept_subclasses()
+        assert runtime_wrappers.HANDLED_TYPES is known and torch.Tensor in known
+        assert tv_tensors.Image in known and Handled not in known
+    graph = torch.compile(transforms.RandomInvert(1.0), backend="aot_eager", fullgraph=True)
+    assert graph(tv_tensors.Image(torch.zeros(3, 2, 2, dtype=torch.uint8))).min() == 255

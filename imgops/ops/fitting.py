@@ -257,7 +257,7 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     have, want = width / height, columns / rows
     if have == want:
         return rows, columns
-    if (have > want) != larger:
+    if have <= want if larger else have > want:
         return _round_half_even(height / width * columns), columns
     return rows, _round_half_even(width / height * rows)
 

@@ -213,7 +213,7 @@ def _blend(
 
 
 @inline
-def _load_bytes(line, shift, CHANNELS: tl.constexpr):
+def _load_bytes(line, shift, CHANNELS: tl.constexpr, WORDS: tl.constexpr):
     """Return four pixels of bytes, which begin ``shift`` bits after a word, in as many words as they have channels.
 
     The word behind them is loaded only if bytes of it are needed, since it may lie beyond the image.
@@ -221,7 +221,7 @@ def _load_bytes(line, shift, CHANNELS: tl.constexpr):
     words = ()
     for k in tl.static_range(CHANNELS):
         words += (tl.load(line + k),)
-    if CHANNELS < 4:
+    if CHANNELS < 4 or WORDS == "any":
         words += (tl.load(line + CHANNELS, mask=shift > 0, other=0),)
         moved = ()
         for k in tl.static_range(CHANNELS):
@@ -255,10 +255,10 @@ def _blend_words(
         for j in tl.static_range(4):
             if WORDS == "aligned":
                 line = base + (begin >> 2) + j * (step[1] >> 2)
-                words = _load_bytes(line, ((begin & 3) << 3).to(tl.uint32), PIXEL)
+                words = _load_bytes(line, ((begin & 3) << 3).to(tl.uint32), PIXEL, WORDS)
             else:
                 first = begin + j * step[1]
-                words = _load_bytes(base + (first >> 2), ((first & 3) << 3).to(tl.uint32), PIXEL)
+                words = _load_bytes(base + (first >> 2), ((first & 3) << 3).to(tl.uint32), PIXEL, WORDS)
             for c in tl.static_range(PIXEL):
                 row = _byte(words, c) * wx[0]
                 for i in tl.static_range(1, 4):

@@ -320,36 +320,46 @@ def store_values(row, values, column, step_x, stop, rest):
     They are stored as words, four at a time where their number and the ``rest`` of the rows allow it. A column is a
     multiple of the number of values.
     """
-    words = words_of(values, row.dtype.element_ty)
-    if len(words) == 0:
-        store_single_values(row, values, column, step_x, stop)
+    kind: tl.constexpr = row.dtype.element_ty
+    if kind == tl.uint8:
+        _store_words(row, values, column, step_x, stop, rest, 4)
+    elif kind == tl.int16:
+        _store_words(row, values, column, step_x, stop, rest, 2)
+    elif kind == tl.float32:
+        _store_words(row, values, column, step_x, stop, rest, 1)
     else:
-        EACH: tl.constexpr = len(values) // len(words)
+        store_single_values(row, values, column, step_x, stop)
+
+
+@inline
+def _store_words(row, values, column, step_x, stop, rest, EACH: tl.constexpr):
+    """Store values, ``EACH`` of them in a word."""
+    if rest % 4 == 0:
+        words = words_of(values, EACH)
         if len(words) % 4 == 0 and rest == 0:
             for i in tl.static_range(0, len(words), 4):
                 to = (row + (column + i * EACH)).to(tl.pointer_type(words[0].dtype))
                 store_four(to, words[i : i + 4], column + i * EACH < stop)
-        elif rest % 4 == 0:
+        else:
             for i in tl.static_range(len(words)):
                 to = (row + (column + i * EACH)).to(tl.pointer_type(words[0].dtype))
                 tl.store(to, words[i], mask=column + i * EACH < stop)
-        else:
-            store_single_values(row, values, column, step_x, stop)
+    else:
+        store_single_values(row, values, column, step_x, stop)
 
 
 @inline
-def words_of(values, to: tl.constexpr):
-    """Return whole values of a dtype, or floats, as words; none if they cannot be packed."""
+def words_of(values, EACH: tl.constexpr):
+    """Return values as words of four bytes, of two pairs of bytes, or of one value each."""
     words = no_values()
-    if to == tl.uint8 and len(values) % 4 == 0:
-        for i in tl.static_range(0, len(values), 4):
+    for i in tl.static_range(0, len(values), EACH):
+        if EACH == 4:
             low, high = values[i] | values[i + 1] << 8, values[i + 2] | values[i + 3] << 8
             words = words + (low | high << 16,)
-    elif to == tl.int16 and len(values) % 2 == 0:
-        for i in tl.static_range(0, len(values), 2):
+        elif EACH == 2:
             words = words + (values[i] & 0xFFFF | values[i + 1] << 16,)
-    elif to == tl.float32:
-        words = values
+        else:
+            words = words + (values[i],)
     return words
 
 

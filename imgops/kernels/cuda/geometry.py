@@ -34,8 +34,9 @@ from imgops.kernels.cuda._tiles import (
 )
 from imgops.kernels.cuda._warp import invert_kernel, warp_kernel
 
+#: How many pixels each interpolation takes along a side.
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
-#: Sides from which on single precision does not round positions to pixels by a sum.
+#: Sums of single precision round positions in images with shorter sides.
 _WIDE = 1 << 22
 
 
@@ -80,21 +81,21 @@ def _warp(
     interpolation: str,
     padding_mode: str,
 ) -> Any:
-    count = _TAPS[interpolation]
-    if (not has_carrier(image) or image.dtype.is_complex) if count == 1 else image.dtype not in PIXELS:
+    side = _TAPS[interpolation]
+    if (not has_carrier(image) or image.dtype.is_complex) if side == 1 else image.dtype not in PIXELS:
         return NotImplemented
     where, step = _dense_map(where) if kind == "map" else _inverse(where, image, kind)
     target, source = output_batch(out), batch(image)
     color, *color_steps = _color(fill, image, padding_mode)
-    if count == 1:
+    if side == 1:
         target, source = carrier(target), carrier(source)
         color = None if color is None else carrier(color)
     images, channels, height, width = target.shape
     interleaved = is_interleaved(target)
     rows = rows_in(source, interleaved)
     each, pixel = _split(channels, interleaved)
-    # Borders that are found tile by tile want square tiles, and one pixel after another wants long rows.
-    by_tiles = count > 1 or padding_mode not in ("constant", "edge")
+    # What is decided for a whole tile favors square ones; without it, threads share more in long rows.
+    by_tiles = side > 1 or padding_mode not in ("constant", "edge")
     tile_rows, columns, tall = (16, 32, 64) if by_tiles else (8, 64, 64)
     launch(
         warp_kernel,
@@ -111,14 +112,14 @@ def _warp(
         step,
         *color_steps,
         KIND=kind,
-        TAPS=count,
+        TAPS=side,
         BORDER=padding_mode,
         FILLS=color is not None,
         CHANNELS=each,
         PIXEL=pixel,
-        ALIGNED=width % 4 == 0 and (target.data_ptr() | where.data_ptr()) % 16 == 0,
+        ALIGNED=pixel == 1 and width % 4 == 0 and (target.data_ptr() | where.data_ptr()) % 16 == 0,
         WIDE=_is_wide(rows, source) or height * width * rows.pixel >= 1 << 31,
-        WORDS=_words(rows, each) if count == 4 else "",
+        WORDS=_words(rows, each) if side == 4 else "",
         ROWS=tile_rows,
         COLUMNS=columns,
         TALL=tall,
@@ -142,7 +143,7 @@ def _inverse(matrix: Tensor, image: Tensor, kind: str) -> tuple[Tensor, int]:
 def _dense_map(map: Tensor) -> tuple[Tensor, int]:
     """Return a map whose planes and rows are dense, and the step from image to image."""
     where = batch(map)
-    if not where[:1].is_contiguous():
+    if not (where.is_contiguous() or where[:1].is_contiguous()):
         where = where.contiguous()
     return where, where.stride(0)
 
@@ -160,7 +161,7 @@ def _color(fill: Tensor | None, image: Tensor, padding_mode: str) -> tuple[Tenso
 
 def _split(channels: int, interleaved: bool) -> tuple[int, int]:
     """Return the channels that share a position in a program, and the constant number of values of a pixel."""
-    each = channels if channels <= 4 else 4 if channels % 4 == 0 else 1
+    each = channels if 1 <= channels <= 4 else 1 if channels % 4 else 4
     return each, (channels if channels <= 4 else 0) if interleaved else 1
 
 
