@@ -126,7 +126,7 @@ def accept_subclasses() -> None:
     (https://github.com/pytorch/pytorch/issues/193932).
     """
     import_module("torch._dynamo")  # the next module cannot be imported first
-    runtime_wrappers = import_module("torch._functorch._aot_autograd.runtime_wrappers")
+    runtime_wrappers: Any = import_module("torch._functorch._aot_autograd.runtime_wrappers")
 
     known = getattr(runtime_wrappers, "HANDLED_TYPES", None)
     if known is not None and not isinstance(known, _TypesWithoutHandler):
