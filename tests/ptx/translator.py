@@ -425,6 +425,11 @@ class Kernel:
     def _bits(self, op: list[str], a: list[str]) -> str:
         raw = [self.raw(v) for v in a[1:]]
         if op[0] == "prmt":
+            if op[2:] == ["f4e"]:  # four bytes of the pair, from one of the first four on
+                pair = f"((((u64)(u32)({raw[1]})) << 32) | (u32)({raw[0]}))"
+                return self.put(a[0], f"{pair} >> (8 * ((u32)({raw[2]}) & 3))", "u32")
+            if op[2:]:
+                raise Unknown("a mode of prmt")
             return self.put(a[0], f"permuted((u32)({raw[0]}), (u32)({raw[1]}), (u32)({raw[2]}))", "u32")
         if op[0] == "lop3":
             return self.put(
@@ -432,6 +437,8 @@ class Kernel:
             )
         if op[0] == "shf":
             pair = f"((((u64)(u32)({raw[1]})) << 32) | (u32)({raw[0]}))"
+            if op[2] != "wrap":
+                raise Unknown("a clamped shift")
             by = f"((u32)({raw[2]}) & 31)"
             return self.put(a[0], f"({pair} << {by}) >> 32" if op[1] == "l" else f"{pair} >> {by}", "u32")
         kind, n = op[-1], bits(op[-1])  # bfe
