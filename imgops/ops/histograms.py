@@ -19,6 +19,7 @@ __all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
 @operator(
     "imgops::clahe",
     kernel=cpu.clahe,
+    cuda=cuda.Kernel("histograms.clahe"),
     fake=fake.clahe,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),

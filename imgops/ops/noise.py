@@ -8,7 +8,7 @@ from imgops import _check, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
-from imgops.kernels import value_checks
+from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import noise as cpu
 
 __all__ = ["iso_noise", "salt_and_pepper", "shot_noise", "speckle_noise"]
@@ -17,6 +17,7 @@ __all__ = ["iso_noise", "salt_and_pepper", "shot_noise", "speckle_noise"]
 @operator(
     "imgops::salt_and_pepper",
     kernel=cpu.salt_and_pepper,
+    cuda=cuda.Kernel("noise.salt_and_pepper"),
     fake=fake.salt_and_pepper,
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
@@ -29,6 +30,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
 @operator(
     "imgops::shot_noise",
     kernel=cpu.shot_noise,
+    cuda=cuda.Kernel("noise.shot_noise"),
     fake=fake.shot_noise,
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
@@ -41,6 +43,7 @@ def _shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor: ...
 @operator(
     "imgops::iso_noise",
     kernel=cpu.iso_noise,
+    cuda=cuda.Kernel("noise.iso_noise"),
     fake=fake.iso_noise,
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
@@ -55,6 +58,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
 @operator(
     "imgops::speckle_noise",
     kernel=cpu.speckle_noise,
+    cuda=cuda.Kernel("noise.speckle_noise"),
     fake=fake.speckle_noise,
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),

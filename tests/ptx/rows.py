@@ -199,6 +199,10 @@ def _colors_and_levels(x: Tensor, limit: Tensor, each: Tensor) -> Iterator[Call]
     yield Call("box blur 5 x 5", "box_blur", (x, 5, 5, "reflect"))
     yield Call("pyr_down", "pyr_down", (x,))
     yield Call("pyr_up", "pyr_up", (x,))
+    normal = x.flip(0).float() / 128 - 1
+    yield Call("shot_noise, each", "shot_noise", (x, normal, each - 0.5), 5 if x.dtype == torch.uint8 else 2)
+    yield Call("salt_and_pepper, each", "salt_and_pepper", (x, normal, each - 0.6, each - 0.5), 2)
+    yield Call("iso_noise, each", "iso_noise", (x, normal[:, :2].contiguous(), each - 0.9, each - 0.6), 2)
     yield Call("clahe", "clahe", (x, torch.full((len(x),), 2.0, dtype=torch.float64), 8, 8))
 
 

@@ -30,7 +30,7 @@ def values_in(program, size, blocks, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
 
     An image has ``size`` values, for which there are ``blocks`` programs.
     """
-    n, first = (program // blocks).to(tl.int64), (program % blocks) * BLOCK
+    n, first = (program // blocks).to(tl.int64), (program % blocks).to(size.dtype) * BLOCK
     start = n * size + first
     if VECTOR > 1:
         start = tl.multiple_of(start, VECTOR)
