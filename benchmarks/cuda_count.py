@@ -23,7 +23,7 @@ from tests.ptx.machine import on_ptx
 from tests.ptx.rows import DTYPES, LAYOUTS, PACKED, calls, goal, packed_calls, share_goal
 
 HEAD = (
-    f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'goal':>6}{'of copy':>9} {'read':>6}{'written':>8}  "
+    f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'goal':>6}{'of copy':>9} {'read':>6}{'written':>8}{'moved':>8}  "
     "registers/spilled bytes/shared bytes  share of accesses by bytes; kernels"
 )
 
@@ -40,7 +40,8 @@ def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
     kernels = ", ".join(f"{kernel} {n:.1f}{marks.get(kernel, '')}" for kernel, n in found["kernels"].items())
     start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{mark:>6}{of_copy:>9}"
     size = f"{found['registers']}/{found['spills']}/{found['shared']}"
-    return f"{start} {found['read']:6.2f}{found['written']:8.2f}  {size:12}  {widths}; {kernels}"
+    bytes_of = f"{found['read']:6.2f}{found['written']:8.2f}{sum(found['moved'].values()):8.2f}"
+    return f"{start} {bytes_of}  {size:12}  {widths}; {kernels}"
 
 
 def main(only: str = "", dtype: str = "", layout: str = "", write: bool = False) -> None:

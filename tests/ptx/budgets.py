@@ -23,14 +23,15 @@ def counted(name: str, found: Measured) -> float:
     return float(found["instructions"])
 
 
-#: An H200: the instructions of threads that it can issue a second, the share of them that kernels reach,
-#: and the bytes a second that a copy reads and writes.
+#: An H200: the instructions of threads that it can issue a second, which are as many as the bytes that its first caches
+#: can move; the share of the instructions that kernels reach; and the bytes a second that a copy reads and writes.
 ISSUE, REACHED, COPY = 132 * 128 * 1.755e9, 0.6, 4.1e12
 
 
 def share(found: Measured) -> float:
-    """Return the share of a copy's speed on an H200 that the instructions allow, at most 1."""
-    return min(1.0, (found["least"] / COPY) / (found["instructions"] / (ISSUE * REACHED)))
+    """Return the share of a copy's speed on an H200 that instructions and sectors of caches allow, at most 1."""
+    moved = sum(found["moved"].values())
+    return min(1.0, (found["least"] / COPY) / max(found["instructions"] / (ISSUE * REACHED), moved / ISSUE))
 
 
 def key(dtype: str, layout: str) -> str:

@@ -38,6 +38,7 @@ def measure(machine: Machine, call: Call) -> Measured:
         "least": round(least / values, 2),
         "read": round(totals.read / values, 2),
         "written": round(totals.written / values, 2),
+        "moved": {kernel: round(32 * n / values, 2) for kernel, n in totals.sectors.items()},
         "widths": [round(n / max(sum(totals.widths), 1), 3) for n in totals.widths],
         **{key: max(each[key] for each in resources) for key in ("registers", "stack", "spills")},
         "spilling": sorted(

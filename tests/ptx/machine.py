@@ -57,7 +57,7 @@ class Count(ctypes.Structure):
     _fields_ = [
         *(
             (name, ctypes.c_uint64)
-            for name in ("instructions", "approximate", "loads", "stores", "read", "written")
+            for name in ("instructions", "approximate", "loads", "stores", "read", "written", "sectors")
         ),
         ("widths", ctypes.c_uint64 * 5),
     ]
@@ -87,6 +87,8 @@ class Totals:
     instructions: dict[str, int] = field(default_factory=dict)
     read: int = 0
     written: int = 0
+    #: The sectors of 32 bytes that the accesses of warps take, by kernel.
+    sectors: dict[str, int] = field(default_factory=dict)
     #: Accesses of 1, 2, 4, 8 and 16 bytes.
     widths: list[int] = field(default_factory=lambda: [0] * 5)
     #: What was launched, each once.
@@ -98,6 +100,7 @@ class Totals:
         if program not in self.programs:
             self.programs.append(program)
         self.instructions[name] = self.instructions.get(name, 0) + count.instructions
+        self.sectors[name] = self.sectors.get(name, 0) + count.sectors
         self.read += count.read
         self.written += count.written
         self.widths = [a + b for a, b in zip(self.widths, count.widths, strict=True)]

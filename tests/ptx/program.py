@@ -14,7 +14,7 @@ enum {{ FINE, OUTSIDE_READ, OUTSIDE_WRITE, MISALIGNED, OUTSIDE_SHARED, CALLED, D
        OUTSIDE_LOCAL }};
 enum {{ READ, WRITE }};
 typedef struct {{ u64 start, stop, writable; }} Range;
-typedef struct {{ u64 instructions, approximate, loads, stores, read, written, widths[5]; }} Count;
+typedef struct {{ u64 instructions, approximate, loads, stores, read, written, sectors, widths[5]; }} Count;
 static Count count; static int fault; static u64 fault_at;
 static const Range* ranges; static u32 range_count, shared_size;
 
@@ -54,13 +54,27 @@ static inline u32 looked_up(u32 a, u32 b, u32 c, u32 table) {{
 {constants}
 static inline u8* constant_at(u64 at, u32 size) {{ {among_constants} return 0; }}
 
+/* The sectors of 32 bytes that each access of a warp takes. Threads run one after another, so an access is known by its place in
+   the program and by how often a thread has been there since the warp last met; what one of them took is not counted again. */
+static u32 visits[{sites}]; static struct {{ u64 key; u32 segment; }} taken[1 << 16]; static u32 segment, taken_count;
+static inline void next_segment(void) {{ segment++; taken_count = 0; }}
+static inline void take(u64 at, u32 site) {{
+  u64 key = (at >> 5) * 0x9E3779B97F4A7C15 ^ ((u64)site << 32 | visits[site]++) * 0xC2B2AE3D27D4EB4F;
+  u32 i = (key ^ key >> 29) & 0xFFFF;
+  while (taken[i].segment == segment && taken[i].key != key) i = (i + 1) & 0xFFFF;
+  if (taken[i].segment == segment) return;
+  count.sectors++;
+  if (taken_count < 0xF000) {{ taken[i].key = key; taken[i].segment = segment; taken_count++; }}
+}}
+
 /* Accesses lie in one range, whole, and at a multiple of their size, or in a constant of the program. */
-static inline u8* global_at(u64 at, u32 size, int way) {{
+static inline u8* global_at(u64 at, u32 size, int way, u32 site) {{
   if (at % size) {{ fault = MISALIGNED; fault_at = at; return 0; }}
   for (u32 i = 0; i < range_count; i++)
     if (at >= ranges[i].start && at + size <= ranges[i].stop && (way == READ || ranges[i].writable)) {{
       if (way == READ) {{ count.loads++; count.read += size; }} else {{ count.stores++; count.written += size; }}
       count.widths[size >= 16 ? 4 : size >= 8 ? 3 : size >= 4 ? 2 : size >= 2 ? 1 : 0]++;
+      take(at, site);
       return (u8*)(uintptr_t)at;
     }}
   if (way == READ && constant_at(at, size)) return (u8*)(uintptr_t)at;
@@ -157,8 +171,10 @@ static void meet(Thread* w, u8* shared) {{
 static int run_warp(Thread* w, u32 block, u32 blocks, u64 params, u8* shared) {{
   for (;;) {{
     int of_warp = 0, of_block = 0;
+    next_segment();
     for (int i = 0; i < 32; i++) {{
       if (w[i].pc < 0) continue;
+      memset(visits, 0, sizeof visits);
       int why = step(&w[i], block, blocks, params, shared);
       if (fault) return 0;
       of_warp += why == 2; of_block += why == 1;

@@ -90,7 +90,7 @@ class Kernel:
             body = re.sub(pattern, "", body)
         constant = r"\.(?:global|const)\s+\.align\s+\d+\s+\.b(\d+)\s+([\w$.]+)\[\d+\]\s*=\s*\{([^}]*)\}"
         self.constants = {name: (int(width), values) for width, name, values in re.findall(constant, ptx)}
-        self.meetings = 0
+        self.meetings = self.sites = 0
         self.lines: list[str] = []
         for kind, text in self._statements(body):
             self.lines.append(f"{label(text)}:;" if kind == "label" else self._statement(text))
@@ -256,7 +256,8 @@ class Kernel:
             return f"u8* at = (u8*)(uintptr_t){where};"
         if re.fullmatch(r"\[\s*%\w+.*", operand) is None:
             return f"u8* at = (u8*)(uintptr_t){where};"
-        return f"u8* at = global_at({where}, {size}, {way}); if (!at) return 0;"
+        self.sites += 1
+        return f"u8* at = global_at({where}, {size}, {way}, {self.sites}); if (!at) return 0;"
 
     def _atomic(self, op: list[str], a: list[str]) -> str:
         returns = op[0] == "atom"
@@ -563,6 +564,7 @@ class Kernel:
             among_constants=among,
             thread=f"{local} {registers}",
             threads=self.threads,
+            sites=self.sites + 1,
             step="\n".join(self.lines),
         )
 

@@ -63,6 +63,11 @@ def inline(function: Any) -> Any:
     return function if INTERPRETED else triton.jit(function)
 
 
+def constant(function: Any) -> Any:
+    """Decorate a function of constants and dtypes, whose result is a constant of the kernel that calls it."""
+    return function if INTERPRETED else triton.constexpr_function(function)
+
+
 def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: Any) -> Any:
     """Queue ``programs`` programs of a kernel on the current stream of the current device.
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from imgops import _layout
 from imgops.kernels.cuda._arithmetic import convert
-from imgops.kernels.cuda._launch import inline
+from imgops.kernels.cuda._launch import constant, inline
 from imgops.kernels.cuda._packed import Packed
 
 #: The pixels that a program has in registers at a time.
@@ -92,7 +92,7 @@ def place_of(
     pixels of the plane; the step from pixel to pixel; how many blocks there are; and which pixels from the first block on
     are those of the plane, from one to before another. All are scalars; those that may exceed 32 bits have 64.
     """
-    VECTOR: tl.constexpr = vector_of(image, FORM)
+    VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     plane, first = program // parts, (program % parts).to(tl.int64) * (span * BLOCK)
     n, c = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
     if PACKED != "":
@@ -112,10 +112,10 @@ def place_of(
     return plane.to(tl.int64), n, start, within + (first - before) * step, pixels, step, blocks, begin, end
 
 
-@inline
-def vector_of(image, FORM: tl.constexpr):
+@constant
+def vector_of(kind: Any, form: str) -> int:
     """Return the pixels of a vector."""
-    return 16 if image.dtype.element_ty.primitive_bitwidth == 8 and FORM != "words" else 4
+    return 16 if kind.primitive_bitwidth == 8 and form != "words" else 4
 
 
 @inline
@@ -129,7 +129,7 @@ def positions(begin, end, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
 def is_whole(image, begin, end, FORM: tl.constexpr, BLOCK: tl.constexpr):
     """Return whether a block can be accessed as its form says; else some pixels of its vectors are not of the plane."""
     if FORM == "vectors":
-        whole = (tl.maximum(begin, 0) | tl.minimum(end, BLOCK)) % vector_of(image, FORM) == 0
+        whole = (tl.maximum(begin, 0) | tl.minimum(end, BLOCK)) % vector_of(image.dtype.element_ty, FORM) == 0
     elif FORM == "words":
         whole = (begin <= 0) & (end >= BLOCK + 4)  # so that all that is read are pixels
     else:
@@ -147,7 +147,7 @@ def load_pixels(
     The block begins at the offset ``at``. Its pixels from ``begin`` to before ``end`` are loaded, the others are 0. A pixel
     of an interleaved image has ``step`` values. Channels that there are not are as the first.
     """
-    VECTOR: tl.constexpr = vector_of(image, FORM)
+    VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     between = 1 if INTERLEAVED else pixels
     if FORM == "single":
         r, g, b, a = _load_each(image + at, between, step, begin, end, CHANNELS, VECTOR, BLOCK)

@@ -149,7 +149,7 @@ def _sum_luma(
     to, image, at, pixels, step, begin, end, blocks, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr,
     BLOCK: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    VECTOR: tl.constexpr = vector_of(image, FORM)
+    VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     total = tl.full((BLOCK // VECTOR, VECTOR), 0, tl.float32)
     for i in range(blocks):
         here, first, last = at + i * BLOCK * step, begin - i * BLOCK, end - i * BLOCK
@@ -164,7 +164,7 @@ def _find_extremes(
     to, next, image, at, pixels, step, begin, end, blocks, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
     FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    VECTOR: tl.constexpr = vector_of(image, FORM)
+    VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     low = tl.full((BLOCK // VECTOR, VECTOR), float("inf"), tl.float32)
     low_g, low_b, high, high_g, high_b = low, low, -low, -low, -low
     for i in range(blocks):

@@ -17,7 +17,7 @@ from torch import Tensor
 from imgops.decomposition.color import STEPS
 from imgops.kernels.cuda import _color_steps
 from imgops.kernels.cuda._arithmetic import level
-from imgops.kernels.cuda._launch import inline, kernel, launch
+from imgops.kernels.cuda._launch import constant, inline, kernel, launch
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._pixels import (
     BLOCK,
@@ -183,7 +183,7 @@ def _luma_kernel(
 ):  # fmt: skip
     """Run the steps before the first contrast, where an image has one, and sum the luma of their result."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
-    VECTOR: tl.constexpr = vector_of(image, FORM)
+    VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     _plane, n, start, within, pixels, step, blocks, head, tail = place_of(
         tl.program_id(0), image, parts, span, planes, channels, factor, pixels, sizes, starts,
         PACKED, INTERLEAVED, FORM, BLOCK,
@@ -377,6 +377,11 @@ def _steps_kernel(
         _store(out, at, pixels, step, first, last, r, g, b, CHANNELS, INTERLEAVED, FORM, BLOCK)
 
 
+@constant
+def _letter(steps: str, i: int) -> str:
+    return steps[i]
+
+
 @inline
 def _apply(
     r, g, b, begin, end, order, amounts, means, tables, STEPS: tl.constexpr, ALL: tl.constexpr,
@@ -390,10 +395,10 @@ def _apply(
                 if STEPS[i] != "-" and (ALL or STEPS[i] != "c"):
                     if which == i:
                         r, g, b = _step(
-                            STEPS[i], r, g, b, amounts + i, means + turn, tables, CHANNELS, LEVELS
+                            _letter(STEPS, i), r, g, b, amounts + i, means + turn, tables, CHANNELS, LEVELS
                         )
     else:
-        r, g, b = _step(STEPS[0], r, g, b, amounts, means, tables, CHANNELS, LEVELS)
+        r, g, b = _step(_letter(STEPS, 0), r, g, b, amounts, means, tables, CHANNELS, LEVELS)
     return r, g, b
 
 

@@ -198,7 +198,7 @@ def _add_row(
         for i in tl.static_range(ROWS):
             row = found[i * COUNT : i * COUNT + COUNT]
             if (s >= i) & (s - i < tall):
-                row = _extremes(row, along, 0, LARGEST)
+                row = _extremes(row, along, 0, LARGEST, COUNT)
             added = added + row
     else:
         added = no_values()
@@ -207,16 +207,19 @@ def _add_row(
             if (s >= i) & (s - i < tall):
                 for t in tl.static_range(TAPS):
                     if _is_member(tl.load(members + ((s - i) * wide + first + t)), SIGN):
-                        row = _extremes(row, values, t * PIXEL, LARGEST)
+                        row = _extremes(row, values, t * PIXEL, LARGEST, COUNT)
             added = added + row
     return added
 
 
 @inline
-def _extremes(found, values, FIRST: tl.constexpr, LARGEST: tl.constexpr):
-    """Return the extremes of values and others, the latter counted from ``FIRST``."""
+def _extremes(found, values, FIRST: tl.constexpr, LARGEST: tl.constexpr, COUNT: tl.constexpr):
+    """Return the extremes of ``COUNT`` values and others, the latter counted from ``FIRST``.
+
+    Triton 3.6 takes two calls for the same if their tuples have as many values together and their constants are equal.
+    """
     extremes = no_values()
-    for i in tl.static_range(len(found)):
+    for i in tl.static_range(COUNT):
         if LARGEST:
             extremes = extremes + (tl.maximum(found[i], values[FIRST + i]),)
         else:
@@ -230,11 +233,11 @@ def _extremes_along(
 ):
     """Return the extremes of ``TAPS`` pixels along x: of two, then of four, then of two fours that overlap."""
     if TAPS >= 2:
-        values = _extremes(values[: COUNT + (TAPS - 2) * PIXEL], values, PIXEL, LARGEST)
+        values = _extremes(values, values, PIXEL, LARGEST, COUNT + (TAPS - 2) * PIXEL)
     if TAPS >= 4:
-        values = _extremes(values[: COUNT + (TAPS - 4) * PIXEL], values, 2 * PIXEL, LARGEST)
+        values = _extremes(values, values, 2 * PIXEL, LARGEST, COUNT + (TAPS - 4) * PIXEL)
     if TAPS > 4:
-        values = _extremes(values[:COUNT], values, (TAPS - 4) * PIXEL, LARGEST)
+        values = _extremes(values, values, (TAPS - 4) * PIXEL, LARGEST, COUNT)
     if TAPS == 3:
-        values = _extremes(values[:COUNT], values, PIXEL, LARGEST)
+        values = _extremes(values, values, PIXEL, LARGEST, COUNT)
     return values
