@@ -55,7 +55,9 @@ def _launch_pass(
     )
 
     def make() -> tuple[int, tuple[Any, ...], dict[str, Any]]:
-        constants, programs = tiles_of(out)
+        constants, programs = tiles_of(out, _tile(pass_kernel, table, image))
+        if constants["COLUMNS"] == 512:
+            constants["warps"] = 1
         numbers = (
             *(*table.numbers, other.step if finish == "none" else 0, other.last),
             *(
@@ -69,7 +71,13 @@ def _launch_pass(
                 scale,
             ),
         )
-        more = {"PIXEL": out.pixel, "FINISH": finish, "ALIGNED": alignment(out), "LOADS": alignment(image)}
+        whole = alignment(out)
+        if (
+            pass_kernel is _across_kernel
+        ):  # the fewer pixels a thread has, the nearer are those that its neighbors gather
+            few = 0 < table.constants["TAPS"] <= 6
+            whole = min(whole, 4) if few or image.tensor.element_size() == 1 else 1
+        more = {"PIXEL": out.pixel, "FINISH": finish, "ALIGNED": whole, "LOADS": alignment(image)}
         return programs, numbers, {**constants, **table.constants, **more}
 
     if isinstance(image.tensor, Packed):
@@ -85,6 +93,17 @@ def _launch_pass(
     kinds = *(x.dtype for x in tensors[:5]), *(x.data_ptr() % 16 for x in tensors[:2])
     key = pass_kernel.__name__, finish, scale, table.original is None, *shapes, *kinds
     prepared(key, image.tensor.device, prepare)(*tensors)
+
+
+def _tile(pass_kernel: Any, table: Table, image: Rows) -> tuple[int, int]:
+    """Return the rows and columns of a tile, as many as a thread has registers for.
+
+    What a pass takes from its table for a row is for all columns of a thread, and the reverse.
+    """
+    unrolled = table.constants["TAPS"] > 6
+    if pass_kernel is _across_kernel:
+        return (16 if unrolled else 32), 128
+    return (4 if not isinstance(image.tensor, Packed) else 1 if unrolled else 2), 512
 
 
 @inline
@@ -272,7 +291,7 @@ def bilinear(out: Rows, image: Rows, rows: Table, columns: Table) -> None:
         *(rows.step, rows.weight_step, columns.step, columns.weight_step),
         *(out.planes, out.height, out.length, out.length // out.pixel, *out.steps, *image.steps),
         PIXEL=out.pixel,
-        ALIGNED=alignment(out),
+        ALIGNED=min(alignment(out), 4),
         **constants,
     )
 
@@ -301,9 +320,16 @@ def _bilinear_kernel(
     near, far = tl.load(weight + x), tl.load(weight + width + x)
     upper = near * tl.load(above + left).to(tl.int32) + far * tl.load(above + right).to(tl.int32)
     lower = near * tl.load(below + left).to(tl.int32) + far * tl.load(below + right).to(tl.int32)
-    total = (tl.load(row_weight + row)[:, None] * (upper >> 4)) >> 16
-    total += (tl.load(row_weight + height + row)[:, None] * (lower >> 4)) >> 16
-    value = tl.minimum((total + 2) >> 2, 255).to(tl.uint8)
+    # The weights of an axis add up to 2048, and by their rounding perhaps to 2049: results do not exceed 255.
+    total = _product(tl.load(row_weight + row)[:, None], upper) + 2
+    total += _product(tl.load(row_weight + height + row)[:, None], lower)
+    value = (total >> 2).to(tl.uint8)
     to = out + (n * out_n + p.to(tl.int64) * out_p + column)
     to = tl.multiple_of((to + rows.to(tl.int64) * out_y)[:, None] + offset, [1, ALIGNED])
     tl.store(to, value, mask=(rows < height)[:, None] & (j // ALIGNED * ALIGNED < length))
+
+
+@inline
+def _product(share, value):
+    """Return ``(share * (value >> 4)) >> 16``; both are not negative, and the share ends at 2049."""
+    return tl.umulhi((share << 16).to(tl.uint32), (value >> 4).to(tl.uint32)).to(tl.int32)

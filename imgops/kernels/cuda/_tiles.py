@@ -146,15 +146,16 @@ def alignment(rows: Rows) -> int:
     return 1
 
 
-def tiles_of(rows: Rows) -> tuple[dict[str, int], int]:
+def tiles_of(rows: Rows, first: tuple[int, int] = (32, 128)) -> tuple[dict[str, int], int]:
     """Return the constants of a kernel that goes over rows tile by tile, and its number of programs.
 
-    A tile lies in one plane. There are three shapes of tiles, so that few kernels are compiled: a wide one, a
-    tall one where the wide one would cover much that is not there, and one for small images.
+    A tile lies in one plane. There are three shapes of tiles, so that few kernels are compiled: the ``first``, a
+    tall one where the first would cover much that is not there, and one for small images.
     """
-    shapes = ((32, 128), (128, 32)) if rows.length > 64 else ((32, 32),)
+    shapes = (first, (128, 32)) if rows.length > 64 else ((32, 32),)
     counts = [_launch.blocks((rows.height, height), (rows.length, width)) for height, width in shapes]
-    best = 1 if len(shapes) > 1 and counts[1] * 1.08 < counts[0] else 0
+    covered = [count * height * width for count, (height, width) in zip(counts, shapes, strict=True)]
+    best = 1 if len(shapes) > 1 and covered[1] * 1.08 < covered[0] else 0
     height, width = shapes[best]
     return {
         "ROWS": height,
