@@ -79,11 +79,9 @@ OF_LAST_KERNEL = ("equalize",)
 #: The rows that spill registers in some dtype and layout. No other may.
 SPILLING = (
     "perspective bicubic, each",
-    "resize plain lanczos",
     "resize bicubic",
-    "packed: gamma, each",
+    "packed: color jitter, each",
     "packed: affine bicubic, each",
-    "packed: resize plain lanczos",
     "packed: resize bilinear",
     "packed: resize bicubic",
     "packed: resized crop, a box each",
