@@ -626,7 +626,35 @@ ROWS: tuple[Row, ...] = (
         moves=True,
         per_sample=False,
     ),
+    # tests/test_corruptions.py compares all of them with results of imagecorruptions.
+    *(
+        Row(
+            "Corruption",
+            {"name": name, "severity": severity, "p": 0.5},
+            of="imagecorruptions 1.1.2",
+            levels=1,
+            gradient=name not in ("shot_noise", "glass_blur"),
+            id="" if name == "gaussian_noise" else name,
+        )
+        for name, severity in (
+            ("gaussian_noise", 1),
+            ("shot_noise", 3),
+            ("glass_blur", 2),
+            ("motion_blur", 1),
+            ("snow", 3),
+            ("frost", 4),
+            ("brightness", 2),
+            ("spatter", 4),
+        )
+    ),
 )
+
+#: The arguments that a transform must be given.
+REQUIRED: dict[str, dict[str, Any]] = {
+    "FDA": {"references": REFERENCES},
+    "HistogramMatching": {"references": REFERENCES},
+    "Corruption": {"name": "fog"},
+}
 
 #: The transforms that join several samples; tests/test_mosaic.py has their references.
 JOINING = ("CopyPaste", "Mosaic")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from added_cases import JOINING, REFERENCES, ROWS, Row
+from added_cases import JOINING, REQUIRED, ROWS, Row
 from checks import bits_equal
 from torch import Tensor
 from torchvision import tv_tensors
@@ -296,7 +296,7 @@ ARGUMENTS = [
 def test_an_argument_is_refused_or_works(name: str, argument: str) -> None:
     """An argument is refused when it is given, or at the first call if it depends on the image (channels, dtype); quickly."""
     cls = getattr(ours, name)
-    options: dict[str, Any] = {"references": REFERENCES} if name in ("FDA", "HistogramMatching") else {}
+    options = dict(REQUIRED.get(name, {}))
     if "p" in inspect.signature(cls).parameters:
         options["p"] = 1.0
     for case, value in HOSTILE.items():

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from added_cases import REQUIRED
 from checks import check_compiled_raises, check_raises
 
 import imgops
@@ -355,8 +356,7 @@ def test_a_large_parameter_in_a_graph() -> None:
 @pytest.mark.parametrize("name", sorted(ADDED))
 def test_repr_has_the_arguments(name: str) -> None:
     """It also showed what a class computes from them: random_parameters, or PadIfNeeded's interpolation."""
-    given = ([torch.zeros(3, 4, 4)],) if name in ("FDA", "HistogramMatching") else ()
-    shown = set(re.findall(r"(\w+)=", repr(ADDED[name](*given))))
+    shown = set(re.findall(r"(\w+)=", repr(ADDED[name](**REQUIRED.get(name, {})))))
     assert shown <= set(inspect.signature(ADDED[name]).parameters)
 
 

@@ -109,7 +109,9 @@ def test_pairs_are_x_and_y() -> None:
 def test_one_default_for_each_word() -> None:
     found: dict[str, set[object]] = {}
     for where, parameter in PARAMETERS:
-        if parameter.default is not inspect.Parameter.empty:
+        if (where, parameter.name) == ("Corruption", "p"):  # for measurements, which it would falsify
+            assert parameter.default == 1.0
+        elif parameter.default is not inspect.Parameter.empty:
             default = getattr(parameter.default, "value", parameter.default)
             found.setdefault(parameter.name, set()).add(default)
             if parameter.name == "padding_mode":

@@ -9,6 +9,7 @@ from torchvision import tv_tensors
 #: The arguments of a transform's picture, if the defaults have too little effect.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "CoarseDropout": {"num_holes": (6, 6), "height": (0.15, 0.25), "fill": "random"},
+    "Corruption": {"name": "frost", "severity": 3},
     "CopyPaste": {"amount": 1.0, "p": 1.0},
     "FDA": {"references": lambda x: [255 - x.flip(-1)], "beta": 0.05},
     "GridDropout": {"ratio": 0.6},
@@ -56,6 +57,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 MADE_OF: dict[str, tuple[str, ...]] = {
     "LongestMaxSize": ("resize",),
     "SmallestMaxSize": ("resize",),
+    "Corruption": ("filter2d", "cvt_color", "remap", "resize", "jpeg", "canny", "distance_transform"),
     "CopyPaste": ("paste", "resize", "gaussian_blur"),
     "HistogramMatching": ("match_histograms", "add_weighted"),
     "LetterBox": ("resize", "pad"),

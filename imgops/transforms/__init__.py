@@ -24,6 +24,7 @@ from imgops.transforms.conversion import *
 from imgops.transforms.dropout import *
 from imgops.transforms.filters import *
 from imgops.transforms.geometry import *
+from imgops.transforms.imagenet_c import *
 from imgops.transforms.mixing import *
 from imgops.transforms.noise import *
 from imgops.transforms.policy import *

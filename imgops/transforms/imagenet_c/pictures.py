@@ -1,0 +1,77 @@
+"""Drawn pictures of frost, for those who have no photographs of it."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops.transforms.imagenet_c.formulas import plasma
+
+#: How many there are, and their sides.
+_COUNT, _SIDE = 5, 512
+#: The number of feathers of ice in a picture.
+_FEATHERS = 420
+
+
+def drawn_frost() -> list[Tensor]:
+    """Return pictures ``(3, 512, 512)``, uint8: feathers of ice, which are denser toward the border."""
+    return [_draw(number) for number in range(_COUNT)]
+
+
+@cache
+def _draw(number: int) -> Tensor:
+    random = np.random.RandomState(number)
+    ice = np.zeros((_SIDE, _SIDE), np.float32)
+    for i in range(_FEATHERS):
+        at = random.uniform(-1, 1, 2)
+        at = np.sign(at) * np.abs(at) ** (0.35 if i % 3 else 0.8)  # most lie near the border
+        length, angle, light = (
+            random.uniform(30, 120),
+            random.uniform(0, 2 * math.pi),
+            random.uniform(0.35, 1),
+        )
+        reach = int(length) + 2
+        feather = np.zeros((2 * reach, 2 * reach), np.float32)
+        _grow(feather, random, reach, reach, angle, length, light)
+        left, top = ((at + 1) * _SIDE / 2).astype(int) - reach
+        x, y, right, bottom = (
+            max(left, 0),
+            max(top, 0),
+            min(left + 2 * reach, _SIDE),
+            min(top + 2 * reach, _SIDE),
+        )
+        part = ice[y:bottom, x:right]
+        np.maximum(part, feather[y - top : bottom - top, x - left : right - left], out=part)
+    noise = torch.from_numpy(random.uniform(-1, 1, (2, _SIDE**2 - 1)).astype(np.float32))
+    haze, grain = (plasma(n, _SIDE, decay).numpy() for n, decay in zip(noise, (2.2, 1.3), strict=True))
+    glow = cv2.GaussianBlur(ice, (0, 0), 6)
+    light = 0.18 + 0.4 * haze + 0.5 * ice * (0.5 + 0.5 * grain) + 0.35 * glow
+    color = np.array([0.86, 0.95, 1.0], np.float32)[:, None, None]
+    return torch.from_numpy((np.clip(light * color, 0, 1) * 255).astype(np.uint8))
+
+
+def _grow(
+    layer: np.ndarray,
+    random: np.random.RandomState,
+    x: float,
+    y: float,
+    angle: float,
+    length: float,
+    light: float,
+) -> None:
+    """Draw a needle with smaller ones on both sides, as ice grows at 60 degrees."""
+    dx, dy = math.cos(angle), math.sin(angle)
+    ends = ((int(16 * v) for v in p) for p in ((x, y), (x + dx * length, y + dy * length)))
+    cv2.line(layer, *map(tuple, ends), light, 1, cv2.LINE_AA, 4)
+    if length < 12:
+        return
+    for share in np.arange(0.12, 0.95, max(0.08, 4 / length)):
+        for side in (-1, 1):
+            part = length * (1 - share) * random.uniform(0.25, 0.5)
+            at = x + dx * length * share, y + dy * length * share
+            _grow(layer, random, *at, angle + side * math.pi / 3, part, light * 0.85)

@@ -1,0 +1,232 @@
+"""The transform of the corruptions of ImageNet-C, and the sweep over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+from imgops import _check, _subclass
+from imgops.transforms._core.arguments import one_number, one_of, require_rgb
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, seed
+from imgops.transforms.imagenet_c.formulas import FORMULAS, as_reals, corrupted
+from imgops.transforms.imagenet_c.pictures import drawn_frost
+
+_NAMES = tuple(FORMULAS)
+
+
+class Corruption(ProbabilisticTransform):
+    """Corrupt an image in one of the ways of ImageNet-C.
+
+    With it the robustness of a network is measured: :func:`corruptions` goes over all ways and severities.
+    The results depend on the generator's seed alone, on every device.
+
+    Parameters
+    ----------
+    name : str
+        One of ``Corruption.COMMON``, the fifteen of the benchmark, or of ``Corruption.VALIDATION``, the
+        four others.
+    severity : int
+        The strength, from 1 to 5.
+    p : float
+        The probability that the transform is applied.
+    pictures : sequence of Tensor, optional
+        For "frost": the pictures of which a part is added, RGB images ``(3, H, W)``, all uint8 or all
+        floating point. Without them drawn ones are used; the benchmark has photographs.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, as in the benchmark. Otherwise the images of a
+        batch share the angle of "motion_blur" and "snow", and the part of the picture of "frost"; noise is
+        always drawn for each pixel.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
+
+    Raises
+    ------
+    TypeError
+        If an image is neither uint8 nor floating point.
+    ValueError
+        If ``name`` is unknown, ``severity`` or ``p`` is out of range, ``pictures`` are not RGB, or an image
+        does not have 3 channels.
+
+    Notes
+    -----
+    Reference: imagecorruptions 1.1.2, within a level on uint8 for the same random numbers; its results are
+    truncated to whole levels. It is what made the image classification and detection benchmarks ImageNet-C
+    and COCO-C. Floats in [0, 1] are computed by the same formulas and not rounded; "glass_blur" and
+    "jpeg_compression" round them to the 256 levels on the way. The gradient is that of the formula; that of
+    "shot_noise" is of the mean, and rounding passes it on.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from imgops import transforms as v2
+    >>> fog = v2.Corruption("fog", severity=3, generator=torch.Generator().manual_seed(0))
+    >>> fog(torch.full((3, 64, 64), 100, dtype=torch.uint8)).shape
+    torch.Size([3, 64, 64])
+    """
+
+    #: The names of the fifteen corruptions of the benchmark, and of four others, which are for choosing
+    #: parameters.
+    COMMON = _NAMES[:15]
+    VALIDATION = _NAMES[15:]
+
+    _levels = True
+    _hidden = ("random_parameters", "shapes")
+
+    def __init__(
+        self,
+        name: str,
+        severity: int = 1,
+        p: float = 1.0,
+        *,
+        pictures: Sequence[Tensor] | None = None,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self._pixels = torch.empty(0)
+        shapes: tuple[tuple[int, ...], ...] = ()
+        if pictures is not None:
+            images = _pictures(pictures)
+            self._pixels = torch.cat([x.reshape(-1) for x in images])
+            shapes = tuple(tuple(x.shape) for x in images)
+        self._set(name, severity, p, shapes, per_sample, generator)
+
+    def _set(
+        self,
+        name: str,
+        severity: int,
+        p: float,
+        shapes: Any,
+        per_sample: bool,
+        generator: torch.Generator | None,
+    ) -> None:
+        known = {
+            "name": one_of(self, "name", name, _NAMES),
+            "severity": one_number(self, "severity", severity, 1, 5, whole=True),
+        }
+        draws = FORMULAS[name].draw is not None
+        self.random_parameters = (IS_APPLIED, Parameter("seed")) if draws else (IS_APPLIED,)
+        self._known = ("seed",) if draws else ()
+        super().__init__(p, per_sample, generator, **known, shapes=shapes)
+
+    @classmethod
+    def _from_config(cls, name: str, severity: int, shapes: Any, p: float) -> Any:
+        transform = cls.__new__(cls)
+        transform._pixels = torch.empty(0)
+        transform._set(name, severity, p, shapes, False, None)
+        return transform
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"seed": seed()} if self._known else {}
+
+    def _extra(self, image: Tensor) -> Tensor | None:
+        return self._pixels.to(image.device, non_blocking=True) if self.shapes else None
+
+    def change_image(self, image: Tensor, seed: float = 0, extra: Tensor | None = None) -> Tensor:
+        require_rgb(self, image)
+        formula = FORMULAS[self.name]
+        numbers: tuple[Any, ...] = ()
+        if formula.draw is not None:
+            settings = formula.settings[self.severity - 1]
+            numbers = formula.draw(as_reals(image), from_seed(seed), *settings)
+        if self.name == "frost":
+            numbers = *numbers, self._frost(extra)
+        return corrupted(self.name, self.severity, image, numbers)
+
+    def _frost(self, extra: Tensor | None) -> list[Tensor]:
+        if extra is None:
+            return drawn_frost()
+        parts = extra.split([prod(shape) for shape in self.shapes])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+
+def _pictures(pictures: Any) -> list[Tensor]:
+    """Return pictures on the CPU, as uint8."""
+    must = "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point"
+    known = isinstance(pictures, (list, tuple)) and all(isinstance(x, Tensor) for x in pictures)
+    if not known:
+        raise TypeError(f"{must}, got {_check.shown(pictures)}")
+    if not pictures or not all(x.ndim == 3 and x.shape[0] == 3 and x.numel() for x in pictures):
+        raise ValueError(f"{must}, got {[tuple(x.shape) for x in pictures]}")
+    dtypes = {x.dtype for x in pictures}
+    if len(dtypes) > 1 or not (pictures[0].dtype == torch.uint8 or pictures[0].dtype.is_floating_point):
+        raise TypeError(f"{must}, got {[x.dtype for x in pictures]}")
+    images = [_subclass.plain(x).detach().cpu() for x in pictures]
+    return [v2.functional.to_dtype(x, torch.uint8, scale=True) for x in images]
+
+
+def corruptions(
+    images: Any,
+    names: str | Iterable[str] = "common",
+    severities: Iterable[int] = (1, 2, 3, 4, 5),
+    *,
+    pictures: Sequence[Tensor] | None = None,
+    seed: int = 0,
+) -> Iterator[tuple[str, int, Any]]:
+    """Corrupt images in all ways of ImageNet-C, at all severities.
+
+    Parameters
+    ----------
+    images : Tensor
+        ``(..., 3, H, W)``, uint8, or floating point in [0, 1]; or any other input of a transform. Any device.
+    names : str or iterable of str
+        The corruptions, or "common" for the fifteen of the benchmark, "validation" for the four others,
+        "all" for both.
+    severities : iterable of int
+        The strengths, from 1 to 5.
+    pictures : sequence of Tensor, optional
+        As for :class:`Corruption`.
+    seed : int
+        The results depend on it, the name, the severity, and the place of an image in the batch. Give each
+        batch of a data set another one.
+
+    Yields
+    ------
+    (str, int, Tensor)
+        The name, the severity and the corrupted images, in the order of the arguments.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or a severity is out of range; before anything is computed.
+
+    Notes
+    -----
+    Each image has draws of its own (``per_sample=True``).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from imgops import transforms as v2
+    >>> images = torch.full((2, 3, 32, 32), 100, dtype=torch.uint8)
+    >>> for name, severity, batch in v2.corruptions(images, ["fog", "contrast"], [1, 5]):
+    ...     print(name, severity, tuple(batch.shape))
+    fog 1 (2, 3, 32, 32)
+    fog 5 (2, 3, 32, 32)
+    contrast 1 (2, 3, 32, 32)
+    contrast 5 (2, 3, 32, 32)
+    """
+    groups = {"common": Corruption.COMMON, "validation": Corruption.VALIDATION, "all": _NAMES}
+    if isinstance(names, str) and names not in groups:
+        must = "corruptions: names must be 'common', 'validation', 'all' or a sequence of names"
+        raise ValueError(f"{must}, got {names!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
+        must = "corruptions: seed must be an integer from 0 to 2147483647"
+        raise ValueError(f"{must}, got {_check.shown(seed)}")
+    own = None if pictures is None else _pictures(pictures)
+    chosen = groups[names] if isinstance(names, str) else names
+    levels = tuple(severities)
+    transforms = [Corruption(n, s, pictures=own, per_sample=True) for n in chosen for s in levels]
+
+    def results() -> Iterator[tuple[str, int, Any]]:
+        for transform in transforms:
+            place = _NAMES.index(transform.name) * 5 + transform.severity - 1
+            transform.generator = torch.Generator().manual_seed(seed * len(_NAMES) * 5 + place)
+            yield transform.name, transform.severity, transform(images)
+
+    return results()
