@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -49,15 +50,20 @@ def _draw_normal(image: Tensor, generator: torch.Generator, *settings: Any) -> N
 def _draw_counts(image: Tensor, generator: torch.Generator, photons: float) -> Numbers:
     """Count photons by a table of Poisson's distribution for each of 256 levels, also those of floats."""
     share = torch.rand(image.shape, generator=generator, dtype=torch.float64).to(image.device)
-    rate = torch.arange(256, dtype=torch.float64) * (photons / 255)
-    most = math.ceil(photons + 12 * math.sqrt(photons) + 12)
-    # The probability that there are at most k photons; a row lies between its number and the next.
-    table = torch.special.gammaincc(torch.arange(1, most + 1, dtype=torch.float64), rate[:, None])
-    rows = torch.arange(256, dtype=torch.float64)[:, None]
-    table = (table.clamp(max=1 - 2**-40) + rows).flatten().to(image.device)
+    table = _poisson(photons).to(image.device, non_blocking=True)
     level = (image.detach() * 255).round().clamp(0, 255).to(torch.float64).nan_to_num()
     place = (level + share * (1 - 2**-39)).contiguous()
-    return ((torch.searchsorted(table, place) - level.long() * most).to(image.dtype),)
+    return ((torch.searchsorted(table, place) - level.long() * (len(table) // 256)).to(image.dtype),)
+
+
+@cache
+def _poisson(photons: float) -> Tensor:
+    """Return for each level the probabilities that there are at most 0, 1, ... photons, plus the level."""
+    rate = torch.arange(256, dtype=torch.float64) * (photons / 255)
+    most = math.ceil(photons + 12 * math.sqrt(photons) + 12)
+    table = torch.special.gammaincc(torch.arange(1, most + 1, dtype=torch.float64), rate[:, None])
+    rows = torch.arange(256, dtype=torch.float64)[:, None]
+    return (table.clamp(max=1 - 2**-40) + rows).flatten()
 
 
 def _draw_flips(image: Tensor, generator: torch.Generator, amount: float) -> Numbers:
@@ -160,8 +166,8 @@ def _moved(moves: Tensor, height: int, width: int, reach: int) -> Tensor:
     pointer = torch.arange(2 * count, device=device).expand(*lead, -1).clone()
     # A pixel's new value is at its place, its old value ``count`` places behind, where pointers end.
     pointer[..., :count] += count
-    rows = torch.arange(height - reach, reach, -1, device=device)[:, None]
-    columns = torch.arange(width - reach, reach, -1, device=device)[None]
+    rows = height - reach - torch.arange(moves.shape[-3], device=device)[:, None]
+    columns = width - reach - torch.arange(moves.shape[-2], device=device)[None]
     dx, dy = moves.unbind(-1)
     y, x = rows + dy, columns + dx
     earlier = (dy > 0) | ((dy == 0) & (dx > 0))
