@@ -45,14 +45,14 @@ def _draw(number: int) -> Tensor:
             min(left + 2 * reach, _SIDE),
             min(top + 2 * reach, _SIDE),
         )
-        part = ice[y:bottom, x:right]
-        np.maximum(part, feather[y - top : bottom - top, x - left : right - left], out=part)
+        area = ice[y:bottom, x:right]
+        np.maximum(area, feather[y - top : bottom - top, x - left : right - left], out=area)
     noise = torch.from_numpy(random.uniform(-1, 1, (2, _SIDE**2 - 1)).astype(np.float32))
     haze, grain = (plasma(n, _SIDE, decay).numpy() for n, decay in zip(noise, (2.2, 1.3), strict=True))
     glow = cv2.GaussianBlur(ice, (0, 0), 6)
-    light = 0.18 + 0.4 * haze + 0.5 * ice * (0.5 + 0.5 * grain) + 0.35 * glow
+    lights = 0.18 + 0.4 * haze + 0.5 * ice * (0.5 + 0.5 * grain) + 0.35 * glow
     color = np.array([0.86, 0.95, 1.0], np.float32)[:, None, None]
-    return torch.from_numpy((np.clip(light * color, 0, 1) * 255).astype(np.uint8))
+    return torch.from_numpy((np.clip(lights * color, 0, 1) * 255).astype(np.uint8))
 
 
 def _grow(
@@ -66,8 +66,8 @@ def _grow(
 ) -> None:
     """Draw a needle with smaller ones on both sides, as ice grows at 60 degrees."""
     dx, dy = math.cos(angle), math.sin(angle)
-    ends = ((int(16 * v) for v in p) for p in ((x, y), (x + dx * length, y + dy * length)))
-    cv2.line(layer, *map(tuple, ends), light, 1, cv2.LINE_AA, 4)
+    start, end = (int(16 * x), int(16 * y)), (int(16 * (x + dx * length)), int(16 * (y + dy * length)))
+    cv2.line(layer, start, end, light, 1, cv2.LINE_AA, 4)  # in sixteenths of a pixel
     if length < 12:
         return
     for share in np.arange(0.12, 0.95, max(0.08, 4 / length)):
