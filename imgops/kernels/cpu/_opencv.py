@@ -90,13 +90,14 @@ def filter_with_border(
     around: Around,
     *parameters: Any,
     written: bool = False,
+    wraps: bool = False,
 ) -> None:
     """Run a filter with one of our borders.
 
-    OpenCV's filters do not support "wrap": this border, and any other border if ``written`` is True, is
-    written around the image first.
+    OpenCV's filters do not support "wrap", except for those that ``wraps`` says: this border, and any other
+    border if ``written`` is True, is written around the image first.
     """
-    if padding_mode != "wrap" and not written:
+    if not written and (wraps or padding_mode != "wrap"):
         call(source, target, BORDERS[padding_mode], *parameters)
         return
     top, bottom, left, right = around
