@@ -473,3 +473,35 @@ def test_the_page_of_benchmarks_has_the_traffic_of_the_kernels() -> None:
     assert len(shown) == len(found) == 60
     for one, other in zip(shown, found, strict=True):
         assert abs(one - other) < 0.15
+
+
+@interpreted
+def test_what_is_not_finite_is_as_on_the_cpu() -> None:
+    """A hunt found other pixels for infinite positions, and NaN from products with 0, or none from NaN."""
+    inf, nan, unit = float("inf"), float("nan"), torch.tensor(1.0, dtype=torch.float64)
+    ops, half = torch.ops.imgops, torch.tensor(0.5, dtype=torch.float64)
+    x = torch.tensor([[[inf, 1.0, -inf, 0.2]]])
+    for operation in ("binary", "binary_inv", "trunc", "tozero", "tozero_inv"):
+        wanted = ops.threshold(x, half, unit, operation)
+        assert torch.equal(cuda_kernel("imgops::threshold")(x, half, unit, operation), wanted)
+    x[0, 0, 1] = nan
+    found = cuda_kernel("imgops::posterize")(x, torch.tensor(3.0, dtype=torch.float64))
+    wanted = ops.posterize(x, torch.tensor(3.0, dtype=torch.float64))
+    assert torch.equal(found.nan_to_num(nan=7), wanted.nan_to_num(nan=7)) and bool(found[0, 0, 1].isnan())
+    image, positions = torch.arange(1.0, 16).reshape(1, 3, 5), torch.tensor([[[inf, -inf]], [[1.0, 1.0]]])
+    for border in ("wrap", "symmetric", "reflect"):
+        call = image, positions, None, "bilinear", border
+        assert torch.equal(cuda_kernel("imgops::remap")(*call), ops.remap(*call))
+    image = torch.rand(1, 24, 24)
+    image[0, 11, 11] = inf
+    for name, how in (("scharr", (0, 1, "reflect")), ("laplacian", (1, "reflect"))):
+        found = cuda_kernel(f"imgops::{name}")(image, *how).isfinite()
+        assert torch.equal(found, getattr(ops, name)(image, *how).isfinite())
+
+
+@interpreted
+def test_gamma_for_each_of_no_images() -> None:
+    """It read a number that there is not."""
+    none = torch.zeros(0, 1, 3, 2, dtype=torch.uint8)
+    each, all_images = torch.zeros(0, dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
+    assert cuda_kernel("imgops::adjust_gamma")(none, each, all_images).shape == none.shape

@@ -411,3 +411,19 @@ def test_the_operator_on_the_page_about_pytorch() -> None:
         image = torch.rand(shape, requires_grad=True)
         names["median"](image, 3).sum().backward()
         torch.testing.assert_close(image.grad.sum().item(), float(image.numel()))  # type: ignore[union-attr]
+
+
+def test_thresholds_beyond_integers() -> None:
+    """OpenCV's integers overflowed: nothing was above 2**31, and everything was zeroed or kept."""
+    levels = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16)
+    assert imgops.threshold(levels, 2.0**31, 255.0, "tozero").max() == 0
+    assert imgops.threshold(levels, -(2.0**40), 255.0, "binary").min() == 255
+    assert imgops.canny(levels, 10.0, 1e30).max() == 0 and imgops.canny(levels, 2793.5, 1e30, 5).max() == 0
+
+
+def test_a_horizon_that_meets_a_pixel() -> None:
+    """OpenCV interpolated NaN where a finite image of floats shows what is infinitely far."""
+    x = torch.tensor([[[1.0, 1, 0], [1, 1, 0]]])
+    matrix = torch.tensor([[1.0, 0, -1.5], [0, 1, 1.25], [0.1, -0.1, 0]], dtype=torch.float64)
+    for interpolation in ("bilinear", "bicubic"):
+        assert bool(imgops.warp_perspective(x, matrix, (37, 23), interpolation).isfinite().all())

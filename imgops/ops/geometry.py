@@ -170,7 +170,8 @@ def warp_affine(
     "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
     that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
     image sizes outside is computed by PyTorch, within the tolerance, because OpenCV's time grows with the
-    distance.
+    distance. More than one image outside, OpenCV's "bicubic" does not repeat the image, but one pixel of it;
+    accelerators and the decomposition repeat the image there.
 
     Examples
     --------
@@ -237,7 +238,8 @@ def warp_perspective(
     "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
     that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
     image sizes outside is computed by PyTorch, within the tolerance, because OpenCV's time grows with the
-    distance.
+    distance. More than one image outside, OpenCV's "bicubic" does not repeat the image, but one pixel of it;
+    accelerators and the decomposition repeat the image there.
 
     Examples
     --------

@@ -43,16 +43,20 @@ def _limit(size: int, interpolation: str, padding_mode: str) -> float:
     return min(float(_MOST_PERIODS * _period(size, padding_mode)), _FARTHEST)
 
 
-def reaches(matrix: Tensor, size: Size, out_size: Size, interpolation: str, padding_mode: str) -> list[bool]:
+def reaches(
+    matrix: Tensor, image: Tensor, out_size: Size, interpolation: str, padding_mode: str
+) -> list[bool]:
     """Return for each matrix whether it samples farther outside than OpenCV should.
 
     The list has one element where all samples share a matrix.
     """
+    size = image.shape[-2:]
     matrices = matrix.detach().double().reshape(-1, *matrix.shape[-2:]).numpy()
     if hangs(size, interpolation, padding_mode):
         return [True] * len(matrices)
     if padding_mode == "constant":
-        return [False] * len(matrices)
+        floats = image.is_floating_point() and interpolation != "nearest"
+        return [floats and _meets_the_horizon(m, out_size) for m in matrices]
     limits = _limit(size[1], interpolation, padding_mode), _limit(size[0], interpolation, padding_mode)
     with np.errstate(all="ignore"):
         return [not _stays_within(m, out_size, limits) for m in matrices]
@@ -71,6 +75,21 @@ def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float
             u, v, w[0] = inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
         u, v = u / w[0], v / w[0]
     return bool(np.abs(u).max() <= limits[0] and np.abs(v).max() <= limits[1])
+
+
+def _meets_the_horizon(matrix: np.ndarray, out_size: Size) -> bool:
+    """Return whether a pixel shows a place that is infinitely far, where OpenCV interpolates NaN."""
+    if len(matrix) == 2:
+        return False
+    inverse = inverse_of(matrix)
+    height, width = out_size
+    corners = np.array([[0, width - 1, 0, width - 1], [0, 0, height - 1, height - 1], [1, 1, 1, 1]])
+    w = inverse[2] @ corners
+    if (w > 0).all() or (w < 0).all():
+        return False
+    y, x = np.mgrid[0:height, 0:width]
+    u, v, w = inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
+    return not bool(np.all(np.maximum(np.abs(u), np.abs(v)) < np.abs(w) * FAR))
 
 
 def inverse_of(matrix: np.ndarray) -> np.ndarray:

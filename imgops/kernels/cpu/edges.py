@@ -13,6 +13,8 @@ from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._arguments import number_per_image
 
 #: OpenCV's depth of a derivative, by the dtype of its image.
+#: More than any gradient of levels.
+_MOST = 2.0**30
 _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
 
 
@@ -60,6 +62,8 @@ def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: in
     lows, highs = number_per_image(low, image), number_per_image(high, image)
 
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
-        return cv2.Canny(frame, lows[i], highs[i], target, kernel_size, l2_gradient)
+        # OpenCV makes integers of the thresholds, which may overflow; no gradient is as large.
+        low, high = (min(max(float(t), -_MOST), _MOST) for t in (lows[i], highs[i]))
+        return cv2.Canny(frame, low, high, target, kernel_size, l2_gradient)
 
     _opencv.on_frames(out, image, (torch.uint8,), work)

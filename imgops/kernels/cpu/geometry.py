@@ -84,9 +84,7 @@ def _warp(
     if _copy_if_identity(out, image, matrix) or _directly(op, out, image, matrix, fill, warp, *how):
         return
     height, width, interpolation, padding_mode = how
-    reaches_far = _far_positions.reaches(
-        matrix, image.shape[-2:], (height, width), interpolation, padding_mode
-    )
+    reaches_far = _far_positions.reaches(matrix, image, (height, width), interpolation, padding_mode)
     if any(reaches_far):
         if len(reaches_far) == 1 or out.numel() == 0:
             run_decomposition(

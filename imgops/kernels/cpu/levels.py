@@ -28,10 +28,7 @@ _UNIT_LEVELS = GRAY_LEVELS / 255
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> None:
     single = gamma.numel() == gain.numel() == 1
     if single and image.dtype == torch.uint8:
-        if gamma.item() < 0:  # black becomes infinite, which becomes white; NumPy would warn of it
-            with np.errstate(all="ignore"):
-                table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
-        else:
+        with np.errstate(all="ignore"):  # with a negative gamma black becomes infinite, which becomes white
             table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
         lut(out, image, torch.from_numpy(np.nan_to_num(table).clip(0, 255).astype(np.uint8))[None])
     elif single and image.dtype in (torch.float32, torch.float64):

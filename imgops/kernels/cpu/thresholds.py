@@ -26,6 +26,8 @@ def threshold(out: Tensor, image: Tensor, threshold: Tensor, max_value: Tensor, 
     flag, by_histogram = _OPERATIONS[operation], operation in ("otsu", "triangle")
 
     def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
+        if source.dtype == np.uint8:  # OpenCV makes an integer of the threshold, which may overflow
+            limit = min(max(limit, -1.0), 256.0)
         cv2.threshold(source, limit, top, flag, dst=target)
 
     apart = _opencv.each_channel(work) if by_histogram else work

@@ -137,6 +137,7 @@ def posterize(x, bits, LEVELS: tl.constexpr):
         value = tl.floor(x * (count * 0.00390625)) * (share * 256)
     else:
         value = tl.minimum(tl.maximum(tl.floor(x * count), 0.0), count - 1) * share
+        value = tl.where(x == x, value, x)  # NaN stays
     return value
 
 

@@ -49,7 +49,11 @@ def bound_positions(u, v, width, height, far, BORDER: tl.constexpr):
 
 @inline
 def _fold_far(position, size, BORDER: tl.constexpr):
-    held = tl.minimum(tl.maximum(position, -4e18), 4e18).to(tl.int64)
+    # What is infinite is 2**30, as in the decomposition.
+    far = tl.where(
+        tl.abs(position) < float("inf"), position, tl.where(position > 0, 1073741824.0, -1073741824.0)
+    )
+    held = tl.minimum(tl.maximum(far, -4e18), 4e18).to(tl.int64)
     near = modulo(held, period_of(size, BORDER)).to(position.dtype)
     return tl.where(tl.abs(position) > 1073741824.0, near, position)
 

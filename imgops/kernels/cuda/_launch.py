@@ -23,8 +23,8 @@ from imgops.kernels.cuda._packed import Packed
 
 #: The number of values of a program, and the most values of a row of its tile.
 TILE, WIDEST = 4096, 1024
-#: The greatest 32-bit integer: a greater argument makes another kernel.
-_MOST = 2**31 - 1
+#: The least and the greatest 32-bit integer: another argument makes another kernel.
+_LEAST, _MOST = -(2**31), 2**31 - 1
 
 
 def kernel(tensors: int) -> Callable[[Any], Any]:
@@ -95,7 +95,8 @@ def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: 
     key = (
         tensors[0].device.index,
         warps,
-        max(numbers, default=0) > _MOST and tuple(number > _MOST for number in numbers),
+        (max(numbers, default=0) > _MOST or min(numbers, default=0) < _LEAST)
+        and tuple(not _LEAST <= number <= _MOST for number in numbers),
         *constants.items(),
         *((x.dtype, x.data_ptr() & 15 == 0) for x in tensors),
     )

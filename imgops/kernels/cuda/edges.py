@@ -200,11 +200,12 @@ def _add_row(sums, along, s, TAPS: tl.constexpr, WEIGHTS: tl.constexpr, ROWS: tl
     for i in tl.static_range(ROWS):
         row = sums[i * COUNT : i * COUNT + COUNT]
         if (s >= i) & (s - i < TAPS):
-            weight = (((every >> (6 * (s - i))) & 63) - 32).to(along[0].dtype)
-            more = no_values()
-            for j in tl.static_range(COUNT):
-                more = more + (row[j] + along[j] * weight,)
-            row = more
+            share = ((every >> (6 * (s - i))) & 63) - 32
+            if share != 0:  # else what is not finite would become NaN
+                more = no_values()
+                for j in tl.static_range(COUNT):
+                    more = more + (row[j] + along[j] * share.to(along[0].dtype),)
+                row = more
         added = added + row
     return added
 

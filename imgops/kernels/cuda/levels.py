@@ -131,6 +131,8 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any:
     if image.dtype != torch.uint8:
         return _map("gamma", out, image, gamma, gain)
+    if out.numel() == 0:  # a parameter for each of no images has no memory
+        return None
     exponents, gamma_n = parameter(gamma, image, 0)
     gains, gain_n = parameter(gain, image, 0)
     count = max(exponents.numel(), gains.numel())

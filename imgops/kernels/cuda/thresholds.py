@@ -123,7 +123,7 @@ def _compared(value, limits, i, top, OPERATION: tl.constexpr, CHANNELS: tl.const
         limit = tl.where(low < 256, tl.where(low > -1, low, -1.0), 256.0).to(tl.int32)
     else:
         limit = tl.load(limits).to(tl.float32)
-    above, zero = value > limit, value * 0
+    above, zero = value > limit, tl.zeros_like(value)  # a product with 0 may be NaN
     if OPERATION == "binary":
         result = tl.where(above, top, zero)
     elif OPERATION == "binary_inv":
