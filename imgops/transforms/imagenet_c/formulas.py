@@ -49,7 +49,9 @@ def _draw_normal(image: Tensor, generator: torch.Generator, *settings: Any) -> N
 
 def _draw_counts(image: Tensor, generator: torch.Generator, photons: float) -> Numbers:
     """Count photons by a table of Poisson's distribution for each of 256 levels, also those of floats."""
-    share = torch.rand(image.shape, generator=generator, dtype=torch.float64).to(image.device)
+    share = torch.rand(image.shape, generator=generator, dtype=torch.float64).to(
+        image.device, non_blocking=True
+    )
     table = _poisson(photons).to(image.device, non_blocking=True)
     level = (image.detach() * 255).round().clamp(0, 255).to(torch.float64).nan_to_num()
     place = (level + share * (1 - 2**-39)).contiguous()
@@ -68,14 +70,16 @@ def _poisson(photons: float) -> Tensor:
 
 def _draw_flips(image: Tensor, generator: torch.Generator, amount: float) -> Numbers:
     flipped, salt = (torch.rand(image.shape, generator=generator, dtype=torch.float64) for _ in range(2))
-    return (flipped <= amount).to(image.device), (salt <= 0.5).to(image.device)
+    return (flipped <= amount).to(image.device, non_blocking=True), (salt <= 0.5).to(
+        image.device, non_blocking=True
+    )
 
 
 def _draw_glass(image: Tensor, generator: torch.Generator, sigma: float, reach: int, times: int) -> Numbers:
     height, width = image.shape[-2:]
     rows, columns = max(height - 2 * reach, 0), max(width - 2 * reach, 0)
     moves = torch.randint(-reach, reach, (*image.shape[:-3], times, rows, columns, 2), generator=generator)
-    return (moves.to(image.device),)
+    return (moves.to(image.device, non_blocking=True),)
 
 
 def _draw_angle(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
@@ -315,7 +319,7 @@ def _frost(
 ) -> Tensor:
     """Add a part of a picture ``(3, H, W)``, uint8, which is enlarged where it is smaller than the images."""
     height, width = x.shape[-2:]
-    picture = pictures[min(int(which * len(pictures)), len(pictures) - 1)].to(x.device)
+    picture = pictures[min(int(which * len(pictures)), len(pictures) - 1)].to(x.device, non_blocking=True)
     own_height, own_width = picture.shape[-2:]
     factor = max(height / own_height, width / own_width, 1.0) * 1.1
     size = math.ceil(own_height * factor), math.ceil(own_width * factor)
