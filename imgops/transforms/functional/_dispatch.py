@@ -50,11 +50,7 @@ KERNELS: dict[str, Function] = {
     and hasattr(reference, name)
 }
 #: torchvision's own functions of a tensor, whose arithmetic needs no replacement.
-KERNELS |= {
-    "to_dtype": reference.to_dtype_image,
-    "normalize": reference.normalize_image,
-    "uniform_temporal_subsample": reference.uniform_temporal_subsample_video,
-}
+KERNELS |= {"to_dtype": reference.to_dtype_image, "normalize": reference.normalize_image}
 
 #: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")

@@ -380,5 +380,11 @@ def elastic(
     return _round_to_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
+def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
+    """Take evenly spaced frames, in whole numbers; torchvision's rounded steps end a frame early."""
+    steps = torch.arange(num_samples, device=video.device) * (video.shape[-4] - 1)
+    return video.index_select(-4, steps // max(num_samples - 1, 1))
+
+
 #: The functionals that treat masks differently from images.
 OF_MASKS: dict[str, Any] = {"resize": resize_labels, "resized_crop": resized_crop_labels}

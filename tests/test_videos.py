@@ -1,0 +1,103 @@
+"""Videos: one draw for a clip or one for each frame, in every transform, dtype and memory format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from added_cases import ROWS
+from torch import Tensor
+from torchvision import tv_tensors
+from transform_cases import CASES, picture, seeded
+
+from imgops import transforms as v2
+
+#: Transforms that draw noise for each pixel of a clip, so that frames differ.
+NOISY = ("GaussianNoise", "PixelDropout", "Noise", "SaltAndPepper", "RandomSpatter", "Corruption", "random")
+#: torchvision's functionals return videos unchanged, and so do imgops' transforms of the same names.
+UNCHANGED = ("Grayscale", "RandomGrayscale", "RGB")
+EVERY = [
+    *((str(c), c) for c in CASES if not c.boxes),
+    *((str(r), r) for r in ROWS if r.name not in ("CopyPaste", "Mosaic")),
+]
+
+
+def made(case: Any, **more: Any) -> Any:
+    if hasattr(case, "make") and case in CASES:
+        return case.make(v2, **more)
+    return case.make(**more)
+
+
+def clip(dtype: torch.dtype, interleaved: bool, *lead: int) -> Tensor:
+    """Return frames ``(*lead, 3, 40, 40)``."""
+    frames = [picture(dtype, 40, 40, seed) for seed in range(int(np.prod(lead)))]
+    made_of = torch.stack(frames)
+    if interleaved:
+        made_of = made_of.contiguous(memory_format=torch.channels_last)
+    return made_of.unflatten(0, lead)
+
+
+@pytest.mark.parametrize(("name", "case"), EVERY, ids=[name for name, _ in EVERY])
+def test_frames_of_a_clip_share_the_draw(name: str, case: Any, whole: bool) -> None:
+    """A clip is what its frames are alone with the parameters of the clip; ``(N, T, C, H, W)`` works, too.
+
+    `make test` tries each dtype in one memory format.
+    """
+    transform = made(case)
+    for dtype in (torch.uint8, torch.float32):
+        for interleaved in (False, True) if whole else (dtype == torch.uint8,):
+            frames = clip(dtype, interleaved, 2)
+            try:
+                out = seeded(3, transform, tv_tensors.Video(frames))
+            except TypeError:
+                assert dtype == torch.float32 and getattr(case, "levels", False), name
+                continue
+            assert type(out) is tv_tensors.Video and len(out) == 2
+            several = seeded(3, transform, tv_tensors.Video(frames[None]))
+            assert several.shape == (1, *out.shape)
+            if any(part in name for part in NOISY):
+                continue
+            if any(part in name for part in UNCHANGED) and torch.equal(out.as_subclass(Tensor), frames):
+                continue
+            assert torch.equal(several[0].as_subclass(Tensor), out.as_subclass(Tensor)), name
+            wanted = torch.stack([seeded(3, transform, frame) for frame in frames])
+            apart = (out.as_subclass(Tensor).double() - wanted.double()).abs().max()
+            assert apart <= (0 if dtype == torch.uint8 else 2e-6), name
+
+
+@pytest.mark.parametrize("per_clip", [True, False])
+def test_draws_for_clips_and_for_frames(per_clip: bool) -> None:
+    """``per_sample`` draws for each clip of videos; frames that are images have draws of their own."""
+    transform = v2.Compose([v2.RandomRotation(40), v2.ColorJitter(0.4, 0.4, 0.4)], per_sample=True)
+    alone = v2.Compose([v2.RandomRotation(40), v2.ColorJitter(0.4, 0.4, 0.4)])
+    clips = clip(torch.uint8, False, 2, 3)
+    torch.manual_seed(1)
+    if per_clip:
+        out = transform(tv_tensors.Video(clips))
+        torch.manual_seed(1)
+        wanted = torch.stack([alone(tv_tensors.Video(each)).as_subclass(Tensor) for each in clips])
+    else:
+        out = tv_tensors.Video(transform(tv_tensors.Image(clips.flatten(0, 1))).unflatten(0, (2, 3)))
+        torch.manual_seed(1)
+        wanted = torch.stack([alone(frame) for frame in clips.flatten(0, 1)]).unflatten(0, (2, 3))
+    assert torch.equal(out.as_subclass(Tensor), wanted)
+
+
+def test_a_subsample_takes_the_right_frames() -> None:
+    """torchvision's single precision takes the frame before in places: of 3 frames 15, of 5 frames 27."""
+    for count in range(1, 70):
+        frames = tv_tensors.Video(torch.arange(count).reshape(count, 1, 1, 1))
+        for samples in range(1, 66):
+            wanted = [i * (count - 1) // max(samples - 1, 1) for i in range(samples)]
+            assert v2.UniformTemporalSubsample(samples)(frames).flatten().tolist() == wanted
+            apart = np.abs(np.linspace(0, count - 1, samples) - wanted)
+            assert (apart < 1 + 1e-9).all()
+    graph = torch.compile(
+        v2.functional.uniform_temporal_subsample, fullgraph=True, backend="aot_eager", dynamic=True
+    )
+    for count in (3, 9, 30):
+        video = torch.arange(count).reshape(count, 1, 1, 1)
+        wanted = [i * (count - 1) // 14 for i in range(15)]
+        assert graph(video, 15).flatten().tolist() == wanted
