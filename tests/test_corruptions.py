@@ -19,7 +19,7 @@ from torch import Tensor
 
 from imgops import transforms as v2
 from imgops.transforms.imagenet_c.formulas import FORMULAS, _fog_side, _moved, corrupted
-from imgops.transforms.imagenet_c.pictures import drawn_frost
+from imgops.transforms.imagenet_c.pictures import DrawnFrost
 
 DATA = np.load(Path(__file__).parent / "data" / "corruptions.npz")
 NAMES = DATA["names"].tolist()
@@ -160,7 +160,7 @@ def test_pictures_of_frost() -> None:
     assert torch.equal(pickle.loads(pickle.dumps(frost))(IMAGE), frost(IMAGE))
     floats = v2.Corruption("frost", 5, pictures=[white / 255])
     assert torch.equal(floats(IMAGE), frost(IMAGE))
-    pictures = drawn_frost()
+    pictures = list(DrawnFrost())
     assert len({p.float().mean().item() for p in pictures}) == 5
     assert all(p.shape == (3, 512, 512) and 60 < p.float().mean() < 200 for p in pictures)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import cv2
 import numpy as np
@@ -18,9 +20,14 @@ _COUNT, _SIDE = 5, 512
 _FEATHERS = 420
 
 
-def drawn_frost() -> list[Tensor]:
-    """Return pictures ``(3, 512, 512)``, uint8: feathers of ice, which are denser toward the border."""
-    return [_draw(number) for number in range(_COUNT)]
+class DrawnFrost(Sequence[Tensor]):
+    """Pictures ``(3, 512, 512)``, uint8, of feathers of ice, denser toward the border; drawn when used."""
+
+    def __len__(self) -> int:
+        return _COUNT
+
+    def __getitem__(self, number: Any) -> Any:
+        return _draw(range(_COUNT)[number])
 
 
 @cache

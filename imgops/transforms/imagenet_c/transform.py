@@ -15,7 +15,7 @@ from imgops.transforms._core.arguments import one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, seed
 from imgops.transforms.imagenet_c.formulas import FORMULAS, as_reals, corrupted
-from imgops.transforms.imagenet_c.pictures import drawn_frost
+from imgops.transforms.imagenet_c.pictures import DrawnFrost
 
 _NAMES = tuple(FORMULAS)
 
@@ -138,9 +138,9 @@ class Corruption(ProbabilisticTransform):
             numbers = *numbers, self._frost(extra)
         return corrupted(self.name, self.severity, image, numbers)
 
-    def _frost(self, extra: Tensor | None) -> list[Tensor]:
+    def _frost(self, extra: Tensor | None) -> Sequence[Tensor]:
         if extra is None:
-            return drawn_frost()
+            return DrawnFrost()
         parts = extra.split([prod(shape) for shape in self.shapes])
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
