@@ -124,6 +124,8 @@ def bilateral_reference(
     if padding_mode == "constant" and not cv2.ipp.useIPP():  # its table of weights ignores the border's 0
         frame, padding_mode = cv2.copyMakeBorder(frame, *reach, cv2.BORDER_CONSTANT), "edge"
         out = how(frame, cv2.BORDER_REPLICATE)[reach[0] : -reach[0], reach[0] : -reach[0]]
+    elif padding_mode == "wrap":  # unlike OpenCV's other filters, it supports this border
+        out = how(frame, cv2.BORDER_WRAP)
     else:
         out = with_border(frame, padding_mode, reach, how)
     return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)

@@ -76,7 +76,7 @@ def bilateral_filter(
             padding_mode,
             (reach, reach, reach, reach),
             written=padding_mode == "constant" and _is_beyond_the_table(frame),
-            wraps=frame.dtype == np.uint8,  # floats of the border change the table of the colors' weights
+            wraps=True,
         )
         return made
 
