@@ -234,7 +234,8 @@ def api_page() -> str:
         lines += [*_title(f"imgops.extend.{name}"), *_summary(names)]
     own = [f"imgops.transforms.{n}" for n in transforms.OURS]
     lines += [*_title("Transforms of torchvision"), *_summary(own)]
-    added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, "convert", "from_albumentations")]
+    functions = "convert", "corruptions", "from_albumentations"
+    added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, *functions)]
     lines += [*_title("Transforms that torchvision does not have"), *_summary(added)]
     lines += [*_title("The same draws everywhere"), *_summary(["imgops.transforms.seeded"])]
     integrations = [f"imgops.integrations.transformers.{n}" for n in ("exact", "register")]

@@ -65,7 +65,7 @@ class Corruption(ProbabilisticTransform):
     --------
     >>> import torch
     >>> from imgops import transforms as v2
-    >>> fog = v2.Corruption("fog", severity=3, generator=torch.Generator().manual_seed(0))
+    >>> fog = v2.Corruption("fog", severity=3)
     >>> fog(torch.full((3, 64, 64), 100, dtype=torch.uint8)).shape
     torch.Size([3, 64, 64])
     """
