@@ -474,8 +474,9 @@ def corrupted(name: str, severity: int, image: Tensor, numbers: Numbers) -> Tens
     """
     formula = FORMULAS[name]
     settings = formula.settings[severity - 1]
-    if formula.on_levels:  # PIL's
-        return formula.apply(image, *settings)
+    if formula.on_levels:  # PIL's, whose results are levels
+        out = formula.apply(image, *settings)
+        return out if image.dtype == torch.uint8 else out.clamp(0, 1)
     out = formula.apply(as_reals(image), *settings, *numbers)
     if image.dtype == torch.uint8:
         return (out.clamp(0, 1) * 255).to(torch.uint8)
