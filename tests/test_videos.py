@@ -10,12 +10,12 @@ import torch
 from added_cases import ROWS
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import CASES, picture, seeded
+from transform_cases import CASES, Case, picture, seeded
 
 from imgops import transforms as v2
 
 #: Transforms that draw noise for each pixel of a clip, so that frames differ.
-NOISY = ("GaussianNoise", "PixelDropout", "Noise", "SaltAndPepper", "RandomSpatter", "Corruption", "random")
+NOISY = ("GaussianNoise", "PixelDropout", "Noise", "SaltAndPepper", "Corruption", "random")
 #: torchvision's functionals return videos unchanged, and so do imgops' transforms of the same names.
 UNCHANGED = ("Grayscale", "RandomGrayscale", "RGB")
 EVERY = [
@@ -25,9 +25,7 @@ EVERY = [
 
 
 def made(case: Any, **more: Any) -> Any:
-    if hasattr(case, "make") and case in CASES:
-        return case.make(v2, **more)
-    return case.make(**more)
+    return case.make(v2, **more) if isinstance(case, Case) else case.make(**more)
 
 
 def clip(dtype: torch.dtype, interleaved: bool, *lead: int) -> Tensor:

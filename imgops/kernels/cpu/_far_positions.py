@@ -64,32 +64,31 @@ def reaches(
 
 def _stays_within(matrix: np.ndarray, out_size: Size, limits: tuple[float, float]) -> bool:
     """Return whether all positions of a matrix are within ``limits``; a NaN is not."""
-    inverse = inverse_of(matrix)
-    height, width = out_size
-    right, bottom = width - 1.0, height - 1.0
-    corners = np.array([[0, right, 0, right], [0, 0, bottom, bottom], [1, 1, 1, 1]])
-    u, v, *w = inverse @ corners
+    (u, v, *w), _ = _seen(matrix, out_size)
     if w:
-        if not ((w[0] > 0).all() or (w[0] < 0).all()):  # the horizon may cross the image: check each pixel
-            y, x = np.mgrid[0:height, 0:width]
-            u, v, w[0] = inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
         u, v = u / w[0], v / w[0]
     return bool(np.abs(u).max() <= limits[0] and np.abs(v).max() <= limits[1])
 
 
 def _meets_the_horizon(matrix: np.ndarray, out_size: Size) -> bool:
     """Return whether a pixel shows a place that is infinitely far, where OpenCV interpolates NaN."""
-    if len(matrix) == 2:
-        return False
+    (u, v, *w), crosses = _seen(matrix, out_size)
+    return crosses and not bool(np.all(np.maximum(np.abs(u), np.abs(v)) < np.abs(w[0]) * FAR))
+
+
+def _seen(matrix: np.ndarray, out_size: Size) -> tuple[np.ndarray, bool]:
+    """Return the homogeneous positions of the corners, and whether the horizon may cross the image.
+
+    Then they are those of each pixel.
+    """
     inverse = inverse_of(matrix)
     height, width = out_size
-    corners = np.array([[0, width - 1, 0, width - 1], [0, 0, height - 1, height - 1], [1, 1, 1, 1]])
-    w = inverse[2] @ corners
-    if (w > 0).all() or (w < 0).all():
-        return False
+    right, bottom = width - 1.0, height - 1.0
+    corners = inverse @ np.array([[0, right, 0, right], [0, 0, bottom, bottom], [1, 1, 1, 1]])
+    if len(inverse) == 2 or (corners[2] > 0).all() or (corners[2] < 0).all():
+        return corners, False
     y, x = np.mgrid[0:height, 0:width]
-    u, v, w = inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
-    return not bool(np.all(np.maximum(np.abs(u), np.abs(v)) < np.abs(w) * FAR))
+    return inverse @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)]), True
 
 
 def inverse_of(matrix: np.ndarray) -> np.ndarray:

@@ -12,9 +12,9 @@ from torch import Tensor
 from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._arguments import number_per_image
 
-#: OpenCV's depth of a derivative, by the dtype of its image.
 #: More than any gradient of levels.
 _MOST = 2.0**30
+#: OpenCV's depth of a derivative, by the dtype of its image.
 _DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
 
 

@@ -49,6 +49,14 @@ def level(x):
 
 
 @inline
+def nearest_level(x):
+    """Round a float to one of 256 levels, half to even; NaN becomes 0."""
+    # At this number floats are integers apart, and the last bits of a float are the integer.
+    held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0) + 12582912.0
+    return held.to(tl.int32, bitcast=True).to(tl.uint8)
+
+
+@inline
 def unit(x):
     """Clamp to [0, 1]; NaN stays."""
     return tl.where(x < 0, 0.0, tl.where(x > 1, 1.0, x))

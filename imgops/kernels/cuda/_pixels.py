@@ -402,7 +402,7 @@ def _quarters(x):
 
 @inline
 def _join(a, b, c, d):
-    """Return the columns of which ``_quarters`` returns each fourth."""
+    """Put the columns together again that ``_quarters`` takes apart."""
     x = tl.join(tl.join(a, c), tl.join(b, d))
     return tl.reshape(x, [x.shape[0], x.numel // x.shape[0]])
 

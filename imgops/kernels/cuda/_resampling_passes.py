@@ -71,13 +71,12 @@ def _launch_pass(
                 scale,
             ),
         )
-        whole = alignment(out)
-        if (
-            pass_kernel is _across_kernel
-        ):  # the fewer pixels a thread has, the nearer are those that its neighbors gather
-            few = 0 < table.constants["TAPS"] <= 6
-            whole = min(whole, 4) if few or image.tensor.element_size() == 1 else 1
-        more = {"PIXEL": out.pixel, "FINISH": finish, "ALIGNED": whole, "LOADS": alignment(image)}
+        more = {
+            "PIXEL": out.pixel,
+            "FINISH": finish,
+            "ALIGNED": _stored_at_once(pass_kernel, table, out, image),
+            "LOADS": alignment(image),
+        }
         return programs, numbers, {**constants, **table.constants, **more}
 
     if isinstance(image.tensor, Packed):
@@ -104,6 +103,18 @@ def _tile(pass_kernel: Any, table: Table, image: Rows) -> tuple[int, int]:
     if pass_kernel is _across_kernel:
         return (16 if unrolled else 32), 128
     return (4 if not isinstance(image.tensor, Packed) else 1 if unrolled else 2), 512
+
+
+def _stored_at_once(pass_kernel: Any, table: Table, out: Rows, image: Rows) -> int:
+    """Return how many pixels of a row a thread has next to each other.
+
+    Along rows, the fewer it has, the nearer are the pixels that neighboring threads gather.
+    """
+    most = alignment(out)
+    if pass_kernel is _down_kernel:
+        return most
+    few = 0 < table.constants["TAPS"] <= 6
+    return min(most, 4) if few or image.tensor.element_size() == 1 else 1
 
 
 @inline

@@ -37,7 +37,7 @@ class Gate:
 
 
 class Statistics(NamedTuple):
-    """What one step of each image needs."""
+    """The tables and numbers that one step needs for each image."""
 
     #: A table of levels for each plane, of equalize and on levels of autocontrast.
     tables: Tensor

@@ -8,8 +8,8 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops.kernels.cuda._arithmetic import convert, level
-from imgops.kernels.cuda._launch import INTERPRETED, inline, kernel, launch
+from imgops.kernels.cuda._arithmetic import convert, fused, level, nearest_level
+from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._tiles import PIXELS, per_image
 from imgops.kernels.cuda._values import values_in, values_of
 from imgops.kernels.cuda._words import is_interleaved
@@ -45,19 +45,6 @@ def _launch_sum(out: Tensor, image: Tensor, other: Tensor, weights: Any, steps: 
     launch(_sum_kernel, count * blocks, target, start, end, *weights, size, blocks, *steps, **constants)
 
 
-def _fuse(x, y, z):
-    """Return ``x * y + z`` in float32, rounded once, as OpenCV adds."""
-    return tl.fma(x, y, z)
-
-
-def _fuse_by_doubles(x, y, z):
-    """Do so in the interpreter, whose operation rounds twice."""
-    return (x.to(tl.float64) * y.to(tl.float64) + z.to(tl.float64)).to(tl.float32)
-
-
-fuse = _fuse_by_doubles if INTERPRETED else inline(_fuse)
-
-
 @kernel(tensors=6)
 def _sum_kernel(
     out, image, other, alpha, beta, gamma, size, blocks, alpha_n, beta_n, gamma_n,
@@ -71,10 +58,9 @@ def _sum_kernel(
     factor = tl.load(alpha + n * alpha_n)
     LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
     if KIND == "sum":
-        value = fuse(x, factor, fuse(y, tl.load(beta + n * beta_n), tl.load(gamma + n * gamma_n)))
-        if LEVELS:  # at this number floats are integers apart, and the last bits of a float are the integer
-            value = tl.where(value > 0, tl.minimum(value, 255.0), 0.0) + 12582912.0
-            made = value.to(tl.int32, bitcast=True).to(tl.uint8)
+        value = fused(x, factor, fused(y, tl.load(beta + n * beta_n), tl.load(gamma + n * gamma_n)))
+        if LEVELS:
+            made = nearest_level(value)
     elif LEVELS:
         made = level(x + factor * (y - x))
     else:

@@ -8,6 +8,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from imgops.decomposition import histograms as formula
 from imgops.kernels.cuda._arithmetic import convert, fold_positions, round_half_even, unit
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
 from imgops.kernels.cuda._pixels import cover, parameter
@@ -72,8 +73,8 @@ def _equalize_tiles(
 ) -> None:
     """Write CLAHE of images of one channel, which may be the same memory; floats of LAB's lightness end at 100."""
     images, _, height, width = image.shape
-    extended_height, extended_width = _extended(height, width, tiles_y, tiles_x)
-    rows, columns = extended_height // tiles_y, extended_width // tiles_x
+    wide, high = formula._extend_size(width, height, tiles_x, tiles_y)
+    rows, columns = high // tiles_y, wide // tiles_x
     levels, steps = image.dtype == torch.uint8, image.stride()[::2] + image.stride()[3:]
     tables = torch.empty(
         (images, tiles_y, tiles_x, 256),
@@ -101,19 +102,12 @@ def _equalize_tiles(
     )
 
 
-def _extended(height: int, width: int, tiles_y: int, tiles_x: int) -> tuple[int, int]:
-    """Return the height and width, both extended if one is no multiple of its tiles, as in OpenCV."""
-    if height % tiles_y == width % tiles_x == 0:
-        return height, width
-    return height + tiles_y - height % tiles_y, width + tiles_x - width % tiles_x
-
-
 @kernel(tensors=3)
 def _tile_kernel(
     tables, image, limits, height, width, rows, columns, area, tiles_y, tiles_x, limit_n, step_n, step_y, step_x,
     MOST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the table of a tile, from its histogram, of which what exceeds the limit is given to all levels."""
+    """Write the table of a tile; all levels share what exceeds the limit in its histogram."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     tile = tl.program_id(0) % (tiles_y * tiles_x)
     n, top, left = (

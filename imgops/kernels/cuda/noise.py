@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops import _layout
-from imgops.kernels.cuda._arithmetic import convert, unit
+from imgops.kernels.cuda._arithmetic import convert, nearest_level, unit
 from imgops.kernels.cuda._color_formulas import from_hls, to_hls
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
 from imgops.kernels.cuda._pixels import parameter
@@ -91,16 +91,8 @@ def _noise_kernel(
             x += tl.where(variance > 0, tl.sqrt_rn(tl.where(variance > 0, variance, 1.0)), 0.0) * z
         else:
             x = x * (1 + amount * z)
-        made = _rounded(x) if LEVELS else convert(unit(x), out.dtype.element_ty)
+        made = nearest_level(x) if LEVELS else convert(unit(x), out.dtype.element_ty)
     tl.store(out + start + i, made, mask=inside)
-
-
-@inline
-def _rounded(x):
-    """Round to levels, half to even; NaN becomes 0."""
-    # At this number floats are integers apart, and the last bits of a float are the integer.
-    held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0) + 12582912.0
-    return held.to(tl.int32, bitcast=True).to(tl.uint8)
 
 
 def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Any:
@@ -155,7 +147,7 @@ def _iso_kernel(
 @inline
 def _store(to, x, inside):
     if to.dtype.element_ty == tl.uint8:
-        made = _rounded(x * 255)
+        made = nearest_level(x * 255)
     else:
         made = convert(unit(x), to.dtype.element_ty)
     tl.store(to, made, mask=inside)

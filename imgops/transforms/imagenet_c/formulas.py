@@ -28,7 +28,7 @@ class Formula(NamedTuple):
     settings: tuple[tuple[Any, ...], ...]
     apply: Callable[..., Tensor]
     draw: Drawer | None = None
-    #: Whether images are rounded to the 256 levels on the way, even floats.
+    #: Whether ``apply`` takes levels as they are, and returns levels.
     on_levels: bool = False
 
 
@@ -290,7 +290,7 @@ def plasma(noise: Tensor, side: int, decay: float) -> Tensor:
 
     def mean(total: Tensor) -> Tensor:
         nonlocal used
-        own = noise[..., used : used + total[..., :, :].shape[-1] * total.shape[-2]]
+        own = noise[..., used : used + total.shape[-2] * total.shape[-1]]
         used += own.shape[-1]
         return total / 4 + own.reshape(total.shape) * (strength * strength)
 

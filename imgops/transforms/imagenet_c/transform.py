@@ -36,7 +36,7 @@ class Corruption(ProbabilisticTransform):
     p : float
         The probability that the transform is applied.
     pictures : sequence of Tensor, optional
-        For "frost": the pictures of which a part is added, RGB images ``(3, H, W)``, all uint8 or all
+        For "frost": it adds a part of one of these pictures, RGB images ``(3, H, W)``, all uint8 or all
         floating point. Without them drawn ones are used; the benchmark has photographs.
     per_sample : bool
         Whether each image of a batch has draws of its own, as in the benchmark. Otherwise the images of a
