@@ -297,9 +297,6 @@ def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
     y = torch.arange(3.0).double()[:, None].expand(3, 5)
     found = inverse_map.points(torch.stack([x, y]), torch.tensor([[12.0, 1], [30, 1], [-9, 2]]).double())
     assert found[0].tolist() in ([3.0, 1.0], [1.0, 1.0]) and found[1, 0] >= 4 and found[2, 0] <= 0
-    angled = tv_tensors.BoundingBoxes([[9.0, 9, 4, 4, 10]], format="CXCYWHR", canvas_size=(20, 20))
-    with pytest.raises(NotImplementedError, match="RandomElastic: bounding boxes must have the format XYXY"):
-        ours.RandomElastic(p=1.0)(torch.zeros(3, 20, 20), angled)
 
 
 @pytest.mark.parametrize("name", ["CoarseDropout", "GridDropout", "PixelDropout"])

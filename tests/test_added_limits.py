@@ -192,8 +192,6 @@ def test_boxes_with_an_angle_stay(name: str) -> None:
         both = torch.zeros(2, 3, 20, 20), boxes, boxes
         out = getattr(ours, name)(p=1.0, per_sample=True)(*both)[2]
         assert bits_equal(out.as_subclass(Tensor), boxes.as_subclass(Tensor))
-        with pytest.raises(NotImplementedError, match=f"^{name}: bounding boxes must have the format XYXY"):
-            getattr(ours, name)(p=1.0, min_visible=0.5)(torch.zeros(3, 20, 20), boxes)
 
 
 # -- maps --------------------------------------------------------------------------------------------

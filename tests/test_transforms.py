@@ -23,6 +23,7 @@ from transform_cases import CASES, Case, containers, picture, sample, seeded
 
 from imgops import transforms as ours
 from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.left_right import Mirror
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")
@@ -119,19 +120,25 @@ def test_mixing_batches(name: str) -> None:
 
 @pytest.mark.parametrize("name", ours.OURS)
 def test_signatures(name: str) -> None:
-    """Names, order and defaults are the same; only per_sample and generator are added."""
+    """Names, order and defaults are the same; only per_sample and generator are added, and what mirrors swap."""
     mine = list(inspect.signature(getattr(ours, name).__init__).parameters.values())
     theirs = list(inspect.signature(getattr(v2, name).__init__).parameters.values())
-    added = [(p.name, p.default) for p in mine if p.kind is p.KEYWORD_ONLY and p.name in ADDED]
-    assert [(p.name, p.kind, p.default) for p in mine if p.name not in ADDED] == [
+    swaps = SWAPS if issubclass(getattr(ours, name), Mirror) else []
+    names = [*ADDED, *dict(swaps)]
+    added = [(p.name, p.default) for p in mine if p.kind is p.KEYWORD_ONLY and p.name in names]
+    assert [(p.name, p.kind, p.default) for p in mine if p.name not in names] == [
         (p.name, p.kind, p.default) for p in theirs
     ]
     assert issubclass(getattr(ours, name), getattr(v2, name)) and getattr(ours, name).__doc__
     random = issubclass(getattr(ours, name), RandomTransform)
-    assert added == ([("per_sample", False), ("generator", None)] if random else [])
+    assert added == swaps + ([("per_sample", False), ("generator", None)] if random else [])
     assert random == (name.startswith("Random") or name in SAMPLE)
 
 
+SWAPS = [
+    *((name, None) for name in ("swap", "swap_labels", "swap_masks")),
+    *((name, "default") for name in ("labels_getter", "visible_getter")),
+]
 ADDED = ("per_sample", "generator")
 SAMPLE = (
     *("AugMix", "AutoAugment", "ColorJitter", "Compose", "CutMix", "ElasticTransform", "GaussianBlur"),

@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _layout, _subclass
+from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_tensor,
@@ -176,6 +177,11 @@ class _Dropout(ProbabilisticTransform):
         area = np.maximum((right - left) * (bottom - top), 1)
         is_visible = torch.from_numpy(1 - is_hole / area >= self.min_visible)
         return torch.where(is_visible[:, None], boxes, 0.0)
+
+    def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        holes = self.hole_mask(*canvas, **params)
+        hidden = torch.tensor([rotated_boxes.share_inside(holes, p) for p in polygons.numpy()])
+        return torch.where((1 - hidden >= self.min_visible)[:, None, None], polygons, 0.0)
 
 
 def _fills(owner: Any, fill: Any, mask_fill: Any, min_visible: Any) -> dict[str, Any]:

@@ -237,7 +237,7 @@ NOTHING = Params((0, 0), [])
 class RandomTransform(OperatorTransform):
     """An :class:`OperatorTransform` that samples parameters."""
 
-    added_arguments = ("per_sample", "generator")
+    added_arguments: tuple[str, ...] = ("per_sample", "generator")
     #: The parameters, in the order of their numbers.
     random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False
@@ -482,7 +482,8 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                out = tree_unflatten(self._change_all(flat, needs, params, sampler), structure)
+                changed = self._change_all(flat, needs, params, sampler)
+                out = tree_unflatten(self._change_others(inputs, flat, changed, params), structure)
         sampler.count = before
         return out
 
@@ -518,6 +519,12 @@ class RandomTransform(OperatorTransform):
             else:
                 out.append(self._change(inpt, params, sampler) if wanted else inpt)
         return out
+
+    def _change_others(
+        self, inputs: tuple[Any, ...], flat: list[Any], changed: list[Any], params: Params
+    ) -> list[Any]:
+        """Change what is neither an image nor geometry, such as labels, among the flat outputs."""
+        return changed
 
     def _boxes(self, inpt: Any, params: Params, sampler: ParameterSampler, sample: int, among: int) -> Any:
         """Transform the boxes of one of the samples, or nested boxes of all of them."""

@@ -10,7 +10,8 @@ class body declares:
 ``make_params``       how the parameters are sampled
 ``change_image``      the change of an image, by public operators
 ``change_mask``       the change of a mask, if pixels move (``_moves``)
-``move_boxes``,       the same for the corners of boxes and for keypoints
+``move_boxes``,       the same for the edges of boxes, the corners of boxes with an angle, and keypoints
+``move_polygons``,
 ``move_points``
 ====================  ===========================================================================
 
@@ -33,7 +34,7 @@ from torchvision.transforms import v2
 
 from imgops import _check, _subclass
 from imgops._torch_private import raise_error
-from imgops.transforms._core import operators, pil_images
+from imgops.transforms._core import operators, pil_images, rotated_boxes
 from imgops.transforms._core.arguments import require_planes
 from imgops.transforms._core.base import RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
@@ -127,6 +128,10 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         """Move boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
         return boxes
+
+    def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        """Move boxes with an angle, given as their corners ``(n, 4, 2)``, float64, to such boxes."""
+        return polygons
 
     def _extra(self, image: Tensor) -> Tensor | None:
         """Return further data that ``change_image`` takes, ``(n,)``, on the device of the image, or None."""
@@ -257,7 +262,27 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             points = plain.reshape(-1, 2).double()
             moved = self.move_points(points, canvas, **arguments).reshape(plain.shape)
             return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
+        if rotated_boxes.has_angle(inpt.format) and self._takes_angles():
+            moved = self._move_rotated(plain, inpt.format, canvas, arguments).reshape(plain.shape)
+            return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
         return _with_corners(type(self).__name__, inpt, lambda b: self.move_boxes(b, canvas, **arguments))
+
+    def _takes_angles(self) -> bool:
+        """Return whether the class says where boxes with an angle go, or leaves all boxes where they are."""
+        own = type(self)
+        return own.move_boxes is ProbabilisticTransform.move_boxes or (
+            own.move_polygons is not ProbabilisticTransform.move_polygons
+        )
+
+    def _move_rotated(
+        self, boxes: Tensor, format: Any, canvas: tuple[int, int], arguments: dict[str, Any]
+    ) -> Tensor:
+        """Move boxes of a format with an angle; those that do not move keep their bits."""
+        before = rotated_boxes.polygons_of(boxes, format)
+        after = self.move_polygons(before, canvas, **arguments)
+        moved = rotated_boxes.from_polygons(after, format)
+        stays = (after == before).flatten(1).all(-1, keepdim=True)
+        return torch.where(stays, boxes.reshape(moved.shape).double(), moved)
 
     def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:
         if not pil_images.is_known(inpt):

@@ -12,7 +12,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import EncodedImage, EncodedImages, _subclass
-from imgops.transforms._core import encoded, operators, pil_images
+from imgops.transforms._core import encoded, operators, pil_images, rotated_boxes
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import (
     BATCHES,
@@ -306,8 +306,8 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
 
     The input must have an image and boxes, as in the training of SSD. In a graph one operator reads the boxes
-    that the crop depends on. Masks follow, and boxes whose center is cut off become empty, so that
-    :class:`SanitizeBoundingBoxes` drops them.
+    that the crop depends on; boxes with an angle count as the boxes without one around them. Masks follow,
+    and boxes whose center is cut off become empty, so that :class:`SanitizeBoundingBoxes` drops them.
 
     Parameters
     ----------
@@ -333,6 +333,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     @classmethod
     def _from_config(cls, options: list[float], **config: Any) -> RandomIoUCrop:
         return cls(sampler_options=options, **config)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return super().make_params([_without_angle(x) for x in flat_inputs])  # type: ignore[misc]
 
     def _draw(self, inputs: Any) -> Numbers | None:
         values = self.make_params(inputs)
@@ -374,3 +377,11 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         left, top, wide, high = self._sizes(params)
         return imgops.crop(image, (left, top, left + wide, top + high))
+
+
+def _without_angle(inpt: Any) -> Any:
+    """Return boxes without an angle around boxes that have one, and other inputs as they are."""
+    if not isinstance(inpt, tv_tensors.BoundingBoxes) or not rotated_boxes.has_angle(inpt.format):
+        return inpt
+    around = rotated_boxes.upright(rotated_boxes.polygons_of(_subclass.plain(inpt), inpt.format))
+    return tv_tensors.BoundingBoxes(around, format="XYXY", canvas_size=inpt.canvas_size)

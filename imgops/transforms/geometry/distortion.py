@@ -199,6 +199,9 @@ class _Distortion(ProbabilisticTransform):
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return inverse_map.boxes(self._on_canvas(*canvas, torch.float64, params), boxes)
 
+    def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return inverse_map.polygons(self._on_canvas(*canvas, torch.float64, params), polygons)
+
 
 class _Maps(threading.local):
     """A cache of the maps of a call, because an image, its masks, boxes and keypoints need the same map.

@@ -6,13 +6,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
 from imgops._torch_private import raise_error
-from imgops.transforms._core import operators
-from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core import operators, rotated_boxes
+from imgops.transforms._core.left_right import SWAPS, Mirror
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 from imgops.transforms._core.sampling import ParameterSampler
@@ -21,8 +22,8 @@ from imgops.transforms.functional import _dispatch
 __all__ = ["RandomHorizontalFlip", "RandomRotate90", "RandomTranspose", "RandomVerticalFlip"]
 
 
-class _Flip(RandomTransform):
-    _config = ("p",)
+class _Flip(Mirror):
+    _config = ("p", *SWAPS)
     _moves = True
     _dim = -1
     random_parameters = (IS_APPLIED,)
@@ -36,6 +37,13 @@ class _Flip(RandomTransform):
             return operators.flip(image, self._dim)
         return operators.flip_chosen(image, params.beside(image)[..., 0] > 0, self._dim)
 
+    def _mask(self, mask: Tensor, params: Params) -> Tensor:
+        out = self._image(mask, params, tv_tensors.Mask)
+        if self.swap_masks is None:
+            return out
+        swapped = self._swap_values(out)
+        return swapped if params.is_known else operators.where(params.beside(mask)[..., 0] > 0, swapped, out)
+
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     """Mirror the image from left to right with a probability, as torchvision's RandomHorizontalFlip does.
@@ -46,11 +54,40 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     ----------
     p : float
         The probability that the transform is applied.
+    swap : sequence of (int, int) or "coco", optional
+        The pairs of left and right keypoints, which change places along the dimension before the last of
+        ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
+    swap_labels : sequence of (int, int), optional
+        The pairs of left and right classes of boxes, which change places in the labels.
+    swap_masks : sequence of (int, int), optional
+        The pairs of left and right values of masks, which change places.
+    labels_getter : callable, "default" or None
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        tensor under a key like "labels" of a dict.
+    visible_getter : callable, "default" or None
+        What finds the tensor with a flag for each keypoint: a function that returns it, or "default", which
+        takes that under a key like "visible" of a dict, if there is one.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
     """
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        swap: Any = None,
+        swap_labels: Any = None,
+        swap_masks: Any = None,
+        labels_getter: Any = "default",
+        visible_getter: Any = "default",
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        v2.RandomHorizontalFlip.__init__(self, p)
+        self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
+        self._start(per_sample, generator)
 
 
 class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
@@ -62,6 +99,19 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     ----------
     p : float
         The probability that the transform is applied.
+    swap : sequence of (int, int) or "coco", optional
+        The pairs of left and right keypoints, which change places along the dimension before the last of
+        ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
+    swap_labels : sequence of (int, int), optional
+        The pairs of left and right classes of boxes, which change places in the labels.
+    swap_masks : sequence of (int, int), optional
+        The pairs of left and right values of masks, which change places.
+    labels_getter : callable, "default" or None
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        tensor under a key like "labels" of a dict.
+    visible_getter : callable, "default" or None
+        What finds the tensor with a flag for each keypoint: a function that returns it, or "default", which
+        takes that under a key like "visible" of a dict, if there is one.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -69,6 +119,22 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     """
 
     _dim = -2
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        swap: Any = None,
+        swap_labels: Any = None,
+        swap_masks: Any = None,
+        labels_getter: Any = "default",
+        visible_getter: Any = "default",
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        v2.RandomVerticalFlip.__init__(self, p)
+        self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
+        self._start(per_sample, generator)
 
 
 class _Turn(ProbabilisticTransform):
@@ -96,6 +162,13 @@ class _Turn(ProbabilisticTransform):
         """Move positions (x, y), which lie between 0 and the width and height in ``size``."""
         raise NotImplementedError
 
+    def _angles(self, angles: Tensor, **params: Any) -> Tensor:
+        """Turn angles of boxes, in degrees."""
+        raise NotImplementedError
+
+    #: Whether the transform is a mirror.
+    _mirrors = False
+
     def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         return self.change_image(mask, **params)
 
@@ -105,6 +178,22 @@ class _Turn(ProbabilisticTransform):
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         ends = self._points(boxes.reshape(-1, 2), canvas, **params).reshape(-1, 2, 2)
         return torch.cat(ends.aminmax(dim=1), -1)
+
+    def _takes_angles(self) -> bool:
+        return True
+
+    def _move_rotated(
+        self, boxes: Tensor, format: Any, canvas: tuple[int, int], arguments: dict[str, Any]
+    ) -> Tensor:
+        """Move one corner, or the center, and turn the angle, so that width and height keep their bits."""
+        corners = rotated_boxes.polygons_of(boxes, format)
+        order = rotated_boxes.MIRRORED if self._mirrors else (0, 1, 2, 3)
+        if format.value == "XYXYXYXY":
+            return self._points(corners[:, order], canvas, **arguments).flatten(1)
+        flat = boxes.reshape(-1, 5).double()
+        place = flat[:, :2] if format.value == "CXCYWHR" else corners[:, order[0]]
+        angles = self._angles(flat[:, 4:], **arguments)
+        return torch.cat([self._points(place, canvas, **arguments), flat[:, 2:4], angles], -1)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         out = super().by_torchvision(inpt, values)
@@ -162,14 +251,31 @@ class RandomRotate90(_Turn):
         positions = ((x, y), (y, width - x), (width - x, height - y), (height - y, x))
         return torch.stack(positions[int(turns) % 4], -1)
 
+    def _angles(self, angles: Tensor, turns: float) -> Tensor:
+        turned = angles + 90 * (int(turns) % 4)
+        return torch.where((turned > 180) & (angles <= 180), turned - 360, turned)
 
-class RandomTranspose(_Turn):
+
+class RandomTranspose(Mirror, _Turn):
     """Swap the axes of an image, with a probability.
 
     Parameters
     ----------
     p : float
         The probability that the transform is applied.
+    swap : sequence of (int, int) or "coco", optional
+        The pairs of left and right keypoints, which change places along the dimension before the last of
+        ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
+    swap_labels : sequence of (int, int), optional
+        The pairs of left and right classes of boxes, which change places in the labels.
+    swap_masks : sequence of (int, int), optional
+        The pairs of left and right values of masks, which change places.
+    labels_getter : callable, "default" or None
+        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        tensor under a key like "labels" of a dict.
+    visible_getter : callable, "default" or None
+        What finds the tensor with a flag for each keypoint: a function that returns it, or "default", which
+        takes that under a key like "visible" of a dict, if there is one.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -186,10 +292,16 @@ class RandomTranspose(_Turn):
         self,
         p: float = 0.5,
         *,
+        swap: Any = None,
+        swap_labels: Any = None,
+        swap_masks: Any = None,
+        labels_getter: Any = "default",
+        visible_getter: Any = "default",
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(p, per_sample, generator)
+        super().__init__(p, per_sample, generator, **dict.fromkeys(SWAPS))
+        self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
@@ -200,5 +312,13 @@ class RandomTranspose(_Turn):
     def change_image(self, image: Tensor) -> Tensor:
         return imgops.flip(imgops.rotate90(image, 3))
 
+    def change_mask(self, mask: Tensor) -> Tensor:
+        return self._swap_values(self.change_image(mask))
+
+    _mirrors = True
+
     def _points(self, points: Tensor, size: tuple[float, float]) -> Tensor:
         return points.flip(-1)
+
+    def _angles(self, angles: Tensor) -> Tensor:
+        return 90 - angles

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from imgops.transforms._core import rotated_boxes
+
 #: The number of points on each edge of a box that are followed, including its corners.
 POINTS = 33
 _STEPS = 20
@@ -59,14 +61,25 @@ def boxes(map: Tensor, targets: Tensor) -> Tensor:
     """
     if not targets.numel():
         return targets
-    share = torch.linspace(0, 1, POINTS, dtype=targets.dtype)
-    left, top, right, bottom = (targets[:, i, None] for i in range(4))
-    across, down = left + (right - left) * share, top + (bottom - top) * share
-    x = torch.cat([across, across, left.expand_as(down), right.expand_as(down)], 1)
-    y = torch.cat([top.expand_as(across), bottom.expand_as(across), down, down], 1)
-    moved = points(map, torch.stack([x, y], -1).reshape(-1, 2) - 0.5).reshape(len(targets), -1, 2) + 0.5
-    low, high = moved.aminmax(dim=1)
+    corners = targets[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
+    low, high = _outlines(map, corners).aminmax(dim=1)
     return torch.cat([low, high], -1)
+
+
+def polygons(map: Tensor, targets: Tensor) -> Tensor:
+    """Return the smallest boxes of any angle around the moved outlines of polygons ``(n, 4, 2)``."""
+    if not targets.numel():
+        return targets
+    outlines = _outlines(map, targets)
+    return rotated_boxes.smallest(outlines, outlines[:, :: POINTS - 1])
+
+
+def _outlines(map: Tensor, corners: Tensor) -> Tensor:
+    """Return points on the moved outlines of polygons, ``(n, 4 * (POINTS - 1), 2)``, from the corner on."""
+    share = torch.linspace(0, 1, POINTS, dtype=corners.dtype)[:-1, None]
+    start, end = corners[:, :, None], corners.roll(-1, 1)[:, :, None]
+    outline = (start + (end - start) * share).reshape(-1, 2)
+    return (points(map, outline - 0.5) + 0.5).reshape(len(corners), -1, 2)
 
 
 def _grid(height: int, width: int) -> Tensor:

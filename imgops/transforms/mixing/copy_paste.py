@@ -11,6 +11,7 @@ from torchvision.transforms import InterpolationMode
 import imgops
 from imgops import _subclass
 from imgops._torch_private import raise_error
+from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import WIDEST, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Params
 from imgops.transforms._core.sampling import ParameterSampler
@@ -43,11 +44,11 @@ class CopyPaste(_Join):
     the masks, and every other tensor with a row for each box (labels) are those of both samples. The second
     image is resized to the size of the first, together with its keypoints and masks. Pixels behind the new
     objects are removed from the instance masks of the first, whose boxes become the smallest ones around the
-    rest; a mask of another kind (of classes) takes the values of the second sample's mask there. Objects that
-    are hidden or were not taken (all of the second if the transform is not applied) have an empty box, (0, 0,
-    0, 0), so that :class:`SanitizeBoundingBoxes` drops them with their labels and masks. Reference:
-    :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient goes to both
-    images. For graphs see :class:`Mosaic`.
+    rest, boxes with an angle the smallest of the same angle; a mask of another kind (of classes) takes the
+    values of the second sample's mask there. Objects that are hidden or were not taken (all of the second if
+    the transform is not applied) have an empty box, (0, 0, 0, 0), so that :class:`SanitizeBoundingBoxes`
+    drops them with their labels and masks. Reference: :func:`imgops.paste` with a mask, as in the simple
+    copy-paste of Ghiasi et al. The gradient goes to both images. For graphs see :class:`Mosaic`.
     """
 
     random_parameters = (IS_APPLIED,)
@@ -106,10 +107,8 @@ class CopyPaste(_Join):
             elif at == places[0]:
                 out.append(_dispatch.wrap_like(torch.cat([under, over]), value))
             elif isinstance(value, BOXES):
-                is_cut = ((under > 0) != (before > 0)).flatten(1).any(-1, keepdim=True)
-                boxes = corners_of(_subclass.plain(value), value.format)
-                boxes = torch.where(is_cut, _shrink(boxes, _around(under > 0).to(boxes.dtype)), boxes)
-                both = torch.cat([boxes, _around(over > 0).to(boxes.dtype)])
+                is_cut = ((under > 0) != (before > 0)).flatten(1).any(-1)
+                both = _boxes_of(value, second.flat[at], under > 0, over > 0, is_cut, size)
                 out.append(boxes_like(both, value, size))
             elif isinstance(value, MASKS):
                 out.append(
@@ -156,8 +155,27 @@ def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
     plain = _subclass.plain(value)
     if not isinstance(value, POINTS):
         return plain
-    factors = [new / old for new, old in zip(reversed(size), reversed(value.canvas_size), strict=True)]
-    return _geometry.restore_dtype(torch.stack([plain[..., i] * factors[i] for i in (0, 1)], -1), plain)
+    return _geometry.restore_dtype(_scale(plain, value.canvas_size, size), plain)
+
+
+def _scale(points: Tensor, before: tuple[int, int], size: tuple[int, int]) -> Tensor:
+    """Scale points ``(..., 2)`` of a canvas like the image that is resized."""
+    factors = [new / old for new, old in zip(reversed(size), reversed(before), strict=True)]
+    return torch.stack([points[..., i] * factors[i] for i in (0, 1)], -1)
+
+
+def _boxes_of(
+    value: Any, other: Any, under: Tensor, over: Tensor, is_cut: Tensor, size: tuple[int, int]
+) -> Tensor:
+    """Return the corners of both samples' boxes: those that are cut shrink, those of the second are tight."""
+    boxes = corners_of(_subclass.plain(value), value.format)
+    if not rotated_boxes.has_angle(value.format):
+        left = torch.where(is_cut[:, None], _shrink(boxes, _around(under).to(boxes.dtype)), boxes)
+        return torch.cat([left, _around(over).to(boxes.dtype)])
+    tight = _around_along(under, rotated_boxes.axes(boxes))
+    left = torch.where(is_cut[:, None, None], rotated_boxes.shrink(boxes, tight), boxes)
+    others = _scale(corners_of(_subclass.plain(other), other.format), other.canvas_size, size)
+    return torch.cat([left, _around_along(over, rotated_boxes.axes(others))])
 
 
 def _shrink(before: Tensor, tight: Tensor) -> Tensor:
@@ -183,6 +201,17 @@ def _around(masks: Tensor) -> Tensor:
     (left, right), (top, bottom) = edges
     found = torch.stack([left, top, right, bottom], -1)
     return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
+
+
+def _around_along(masks: Tensor, along: Tensor) -> Tensor:
+    """Return the smallest boxes with these axes around masks ``(n, H, W)``, or zeros for an empty one."""
+    height, width = masks.shape[-2:]
+    some = masks.to(torch.int32)
+    first, last = some.argmax(-1), width - some.flip(-1).argmax(-1)
+    rows = torch.arange(height, device=masks.device).expand(first.shape)
+    corners = [torch.stack([x, y], -1) for x in (first, last) for y in (rows, rows + 1)]
+    counts = masks.any(-1).repeat(1, 4)
+    return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)
 
 
 def _instance_masks(sample: Sample) -> int:

@@ -19,7 +19,7 @@ from imgops._torch_private import (
     tree_flatten,
     tree_unflatten,
 )
-from imgops.transforms._core import encoded, operators
+from imgops.transforms._core import encoded, operators, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_values,
@@ -66,11 +66,18 @@ class _Join(ProbabilisticTransform):
         if any([type(x) for x in row] != [type(x) for x in flat[0]] for row in flat):
             kinds = [[type(x).__name__ for x in row] for row in flat]
             raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")
+        if any(_angles(row) != _angles(flat[0]) for row in flat):
+            formats = [[x.format.value for x in row if isinstance(x, BOXES)] for row in flat]
+            raise_error(ValueError, f"{name}: boxes must all have an angle, or none, got {formats}")
         structure = tree_flatten(samples[0])[1]
         return tree_unflatten(self._join([Sample(row) for row in flat], sampler), structure)
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
+
+
+def _angles(flat: list[Any]) -> list[bool]:
+    return [rotated_boxes.has_angle(x.format) for x in flat if isinstance(x, BOXES)]
 
 
 class Sample:
@@ -101,9 +108,9 @@ class Sample:
 
 
 def corners_of(boxes: Tensor, format: Any) -> Tensor:
-    if format.value not in ("XYXY", "XYWH", "CXCYWH"):
-        must = "Mosaic and CopyPaste: bounding boxes must have the format XYXY, XYWH or CXCYWH"
-        raise_error(NotImplementedError, f"{must}, got {format.value}")
+    """Return the upper left and the lower right corner of boxes, or all four if they have an angle."""
+    if rotated_boxes.has_angle(format):
+        return rotated_boxes.polygons_of(boxes, format)
     real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
     if format is tv_tensors.BoundingBoxFormat.XYXY:
         return real
@@ -113,7 +120,9 @@ def corners_of(boxes: Tensor, format: Any) -> Tensor:
 def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
     """Convert corners to boxes in the format and dtype of others."""
     out = corners
-    if like.format is not tv_tensors.BoundingBoxFormat.XYXY:
+    if rotated_boxes.has_angle(like.format):
+        out = rotated_boxes.from_polygons(corners, like.format)
+    elif like.format is not tv_tensors.BoundingBoxFormat.XYXY:
         how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
         out = v2.functional.convert_bounding_box_format(corners, *how)
     dtype = _subclass.plain(like).dtype
@@ -148,11 +157,13 @@ class Mosaic(_Join):
     image is resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the
     middle of the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints
     move along; boxes are clamped to the mosaic, and :class:`SanitizeBoundingBoxes` can drop those that have
-    no area left. Tensors with a row for each box (labels, areas), and masks with one mask for each box, are
-    joined; other masks become parts of one mask. Anything else comes from the first sample. PyTorch compiles
-    a new graph if a sample has one box, or none, instead of several: with one or several, four samples lead
-    to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by default. Reference: a resize
-    and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`, with their gradients.
+    no area left. A box with an angle that is cut becomes the smallest box of the same angle around the part
+    of it that is left. Tensors with a row for each box (labels, areas), and masks with one mask for each box,
+    are joined; other masks become parts of one mask. Anything else comes from the first sample. PyTorch
+    compiles a new graph if a sample has one box, or none, instead of several: with one or several, four
+    samples lead to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by default.
+    Reference: a resize and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`, with their
+    gradients.
     """
 
     random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
@@ -242,9 +253,7 @@ class Mosaic(_Join):
             return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
         if isinstance(first, BOXES):
             corners = torch.cat([_move_boxes(v, *p) for v, p in zip(values, places, strict=True)])
-            height, width = self.size
-            limits = _vector((width, height, width, height), corners)
-            return boxes_like(torch.minimum(corners.clamp(min=0), limits), first, self.size)
+            return boxes_like(self._clip(corners), first, self.size)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrap_like(torch.cat(points), first, self.size)
@@ -258,6 +267,12 @@ class Mosaic(_Join):
         if is_per_box:
             return _dispatch.wrap_like(torch.cat([_subclass.plain(v) for v in values]), first)
         return first
+
+    def _clip(self, corners: Tensor) -> Tensor:
+        height, width = self.size
+        if corners.ndim == 3:
+            return rotated_boxes.clip(corners, height, width)
+        return torch.minimum(corners.clamp(min=0), _vector((width, height, width, height), corners))
 
     def _paste_all(
         self, images: list[Tensor], places: list[tuple[int, int, int, int]], labels: bool = False
@@ -319,7 +334,8 @@ def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor
     height, width = boxes.canvas_size
     corners = corners_of(_subclass.plain(boxes), boxes.format)
     x, y = wide / width, high / height
-    return corners * _vector((x, y, x, y), corners) + _vector((left, top, left, top), corners)
+    points = corners.reshape(corners.shape[0], -1, 2)
+    return (points * _vector((x, y), points) + _vector((left, top), points)).reshape(corners.shape)
 
 
 def _vector(values: Sequence[float], like: Tensor) -> Tensor:

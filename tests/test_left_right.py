@@ -1,0 +1,222 @@
+"""A mirror lets left and right change places: keypoints and their flags, classes of boxes, values of masks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from transform_cases import seeded
+
+import imgops.transforms as ours
+
+MIRRORS = ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomTranspose")
+KNOWN = json.loads(Path(__file__).with_name("data").joinpath("rotated_boxes.json").read_text())
+#: The names of COCO's keypoints in its order.
+COCO = (
+    *(
+        "nose",
+        "left_eye",
+        "right_eye",
+        "left_ear",
+        "right_ear",
+        "left_shoulder",
+        "right_shoulder",
+        "left_elbow",
+    ),
+    *("right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee"),
+    *("left_ankle", "right_ankle"),
+)
+SIDE = 24
+
+
+def people(samples: int = 0, seed: int = 0) -> dict[str, Any]:
+    """Return two people with their keypoints, or a batch of such samples."""
+    draw, lead = torch.Generator().manual_seed(seed), (samples,) if samples else ()
+    boxes = [
+        tv_tensors.BoundingBoxes([[1.0, 2, 9, 8], [3, 4, 20, 22]], format="XYXY", canvas_size=(SIDE, SIDE))
+        for _ in range(samples or 1)
+    ]
+    labels = [torch.tensor([1, 2]) for _ in range(samples or 1)]
+    return {
+        "image": tv_tensors.Image(
+            torch.randint(0, 256, (*lead, 3, SIDE, SIDE), dtype=torch.uint8, generator=draw)
+        ),
+        "points": tv_tensors.KeyPoints(
+            torch.rand(*lead, 2, 17, 2, generator=draw) * SIDE, canvas_size=(SIDE, SIDE)
+        ),
+        "visibility": torch.rand(*lead, 2, 17, generator=draw),
+        "boxes": boxes if samples else boxes[0],
+        "labels": labels if samples else labels[0],
+        "mask": tv_tensors.Mask(torch.randint(0, 5, (*lead, SIDE, SIDE), generator=draw)),
+    }
+
+
+def mirror(name: str, p: float = 1.0, **how: Any) -> Any:
+    given = {"swap": "coco", "swap_labels": [(1, 2)], "swap_masks": [(3, 4)], **how}
+    return getattr(ours, name)(p, **given)
+
+
+def test_coco_is_a_list_of_names() -> None:
+    sides = [(name.replace("left", "right"), i) for i, name in enumerate(COCO) if name.startswith("left")]
+    assert ours.RandomHorizontalFlip(swap="coco").swap == [[i, COCO.index(other)] for other, i in sides]
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_left_and_right_change_places(name: str) -> None:
+    given = people()
+    plain, out = getattr(ours, name)(1.0)(given), mirror(name)(given)
+    other = [
+        COCO.index(
+            {"left": "right", "right": "left"}.get(n.split("_")[0], n) + n[n.find("_") :] if "_" in n else n
+        )
+        for n in COCO
+    ]
+    assert bits_equal(out["points"].as_subclass(Tensor), plain["points"].as_subclass(Tensor)[:, other])
+    assert bits_equal(out["visibility"], given["visibility"][:, other])
+    assert out["labels"].tolist() == [2, 1]
+    values = torch.tensor([0, 1, 2, 4, 3])[plain["mask"].as_subclass(Tensor)]
+    assert bits_equal(out["mask"].as_subclass(Tensor), values)
+    for key in ("image", "boxes"):
+        assert bits_equal(out[key].as_subclass(Tensor), plain[key].as_subclass(Tensor))
+    twice = mirror(name)(out)
+    for key in ("image", "visibility", "labels", "mask"):
+        assert bits_equal(twice[key].as_subclass(Tensor), given[key].as_subclass(Tensor))
+    torch.testing.assert_close(twice["points"].as_subclass(Tensor), given["points"].as_subclass(Tensor))
+
+
+@pytest.mark.parametrize("theirs", sorted(KNOWN["named"]))
+def test_albumentationsx_has_the_same_rows(theirs: str) -> None:
+    name = {"Transpose": "RandomTranspose"}.get(theirs, f"Random{theirs}")
+    points = tv_tensors.KeyPoints(KNOWN["points"], canvas_size=tuple(KNOWN["size"]))
+    out = getattr(ours, name)(1.0, swap=[(0, 1)])(points)
+    torch.testing.assert_close(out.as_subclass(Tensor), torch.tensor(KNOWN["named"][theirs]))
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_nothing_changes_without_a_mirror(name: str) -> None:
+    given = people()
+    out = mirror(name, 0.0)(given)
+    assert all(bits_equal(out[k].as_subclass(Tensor), v.as_subclass(Tensor)) for k, v in given.items())
+    bare = getattr(ours, name)(1.0)(given)
+    assert bare["labels"] is given["labels"] and bare["visibility"] is given["visibility"]
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_each_sample_is_what_a_loop_gives(name: str) -> None:
+    batch = people(5)
+    for labels in (batch["labels"], torch.stack(batch["labels"])):
+        given = {**batch, "labels": labels}
+        found = seeded(0, mirror(name, 0.5, per_sample=True), given)
+        torch.manual_seed(0)
+        alone, chosen = mirror(name, 0.5), 0
+        for i in range(5):
+            one = {
+                k: v[i] if isinstance(v, list) or type(v) is Tensor else tv_tensors.wrap(v[i], like=v)
+                for k, v in given.items()
+            }
+            out = alone(one)
+            chosen += not torch.equal(out["labels"], one["labels"])
+            for key, value in out.items():
+                assert bits_equal(found[key][i].as_subclass(Tensor), value.as_subclass(Tensor)), (key, i)
+        assert 0 < chosen < 5
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+@pytest.mark.parametrize("samples", [0, 4])
+def test_one_graph(name: str, samples: int) -> None:
+    torch._dynamo.reset()
+    given = people(samples)
+    transform = ours.Compose(
+        [mirror(name, 0.5, per_sample=bool(samples)), ours.RandomApply([mirror(name, 0.5)])]
+    )
+    if samples:
+        transform = ours.Compose(transform.transforms, per_sample=True)
+    compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
+    for seed in range(4):
+        wanted, found = (tree_leaves(seeded(seed, f, given)) for f in (transform, compiled))
+        assert all(
+            bits_equal(a.as_subclass(Tensor), b.as_subclass(Tensor))
+            for a, b in zip(wanted, found, strict=True)
+        )
+
+
+def test_getters_find_labels_and_flags() -> None:
+    given = people()
+    sample = (
+        given["image"],
+        {"seen": given["visibility"][..., None], "kinds": given["labels"], "points": given["points"]},
+    )
+    transform = ours.RandomHorizontalFlip(
+        1.0,
+        swap="coco",
+        swap_labels=[(1, 2)],
+        labels_getter=lambda inputs: inputs[1]["kinds"],
+        visible_getter=lambda inputs: inputs[1]["seen"],
+    )
+    _, out = transform(sample)
+    assert out["kinds"].tolist() == [2, 1]
+    assert bits_equal(out["seen"][:, 1], sample[1]["seen"][:, 2])
+    _, out = ours.RandomHorizontalFlip(1.0, swap="coco", visible_getter=None)(sample)
+    assert out["seen"] is sample[1]["seen"]
+
+
+def test_parameters_can_be_applied_again() -> None:
+    given, transform = people(), mirror("RandomHorizontalFlip", 0.5)
+    params = [transform.sample(given) for _ in range(8)]
+    results = {tuple(transform.apply(given, p)["labels"].tolist()) for p in params}
+    assert results == {(1, 2), (2, 1)}
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_errors(name: str) -> None:
+    make, given = getattr(ours, name), people()
+    for argument in ("swap", "swap_labels", "swap_masks"):
+        for wrong in (
+            [(1, 1)],
+            [(1, 2), (2, 3)],
+            [(1, 2, 3)],
+            [(-1, 2)],
+            [(0.5, 1)],
+            7,
+            [1, 2],
+            [("a", "b")],
+        ):
+            with pytest.raises(
+                ValueError, match=f"^{name}: {argument} must be pairs of different whole numbers"
+            ):
+                make(**{argument: wrong})
+    with pytest.raises(
+        ValueError, match=f"^{name}: swap must be pairs of keypoints or one of coco, got 'mpii'"
+    ):
+        make(swap="mpii")
+    for argument in ("labels_getter", "visible_getter"):
+        with pytest.raises(
+            ValueError, match=f"^{name}: {argument} must be 'default', a callable or None, got 3"
+        ):
+            make(**{argument: 3})
+    with pytest.raises(ValueError, match=f"^{name}: keypoints must be at least 18 for swap, got 17"):
+        make(1.0, swap=[(0, 17)])(given)
+    with pytest.raises(ValueError, match=f"^{name}: visible must have a flag for each keypoint, "):
+        make(1.0, swap="coco")({**given, "visibility": torch.ones(3)})
+    with pytest.raises(
+        ValueError, match=f"^{name}: swap_masks must be from 0 to 255 for torch.uint8, got 300"
+    ):
+        make(1.0, swap_masks=[(1, 300)])(
+            given["image"], tv_tensors.Mask(torch.zeros(SIDE, SIDE, dtype=torch.uint8))
+        )
+    with pytest.raises(
+        ValueError, match=f"^{name}: labels must be a tensor, or a list of one for each sample, got 3"
+    ):
+        mirror(name, per_sample=True)({**people(2), "labels": [torch.tensor([1])] * 3})
+
+
+def test_repr_shows_what_is_given() -> None:
+    assert repr(ours.RandomHorizontalFlip()) == "RandomHorizontalFlip(p=0.5)"
+    assert repr(ours.RandomVerticalFlip(swap=[(0, 1)])) == "RandomVerticalFlip(p=0.5, swap=[[0, 1]])"
