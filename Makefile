@@ -91,7 +91,7 @@ clean: ## Remove the virtual environment and what was built
 	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so docs/_build docs/api docs/api.rst docs/gallery
 
 # Of the libraries that tests, benchmarks and pages compare with.
-PEERS := albumentations==2.0.8 albucore==0.0.24 lightly==1.6.0 "lightning-utilities>=0.11"
+PEERS := albumentations==2.0.8 albucore==0.0.24 lightly==1.6.0 "lightning-utilities>=0.11" dinov2==0.0.1.dev2
 COMMA := ,
 
 # A machine without a display often has no libGL: the headless build of OpenCV does not need it.

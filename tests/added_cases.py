@@ -15,7 +15,9 @@ from unittest.mock import patch
 import cv2
 import numpy as np
 import PIL.Image
+import PIL.ImageEnhance
 import PIL.ImageFilter
+import PIL.ImageOps
 import torch
 from scipy.interpolate import RBFInterpolator
 from skimage.exposure import match_histograms
@@ -330,6 +332,48 @@ def _fourier(frame: Frame, t: Any, index: int, beta: float) -> Frame:
     return adapt.fourier_domain_adaptation(frame, _drawn_reference(index, frame), beta)
 
 
+def _pil_operation(image: PIL.Image.Image, name: str, m: float) -> PIL.Image.Image:
+    """Change an image by PIL as PixMix's own code does."""
+    if name in ("color", "contrast", "brightness", "sharpness"):
+        return getattr(PIL.ImageEnhance, name.capitalize())(image).enhance(m)
+    if name in ("autocontrast", "equalize"):
+        return getattr(PIL.ImageOps, name)(image)
+    if name in ("posterize", "solarize"):
+        return getattr(PIL.ImageOps, name)(image, m)
+    if name == "rotate":
+        return image.rotate(m, resample=PIL.Image.Resampling.BILINEAR)
+    matrix = {
+        "shear_x": (1, m, 0, 0, 1, 0),
+        "shear_y": (1, 0, 0, m, 1, 0),
+        "translate_x": (1, 0, m, 0, 1, 0),
+        "translate_y": (1, 0, 0, 0, 1, m),
+    }[name]
+    how = PIL.Image.Transform.AFFINE, matrix
+    return image.transform(image.size, *how, resample=PIL.Image.Resampling.BILINEAR)
+
+
+def _pixmixed(frame: Frame, t: Any, index: int, seed: float) -> Frame:
+    """Mix by the formulas of PixMix's own code, in NumPy, with the steps that the transform draws."""
+    first, mixtures = t._recipe(from_seed(seed), *frame.shape[:2])
+    image = PIL.Image.fromarray(frame)
+    picture = _drawn_reference(index, frame)
+
+    def real(change: Any, other: Frame) -> Frame:
+        return (other if change is None else np.asarray(_pil_operation(image, *change))).astype(
+            np.float32
+        ) / 255
+
+    mixed = real(first, frame)
+    for name, a, b, change in mixtures:
+        other = real(change, picture)
+        if name == "add":
+            mixed = (a * (mixed * 2 - 1) + b * (other * 2 - 1) + 1) / 2
+        else:
+            mixed = ((mixed * 2) ** a) * ((other * 2).clip(1e-37) ** b) / 2
+        mixed = mixed.clip(0, 1)
+    return np.rint(mixed * 255).astype(np.uint8)
+
+
 # -- sizes -------------------------------------------------------------------------------------------------
 
 
@@ -549,6 +593,25 @@ ROWS: tuple[Row, ...] = (
         "`skimage.exposure.match_histograms` and `cv2.addWeighted`",
         gradient=False,
     ),
+    Row(
+        "PixMix",
+        {"references": REFERENCES},
+        _pixmixed,
+        "PIL's operations and PixMix's formulas",
+        levels=2,
+        share=0.06,  # OpenCV's warps read zeros beside the border, where PIL's read the border
+        gradient=False,
+    ),
+    Row(
+        "PixMix",
+        {"references": REFERENCES, "k": 3, "beta": 4.0, "severity": 10.0, "all_ops": True},
+        _pixmixed,
+        "PIL's operations and PixMix's formulas",
+        levels=2,
+        share=0.06,
+        gradient=False,
+        id="all",
+    ),
     Row("RandomBrightnessContrast", {}, _linear, "albumentations' RandomBrightnessContrast"),
     Row("RandomRGBShift", {}, _rgb_shift, "albumentations' RGBShift"),
     Row(
@@ -653,6 +716,7 @@ ROWS: tuple[Row, ...] = (
 REQUIRED: dict[str, dict[str, Any]] = {
     "FDA": {"references": REFERENCES},
     "HistogramMatching": {"references": REFERENCES},
+    "PixMix": {"references": REFERENCES},
     "Corruption": {"name": "fog"},
 }
 

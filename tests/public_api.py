@@ -17,7 +17,10 @@ import imgops
 from imgops import _operators, transforms
 
 FILE = Path(__file__).with_name("public_api.json")
-MODULES = ("imgops.extend", "imgops.extend.testing", "imgops.integrations.transformers", "imgops.sharding")
+MODULES = (
+    *("imgops.extend", "imgops.extend.testing", "imgops.integrations.transformers", "imgops.sharding"),
+    "imgops.transforms.recipes",
+)
 
 
 def parameters_of(function: Any) -> list[str]:

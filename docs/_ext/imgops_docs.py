@@ -237,6 +237,8 @@ def api_page() -> str:
     functions = "convert", "corruptions", "from_albumentations"
     added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, *functions)]
     lines += [*_title("Transforms that torchvision does not have"), *_summary(added)]
+    named = [f"imgops.transforms.recipes.{n}" for n in transforms.recipes.__all__]
+    lines += [*_title("Recipes of public training code"), *_summary(named)]
     lines += [*_title("The same draws everywhere"), *_summary(["imgops.transforms.seeded"])]
     integrations = [f"imgops.integrations.transformers.{n}" for n in ("exact", "register")]
     lines += [*_title("Processors of transformers"), *_summary(integrations)]

@@ -14,6 +14,7 @@ from typing import Any
 from torchvision.transforms import v2 as _reference
 
 from imgops.transforms import functional as functional
+from imgops.transforms import recipes as recipes
 from imgops.transforms._core.probabilistic import ADDED as _ADDED
 from imgops.transforms._core.seeding import seeded as seeded
 from imgops.transforms.albumentations import from_albumentations as from_albumentations

@@ -257,7 +257,8 @@ class LetterBox(_FitResize):
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         small = super()._fit(inpt, height, width)
         high, wide = self._scaled_size(height, width)
-        rows, columns = self.size[0] - high, self.size[1] - wide
+        whole = self._out_size(height, width)
+        rows, columns = whole[0] - high, whole[1] - wide
         top, left = rows // 2, columns // 2
         padding = [left, top, columns - left, rows - top]
         fill = (

@@ -3,3 +3,4 @@
 from imgops.transforms.mixing.copy_paste import *
 from imgops.transforms.mixing.mixup import *
 from imgops.transforms.mixing.mosaic import *
+from imgops.transforms.mixing.pixmix import *

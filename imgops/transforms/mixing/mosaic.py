@@ -228,14 +228,18 @@ class Mosaic(_Join):
             if _dispatch.is_empty(sample.pixels):
                 must, got = "image must have at least one pixel", f"shape {tuple(sample.pixels.shape)}"
                 raise_error(ValueError, f"Mosaic: {must}, got {got}")
-            cell = self.size[0] / self.grid, self.size[1] / self.grid
-            factor = torch.sym_min(cell[0] / height, cell[1] / width)
-            high, wide = (_geometry.round_size(n * factor) for n in (height, width))
+            high, wide = self._size_of(height, width)
             top = _start(row, self.grid, y, high, self.size[0])
             left = _start(column, self.grid, x, wide, self.size[1])
             places.append((left, top, wide, high))
         flat = samples[0].flat
         return [self._part(i, samples, places) for i in range(len(flat))]
+
+    def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
+        """Return the size of an image in its cell."""
+        cell = self.size[0] / self.grid, self.size[1] / self.grid
+        factor = torch.sym_min(cell[0] / height, cell[1] / width)
+        return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
 
     def _check_alike(self, first: Tensor, other: Tensor) -> None:
         """Check that two images can be parts of one."""

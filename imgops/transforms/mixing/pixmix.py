@@ -1,0 +1,185 @@
+"""PixMix, which mixes an image with changed copies of itself and with complex pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+
+import imgops
+from imgops.transforms._core.arguments import one_number, switch
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import from_seed, integer, real_of, seed
+from imgops.transforms.color.domain import _ReferenceTransform
+from imgops.transforms.functional import _geometry
+
+__all__ = ["PixMix"]
+
+#: One step of the recipe: "add" or "multiply", the two weights, and the change of the copy that is mixed in;
+#: without a change the picture is.
+Mixture = tuple[str, float, float, tuple[str, float] | None]
+
+
+class PixMix(_ReferenceTransform):
+    """Mix an image with changed copies of itself and with complex pictures, as fractals are, by PixMix.
+
+    Networks that are trained with it are more robust and better calibrated. Use :class:`AugMix` to mix
+    without pictures.
+
+    Parameters
+    ----------
+    references : sequence of Tensor
+        Pictures ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
+    k : int
+        The largest number of mixtures; from 0 to ``k`` are drawn.
+    beta : float
+        The parameter of the Beta distributions of the weights, at least 1: the larger, the weaker. The paper
+        has 3 for CIFAR and 4 for ImageNet.
+    severity : float
+        The strength of the changes of copies, from 0.1 to 10: 3 for CIFAR, 1 for ImageNet.
+    all_ops : bool
+        Whether copies may also change in color, contrast, brightness and sharpness, which are corruptions of
+        ImageNet-C.
+    p : float
+        The probability that the transform is applied.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
+
+    Notes
+    -----
+    Reference: the formulas and numbers of Hendrycks et al., "PixMix: Dreamlike Pictures Comprehensively
+    Improve Safety Measures", with the operations of PIL; warps are OpenCV's, as in :class:`AugMix`. The
+    mixture is computed in [0, 1] as floats and clipped after each step; uint8 is rounded at the end. The
+    gradient is that of the formula.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("seed"))
+    _known = ("index", "seed")
+
+    def __init__(
+        self,
+        references: Sequence[Tensor] | Tensor,
+        k: int = 4,
+        beta: float = 3.0,
+        severity: float = 3.0,
+        all_ops: bool = False,
+        p: float = 0.5,
+        *,
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        arguments = {"k": one_number(self, "k", k, 0, 100, whole=True)}
+        arguments["beta"] = one_number(self, "beta", beta, 1.0, 1e6)
+        arguments["severity"] = one_number(self, "severity", severity, 0.1, 10.0)
+        arguments["all_ops"] = switch(self, "all_ops", all_ops)
+        super().__init__(references, p, per_sample, generator, **arguments)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"index": integer((0, len(self.shapes) - 1)), "seed": seed()}
+
+    def change_image(self, image: Tensor, index: float, seed: float, extra: Tensor) -> Tensor:
+        first, mixtures = self._recipe(from_seed(seed), *image.shape[-2:])
+        picture = self._reference(index, image, extra)
+        mixed = _reals(image if first is None else _change(image, *first))
+        for name, a, b, change in mixtures:
+            other = _reals(picture if change is None else _change(image, *change))
+            mixed = (_add if name == "add" else _multiply)(mixed, other, a, b).clamp(0, 1)
+        if image.dtype != torch.uint8:
+            return mixed.to(image.dtype)
+        return (mixed * 255).round().to(torch.uint8)
+
+    def _recipe(
+        self, generator: torch.Generator, height: int, width: int
+    ) -> tuple[tuple[str, float] | None, list[Mixture]]:
+        """Draw the change of the image itself, or None, and the mixtures."""
+
+        def chance() -> float:
+            return float(torch.rand((), dtype=torch.float64, generator=generator))
+
+        def beta(first: bool) -> float:
+            """Draw from Beta(beta, 1), or else from Beta(1, beta), by the inverse of the distribution."""
+            share = chance() ** (1 / self.beta)
+            return share if first else 1 - share
+
+        def change() -> tuple[str, float]:
+            known = _ALL_OPS if self.all_ops else _OPS
+            name = known[int(chance() * len(known))]
+            level = 0.1 + (self.severity - 0.1) * chance()
+            return name, _MAGNITUDES[name](level, -1 if chance() > 0.5 else 1, height, width)
+
+        first = change() if chance() < 0.5 else None
+        mixtures: list[Mixture] = []
+        for _ in range(int(chance() * (self.k + 1))):
+            copy = change() if chance() < 0.5 else None
+            name = "add" if chance() < 0.5 else "multiply"
+            a, b = (beta(True), beta(False)) if chance() < 0.5 else (1 + beta(False), -beta(False))
+            mixtures.append((name, a, b, copy))
+        return first, mixtures
+
+
+def _reals(image: Tensor) -> Tensor:
+    return image.to(real_of(image)) / 255 if image.dtype == torch.uint8 else image.to(real_of(image))
+
+
+def _add(one: Tensor, other: Tensor, a: float, b: float) -> Tensor:
+    return (a * (one * 2 - 1) + b * (other * 2 - 1) + 1) / 2
+
+
+def _multiply(one: Tensor, other: Tensor, a: float, b: float) -> Tensor:
+    return (one * 2) ** a * (other * 2).clamp(min=1e-37) ** b / 2
+
+
+#: name -> the magnitude for a level in [0.1, 10], a sign, and the height and width of the image.
+_MAGNITUDES: dict[str, Callable[[float, int, int, int], float]] = {
+    "autocontrast": lambda *_: 0.0,
+    "equalize": lambda *_: 0.0,
+    "posterize": lambda level, *_: 4 - int(level * 4 / 10),
+    "rotate": lambda level, sign, *_: sign * int(level * 30 / 10),
+    "solarize": lambda level, *_: 256 - int(level * 256 / 10),
+    "shear_x": lambda level, sign, *_: sign * level * 0.3 / 10,
+    "shear_y": lambda level, sign, *_: sign * level * 0.3 / 10,
+    "translate_x": lambda level, sign, height, width: sign * int(level * (width / 3) / 10),
+    "translate_y": lambda level, sign, height, width: sign * int(level * (height / 3) / 10),
+    **dict.fromkeys(
+        ("color", "contrast", "brightness", "sharpness"), lambda level, *_: level * 1.8 / 10 + 0.1
+    ),
+}
+_ALL_OPS = tuple(_MAGNITUDES)
+_OPS = _ALL_OPS[:9]
+
+
+def _change(image: Tensor, name: str, magnitude: float) -> Tensor:
+    """Change an image by one of PIL's operations; a warp reads zeros outside."""
+    if name in ("posterize", "solarize"):
+        if name == "posterize":
+            return imgops.posterize(image, int(magnitude))
+        return imgops.solarize(image, magnitude if image.dtype == torch.uint8 else magnitude / 255)
+    if name in _COLORS:
+        return _COLORS[name](image, magnitude)
+    if name == "rotate":
+        return _geometry.rotate(image, magnitude, InterpolationMode.BILINEAR)
+    # PIL's matrix says where each pixel comes from, ``_geometry.warp`` takes where it goes.
+    m = magnitude
+    forward = {
+        "shear_x": [[1, -m, -m / 2], [0, 1, 0]],
+        "shear_y": [[1, 0, 0], [-m, 1, -m / 2]],
+        "translate_x": [[1, 0, -m], [0, 1, 0]],
+        "translate_y": [[1, 0, 0], [0, 1, -m]],
+    }[name]
+    matrix = torch.tensor(forward, dtype=torch.float64, device="cpu")
+    return _geometry.warp(image, matrix, InterpolationMode.BILINEAR, None)
+
+
+_COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "autocontrast": lambda image, _: imgops.autocontrast(image),
+    "equalize": lambda image, _: imgops.equalize(image),
+    "color": imgops.adjust_saturation,
+    "contrast": imgops.adjust_contrast,
+    "brightness": imgops.adjust_brightness,
+    "sharpness": imgops.adjust_sharpness,
+}

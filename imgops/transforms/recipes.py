@@ -1,0 +1,551 @@
+"""Recipes of public training code as one line each, with the numbers of their papers and code.
+
+===========================  =========================================================================
+:func:`three_augment`        DeiT III's 3-Augment
+:class:`DINOCrops`           the multi-crop of DINOv2 and DINOv3
+:func:`block_masks`          the masks of DINOv2's, DINOv3's and BEiT's patches
+:func:`random_masks`         MAE's random masking
+:func:`yolo_letterbox`       the images of the YOLO family
+:func:`yolo_mosaic`          and their mosaic
+:func:`pixmix_cifar`,        PixMix with the numbers of its paper
+:func:`pixmix_imagenet`
+===========================  =========================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import PIL.ImageFilter
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode
+
+import imgops
+from imgops import _check
+from imgops._torch_private import raise_error
+from imgops.transforms._core import pil_images
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms.color import ColorJitter, Grayscale, RandomGrayscale, RandomSolarize
+from imgops.transforms.containers import Compose, RandomApply, RandomChoice
+from imgops.transforms.conversion import Normalize, ToDtype, ToImage
+from imgops.transforms.filters import GaussianBlur
+from imgops.transforms.geometry import (
+    LetterBox,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
+from imgops.transforms.mixing import Mosaic, PixMix
+
+__all__ = [
+    "DINOCrops",
+    "RandomMasks",
+    "block_masks",
+    "pixmix_cifar",
+    "pixmix_imagenet",
+    "random_masks",
+    "three_augment",
+    "yolo_letterbox",
+    "yolo_mosaic",
+]
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_BICUBIC = InterpolationMode.BICUBIC
+
+
+# -- classification ----------------------------------------------------------------------------------
+
+
+class _PILBlur(ProbabilisticTransform):
+    """PIL's Gaussian blur, which is three box blurs, with a random radius."""
+
+    random_parameters = (IS_APPLIED, Parameter("radius"))
+    _known = ("radius",)
+    _levels = True
+
+    def __init__(self, radius: Sequence[float], p: float = 1.0, *, per_sample: bool = False) -> None:
+        super().__init__(p, per_sample, None, radius=tuple(radius))
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"radius": uniform(self.radius)}
+
+    def change_image(self, image: Tensor, radius: float) -> Tensor:
+        blur = PIL.ImageFilter.GaussianBlur(radius)
+        return pil_images.each("three_augment", image, lambda given: given.filter(blur))
+
+
+def three_augment(
+    size: int = 224,
+    color_jitter: float = 0.3,
+    src: bool = False,
+    *,
+    mean: Sequence[float] = MEAN,
+    std: Sequence[float] = STD,
+    per_sample: bool = False,
+) -> Compose:
+    """Return DeiT III's 3-Augment: a crop, a flip, one of gray, solarize and blur, and a color jitter.
+
+    Parameters
+    ----------
+    size : int
+        The side of the output in pixels.
+    color_jitter : float
+        The strength of the jitter of brightness, contrast and saturation; 0 leaves it out.
+    src : bool
+        Whether the crop is the paper's simple random crop: a resize of the shorter side, a reflecting border
+        of 4 pixels, and a crop of the size. Otherwise it is a random resized crop of 8 to 100 % of the area.
+    mean, std : sequence of float
+        The numbers of the normalization at the end.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+
+    Returns
+    -------
+    Compose
+        It takes an image ``(..., 3, H, W)``, uint8, or a PIL image, and returns float32.
+
+    Notes
+    -----
+    Reference: Touvron, Cord and Jégou, "DeiT III: Revenge of the ViT", and its public code. The blur is
+    PIL's with a radius from 0.1 to 2, and PIL computes it, on the host.
+    """
+    if src:
+        crop: list[Any] = [
+            Resize(size, _BICUBIC),
+            RandomCrop(size, padding=4, padding_mode="reflect"),
+            RandomHorizontalFlip(),
+        ]
+    else:
+        crop = [RandomResizedCrop(size, scale=(0.08, 1.0), interpolation=_BICUBIC), RandomHorizontalFlip()]
+    one = RandomChoice([Grayscale(3), RandomSolarize(128, p=1.0), _PILBlur((0.1, 2.0))])
+    jitter = [ColorJitter(color_jitter, color_jitter, color_jitter)] if color_jitter else []
+    return Compose([*crop, one, *jitter, *_normalize(mean, std)], per_sample=per_sample)
+
+
+def _normalize(mean: Sequence[float], std: Sequence[float]) -> list[Any]:
+    return [ToImage(), ToDtype(torch.float32, scale=True), Normalize(list(mean), list(std))]
+
+
+def pixmix_cifar(references: Sequence[Tensor] | Tensor, **how: Any) -> PixMix:
+    """Return PixMix with its paper's numbers for CIFAR: k=4, beta=3, severity=3, p=1.
+
+    Parameters
+    ----------
+    references : sequence of Tensor
+        As for :class:`PixMix`, like its other arguments.
+    """
+    return PixMix(references, **{"k": 4, "beta": 3.0, "severity": 3.0, "p": 1.0, **how})
+
+
+def pixmix_imagenet(references: Sequence[Tensor] | Tensor, **how: Any) -> PixMix:
+    """Return PixMix with its paper's numbers for ImageNet: k=4, beta=4, severity=1, p=1.
+
+    Parameters
+    ----------
+    references : sequence of Tensor
+        As for :class:`PixMix`, like its other arguments.
+    """
+    return PixMix(references, **{"k": 4, "beta": 4.0, "severity": 1.0, "p": 1.0, **how})
+
+
+# -- self-supervision --------------------------------------------------------------------------------
+
+
+class DINOCrops(torch.nn.Module):
+    """Make the global and local crops of an image, as the training of DINOv2 and DINOv3 does.
+
+    Parameters
+    ----------
+    global_crops_scale, local_crops_scale : (float, float)
+        The ranges of the crops' areas, as shares of the image's.
+    local_crops_number : int
+        The number of local crops.
+    global_crops_size, local_crops_size : int
+        The sides of the crops in pixels.
+    gram_teacher_crops_size : int, optional
+        The side of further crops for DINOv3's Gram teacher, which show what the global crops show.
+    gram_teacher_no_distortions : bool
+        Whether these are without changes of color.
+    teacher_no_color_jitter : bool
+        Whether the teacher's global crops are without changes of color.
+    local_crops_subset_of_global_crops : bool
+        Whether local crops are cut out of the global ones, at multiples of ``patch_size``.
+    patch_size : int
+        The side of a patch in pixels.
+    share_color_jitter : bool
+        Whether all crops share one jitter.
+    horizontal_flips : bool
+        Whether crops are mirrored with a probability of 0.5.
+    blur : (float, float, float)
+        The probabilities of the blur of the first global crop, of the second and of local crops. The default
+        is what the public code does. Its class takes ``1 - p`` for ``p``, so that it blurs the first global
+        crop never and the second in nine of ten cases; the paper's (1.0, 0.1, 0.5) are the other way round.
+    mean, std : sequence of float
+        The numbers of the normalization.
+    per_sample : bool
+        Whether each image of a batch has draws of its own, instead of one draw for all.
+
+    Notes
+    -----
+    The call takes an image ``(..., 3, H, W)``, uint8, or a PIL image. It returns a dict of float32 crops:
+    "global_crops" (2), "global_crops_teacher" (2), "local_crops", with a Gram teacher "gram_teacher_crops"
+    (2), and "offsets": the tops and lefts of local crops in global ones, or (). Reference:
+    ``DataAugmentationDINO`` of DINOv2 and DINOv3, whose crops have the same draws under the same seed, but
+    for the offsets, which NumPy draws there.
+    """
+
+    def __init__(
+        self,
+        global_crops_scale: Sequence[float] = (0.32, 1.0),
+        local_crops_scale: Sequence[float] = (0.05, 0.32),
+        local_crops_number: int = 8,
+        global_crops_size: int = 224,
+        local_crops_size: int = 96,
+        gram_teacher_crops_size: int | None = None,
+        gram_teacher_no_distortions: bool = False,
+        teacher_no_color_jitter: bool = False,
+        local_crops_subset_of_global_crops: bool = False,
+        patch_size: int = 16,
+        share_color_jitter: bool = False,
+        horizontal_flips: bool = True,
+        blur: Sequence[float] = (0.0, 0.9, 0.5),
+        mean: Sequence[float] = MEAN,
+        std: Sequence[float] = STD,
+        *,
+        per_sample: bool = False,
+    ) -> None:
+        super().__init__()
+        inside = local_crops_subset_of_global_crops
+        if inside and (local_crops_number % 2 or local_crops_size > global_crops_size):
+            must = "DINOCrops: local crops inside of global ones must be an even number and no larger"
+            got = f"{local_crops_number} of {local_crops_size} in {global_crops_size}"
+            raise ValueError(f"{must}, got {got}")
+        self.local_crops_number, self.local_crops_size = local_crops_number, local_crops_size
+        self.global_crops_size, self.patch_size = global_crops_size, patch_size
+        self.local_crops_subset_of_global_crops = inside
+        self.teacher_no_color_jitter = teacher_no_color_jitter
+        self.gram_teacher_no_distortions = gram_teacher_no_distortions
+        largest = max(global_crops_size, gram_teacher_crops_size or 0)
+
+        def compose(*steps: Any) -> Any:
+            return Compose(list(steps), per_sample=per_sample) if steps else torch.nn.Identity()
+
+        def crop(size: int, scale: Sequence[float]) -> Any:
+            flip = RandomHorizontalFlip(0.5 if horizontal_flips else 0.0)
+            return compose(RandomResizedCrop(size, scale=tuple(scale), interpolation=_BICUBIC), flip)
+
+        def blurred(p: float) -> RandomApply:
+            return RandomApply([GaussianBlur(9, (0.1, 2.0))], p=p)
+
+        resize = [Resize(global_crops_size, _BICUBIC)] if gram_teacher_crops_size is not None else []
+        before, after = (resize, []) if gram_teacher_no_distortions else ([], resize)
+        jitter = compose(RandomApply([ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), RandomGrayscale(0.2))
+        own, normalize = [] if share_color_jitter else [jitter], _normalize(mean, std)
+        solarize = RandomSolarize(128, p=0.2)
+        self.share = jitter if share_color_jitter else None
+        self.crop_global, self.crop_local = (
+            crop(largest, global_crops_scale),
+            crop(local_crops_size, local_crops_scale),
+        )
+        self.global_1 = compose(*before, *own, blurred(blur[0]), *normalize)
+        self.global_2 = compose(*before, *own, blurred(blur[1]), solarize, *normalize)
+        self.local = compose(*own, blurred(blur[2]), *normalize)
+        self.normalize, self.finish = compose(*normalize), compose(*after)
+        gram = gram_teacher_crops_size
+        self.gram = None if gram is None else compose(Resize(gram, _BICUBIC))
+
+    def forward(self, image: Any) -> dict[str, Any]:
+        """Return the crops of an image by name."""
+        if self.share is not None:
+            image = self.share(image)
+        bases, changed = [], []
+        for change in (self.global_1, self.global_2):
+            bases.append(self.crop_global(image))
+            changed.append(change(bases[-1]))
+        crops = [self.finish(x) for x in changed]
+        teacher = [self.normalize(x) for x in bases] if self.teacher_no_color_jitter else crops
+        out = {"global_crops": crops, "global_crops_teacher": teacher}
+        if self.gram is not None:
+            whole = self.gram_teacher_no_distortions
+            out["gram_teacher_crops"] = [
+                self.normalize(self.gram(x)) if whole else self.gram(x) for x in (bases if whole else changed)
+            ]
+        if self.local_crops_subset_of_global_crops:
+            out["local_crops"], out["offsets"] = self._cut_out(bases)
+            return out
+        local = [self.local(self.crop_local(image)) for _ in range(self.local_crops_number)]
+        return {**out, "local_crops": local, "offsets": ()}
+
+    def _cut_out(self, bases: list[Any]) -> tuple[list[Any], Any]:
+        half = self.local_crops_number // 2
+        changed = [self.local(base) for base in bases for _ in range(half)]
+        places = max((self.global_crops_size - self.local_crops_size) // self.patch_size, 1)
+        crops, offsets, size = [], [], self.local_crops_size
+        for image in changed:
+            top, left = (int(n) * self.patch_size for n in torch.randint(places, (2,)))
+            crops.append(imgops.crop(image, (left, top, left + size, top + size)))
+            offsets.append((top, left))
+        return crops, offsets
+
+
+class RandomMasks(NamedTuple):
+    """What :func:`random_masks` returns.
+
+    ``keep`` ``(N, K)`` are the indices of the tokens that stay, ``mask`` ``(N, L)`` is 1 where a token is
+    removed, and ``restore`` ``(N, L)`` the indices that bring back the order of kept and removed tokens.
+    """
+
+    keep: Tensor
+    mask: Tensor
+    restore: Tensor
+
+
+def random_masks(
+    samples: int,
+    tokens: int,
+    ratio: float = 0.75,
+    *,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+) -> RandomMasks:
+    """Draw which tokens of each sample are removed, as masked autoencoders (MAE) do.
+
+    Parameters
+    ----------
+    samples, tokens : int
+        The numbers of samples and of tokens of each.
+    ratio : float
+        The share of the tokens that are removed, in [0, 1].
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
+    device : torch.device or str, optional
+        The device of the result and of the draws.
+
+    Returns
+    -------
+    RandomMasks
+        ``keep``, ``mask`` and ``restore``: ``tokens.gather(1, keep[..., None].expand(-1, -1, D))`` are the
+        tokens that stay.
+
+    Notes
+    -----
+    Reference: ``random_masking`` of He et al., "Masked Autoencoders Are Scalable Vision Learners", with its
+    draws. It compiles.
+    """
+    if not 0 <= ratio <= 1:
+        raise_error(ValueError, f"random_masks: ratio must be in [0, 1], got {_check.shown(ratio)}")
+    noise = torch.rand(samples, tokens, generator=generator, device=device)
+    order = noise.argsort(1)
+    restore = order.argsort(1)
+    count = int(tokens * (1 - ratio))
+    mask = torch.ones(samples, tokens, device=noise.device)
+    mask[:, :count] = 0
+    return RandomMasks(order[:, :count], mask.gather(1, restore), restore)
+
+
+def block_masks(
+    samples: int,
+    size: int | Sequence[int],
+    *,
+    probability: float = 0.5,
+    ratio: Sequence[float] = (0.1, 0.5),
+    least: int = 4,
+    most: int | None = None,
+    aspect: Sequence[float] = (0.3, 1 / 0.3),
+    complete: bool = False,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Draw masks of patches that consist of blocks, as DINOv2, DINOv3, iBOT and BEiT do.
+
+    Parameters
+    ----------
+    samples : int
+        The number of samples.
+    size : int or (int, int)
+        The height and width of the image in patches.
+    probability : float
+        The share of the samples that have a mask; the others have an empty one.
+    ratio : (float, float)
+        The range of the share of the patches that are masked, which the masked samples divide evenly.
+    least : int
+        The least area of a block in patches.
+    most : int, optional
+        The largest area of a block; by default half of the patches.
+    aspect : (float, float)
+        The range of a block's height over its width.
+    complete : bool
+        Whether single patches complete the wanted number, as in DINOv3. Otherwise a mask may have fewer.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
+
+    Returns
+    -------
+    Tensor
+        ``(samples, height, width)``, bool, on the CPU: True where a patch is masked. The samples with a mask
+        are in a random order.
+
+    Notes
+    -----
+    Reference: ``MaskingGenerator`` and ``collate_data_and_cast`` of DINOv2, equal to the bit for the same
+    random numbers. Blocks are drawn one after the other, so that this belongs into the collate function, not
+    into a graph.
+    """
+    height, width = (size, size) if isinstance(size, int) else size
+    patches = height * width
+    masked = int(samples * probability)
+    least_share, most_share = ratio
+    shares = torch.linspace(least_share, most_share, masked + 1).tolist()
+    masks = []
+    for low, high in itertools.pairwise(shares):
+        count = int(patches * _uniform(low, high, generator))
+        mask = torch.zeros(height, width, dtype=torch.bool, device="cpu")
+        _mask_blocks(mask, count, least, patches // 2 if most is None else most, aspect, generator)
+        if complete:
+            free = (~mask).flatten().nonzero()[:, 0]
+            chosen = torch.randperm(len(free), generator=generator)[: count - int(mask.sum())]
+            mask.view(-1)[free[chosen]] = True
+        masks.append(mask)
+    masks += [torch.zeros(height, width, dtype=torch.bool, device="cpu")] * (samples - masked)
+    order = torch.randperm(samples, generator=generator).tolist()
+    if not masks:
+        return torch.zeros(0, height, width, dtype=torch.bool, device="cpu")
+    return torch.stack([masks[i] for i in order])
+
+
+def _uniform(low: float, high: float, generator: torch.Generator | None) -> float:
+    return low + (high - low) * float(torch.rand((), dtype=torch.float64, generator=generator, device="cpu"))
+
+
+def _mask_blocks(
+    mask: Tensor,
+    count: int,
+    least: int,
+    most: int,
+    aspect: Sequence[float],
+    generator: torch.Generator | None,
+) -> None:
+    """Mask blocks until ``count`` patches are masked, or until ten blocks in a row do not fit."""
+    height, width = mask.shape
+    done, misses = 0, 0
+    flattest, tallest = (math.log(a) for a in aspect)
+    while done < count and misses < 10:
+        room = min(count - done, most)
+        area = _uniform(least, room, generator)
+        shape = math.exp(_uniform(flattest, tallest, generator))
+        high, wide = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
+        misses += 1
+        if not (wide < width and high < height):
+            continue
+        top, left = (
+            int(torch.randint(n + 1, (), generator=generator, device="cpu"))
+            for n in (height - high, width - wide)
+        )
+        block = mask[top : top + high, left : left + wide]
+        added = high * wide - int(block.sum())
+        if 0 < added <= room:
+            block.fill_(True)
+            done, misses = done + added, 0
+
+
+# -- detection ---------------------------------------------------------------------------------------
+
+
+class _YOLOLetterBox(LetterBox):
+    """A letterbox that can end at the next multiple of a stride instead of the size."""
+
+    def __init__(self, size: Any, fill: Any, scale_up: bool, stride: int | None) -> None:
+        super().__init__(size, fill, scale_up, antialias=False)
+        self.stride = stride
+        self._config = ("size", "scale_up", "stride")
+        self._describe()
+
+    @classmethod
+    def _from_config(cls, size: Any, scale_up: bool, stride: int | None) -> _YOLOLetterBox:
+        return cls(size, 0, scale_up, stride)
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        if self.stride is None:
+            return self.size
+        high, wide = self._scaled_size(height, width)
+        return high + (self.size[0] - high) % self.stride, wide + (self.size[1] - wide) % self.stride
+
+
+def yolo_letterbox(
+    size: int | Sequence[int] = 640,
+    *,
+    auto: bool = False,
+    scaleup: bool = True,
+    stride: int = 32,
+    fill: float = 114,
+) -> LetterBox:
+    """Return the letterbox of the YOLO family: OpenCV's bilinear resize, and a border of 114.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        The height and width of the output in pixels.
+    auto : bool
+        Whether the border only reaches the next multiple of ``stride``, so that the output is smaller.
+    scaleup : bool
+        Whether small images are enlarged.
+    stride : int
+        The stride of the network, with ``auto``.
+    fill : float
+        The value of the border of images; 114 / 255 for floats. Masks get 0.
+
+    Returns
+    -------
+    LetterBox
+        Masks, boxes and keypoints follow the image.
+
+    Notes
+    -----
+    Reference: ``ultralytics.data.augment.LetterBox``, bit-exact on uint8.
+    """
+    return _YOLOLetterBox(size, {tv_tensors.Mask: 0, "others": fill}, scaleup, stride if auto else None)
+
+
+class _YOLOMosaic(Mosaic):
+    """A mosaic whose images are resized as YOLO's data set loads them: the longer side fills its cell."""
+
+    def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
+        side = self.size[0] // 2
+        factor = side / torch.sym_max(height, width)
+        return torch.sym_min(math.ceil(height * factor), side), torch.sym_min(math.ceil(width * factor), side)
+
+
+def yolo_mosaic(size: int = 640, *, fill: float = 114, generator: torch.Generator | None = None) -> Mosaic:
+    """Return the mosaic of the YOLO family: four images around a point of a canvas of twice their size.
+
+    Parameters
+    ----------
+    size : int
+        The side in pixels to which the longer side of each image is resized. The mosaic is twice as large,
+        and its middle lies between a quarter and three quarters of its sides.
+    fill : float
+        The value of pixels without an image; 114 / 255 for floats. Masks get 0.
+    generator : torch.Generator, optional
+        Draw from this generator instead of PyTorch's global one.
+
+    Returns
+    -------
+    Mosaic
+        It takes a list of four samples. YOLO's training then warps the mosaic to ``size``, with scales from
+        0.5 to 1.5 and shifts of up to a tenth of the size.
+
+    Notes
+    -----
+    Reference: ``ultralytics.data.augment.Mosaic`` with ``n=4``, and ``load_image`` of its data sets,
+    bit-exact on uint8 for the same middle.
+    """
+    side = _check.plain(size)
+    if type(side) is not int or side < 1:
+        raise_error(ValueError, f"yolo_mosaic: size must be a positive integer, got {_check.shown(size)}")
+    return _YOLOMosaic(2 * side, 2, (0.25, 0.75), fill, antialias=False, generator=generator)

@@ -1,0 +1,330 @@
+"""The recipes of public training code, beside that code or its results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import PIL.ImageFilter
+import PIL.ImageOps
+import pytest
+import torch
+from checks import bits_equal
+from torch import Tensor
+from torchvision import transforms as v1
+from torchvision import tv_tensors
+from transform_cases import picture, seeded
+
+import imgops.transforms as ours
+from imgops.transforms import recipes
+
+YOLO = np.load(Path(__file__).with_name("data") / "yolo.npz")
+
+
+class Numbers:
+    """A stand-in for Python's and NumPy's generators that draws as the recipes do."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def uniform(self, low: float, high: float) -> float:
+        low, high = float(low), float(high)
+        return low + (high - low) * float(torch.rand((), dtype=torch.float64, generator=self.generator))
+
+    def randint(self, low: int, high: int) -> int:
+        return low + int(torch.randint(high - low + 1, (), generator=self.generator))
+
+    def shuffle(self, values: list[Any]) -> None:
+        order = torch.randperm(len(values), generator=self.generator).tolist()
+        values[:] = [values[i] for i in order]
+
+
+# -- masks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(14, 14), (16, 10), (5, 5), (2, 3)])
+def test_block_masks_are_lightlys(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    lightly = pytest.importorskip("lightly.models.utils")
+    for seed in range(30):
+        monkeypatch.setattr(lightly, "random", Numbers(seed))
+        most = max(size[0] * size[1] // 2, 4)
+        wanted = lightly.random_block_mask((7, *size), max_num_masks_per_block=most)
+        found = recipes.block_masks(7, size, most=most, generator=torch.Generator().manual_seed(seed))
+        assert bits_equal(found, wanted), seed
+
+
+def test_block_masks_are_dinov2s(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pytest.importorskip("dinov2.data")
+    masking = __import__("dinov2.data.masking", fromlist=["x"])
+    collate = __import__("dinov2.data.collate", fromlist=["x"])
+    side, crop = 16, torch.zeros(3, 2, 2)
+    samples = [({"global_crops": [crop, crop], "local_crops": [crop]}, None) for _ in range(5)]
+    for seed in range(30):
+        numbers = Numbers(seed)
+        monkeypatch.setattr(masking, "random", numbers)
+        monkeypatch.setattr(collate, "random", numbers)
+        generator = data.MaskingGenerator(input_size=(side, side), max_num_patches=side * side // 2)
+        how = {"n_tokens": side * side, "mask_generator": generator, "dtype": torch.float32}
+        wanted = data.collate_data_and_cast(samples, (0.1, 0.5), 0.5, **how)["collated_masks"]
+        found = recipes.block_masks(10, side, generator=torch.Generator().manual_seed(seed))
+        assert bits_equal(found.flatten(1), wanted), seed
+
+
+def test_complete_masks_have_the_wanted_number() -> None:
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        masks = recipes.block_masks(8, 14, ratio=(0.3, 0.3), complete=True, generator=generator)
+        assert Counter(masks.sum((1, 2)).tolist()) == {0: 4, int(196 * 0.3): 4}
+    assert recipes.block_masks(0, 4).shape == (0, 4, 4)
+    assert not recipes.block_masks(3, 4, probability=0.0).any()
+    assert recipes.block_masks(2, (1, 1), probability=1.0, complete=True).shape == (2, 1, 1)
+
+
+def test_random_masks_are_lightlys_and_maes() -> None:
+    lightly = pytest.importorskip("lightly.models.utils")
+    for tokens, ratio in ((196, 0.75), (50, 0.6), (7, 0.0), (7, 1.0), (1, 0.5)):
+        torch.manual_seed(3)
+        keep, removed = lightly.random_token_mask((4, tokens), ratio, mask_class_token=True)
+        torch.manual_seed(3)
+        found = recipes.random_masks(4, tokens, ratio)
+        assert bits_equal(found.keep, keep)
+        assert bits_equal(found.mask.bool(), torch.zeros(4, tokens).scatter(1, removed, 1).bool())
+        both = torch.cat([keep, removed], 1)
+        assert bits_equal(both.gather(1, found.restore), torch.arange(tokens).expand(4, -1).contiguous())
+    compiled = torch.compile(recipes.random_masks, fullgraph=True, backend="aot_eager")
+    for a, b in zip(seeded(1, compiled, 3, 20), seeded(1, recipes.random_masks, 3, 20), strict=True):
+        assert bits_equal(a, b)
+    with pytest.raises(ValueError, match=r"^random_masks: ratio must be in \[0, 1\], got 2"):
+        recipes.random_masks(1, 4, 2)
+
+
+# -- DINO --------------------------------------------------------------------------------------------------
+
+
+def test_dino_crops_are_dinov2s() -> None:
+    """PIL images under the same seeds: at most a level apart, where torchvision's blur rounds otherwise."""
+    data = pytest.importorskip("dinov2.data")
+    image = PIL.Image.fromarray(picture(height=90, width=120).permute(1, 2, 0).numpy())
+    how: Any = ((0.32, 1.0), (0.05, 0.32), 4, 48, 32)
+    theirs, mine = data.DataAugmentationDINO(*how), recipes.DINOCrops(*how)
+    for seed in range(12):
+        wanted, found = (seeded(seed, f, image) for f in (theirs, mine))
+        assert set(wanted) == set(found) and found["offsets"] == ()
+        for name in ("global_crops", "global_crops_teacher", "local_crops"):
+            assert len(found[name]) == len(wanted[name])
+            for a, b in zip(found[name], wanted[name]):
+                levels = (a.as_subclass(Tensor) - b).abs() * 0.229 * 255
+                assert a.shape == b.shape and levels.max() < 2.1 and (levels > 1.1).double().mean() < 0.02
+
+
+def test_dino_crops_of_a_batch_and_in_a_graph() -> None:
+    images = torch.stack([picture(height=64, width=80, seed=s) for s in range(3)])
+    how: Any = {"local_crops_number": 2, "global_crops_size": 48, "local_crops_size": 32}
+    each = recipes.DINOCrops(**how, per_sample=True)
+    found = seeded(0, each, images)
+    assert [tuple(x.shape) for x in found["global_crops"]] == [(3, 3, 48, 48)] * 2
+    torch._dynamo.reset()
+    alike = seeded(0, torch.compile(each, fullgraph=True, backend="aot_eager"), images)
+    for name in ("global_crops", "local_crops"):
+        assert all(bits_equal(a, b) for a, b in zip(found[name], alike[name]))
+
+
+def test_dino_crops_for_a_gram_teacher() -> None:
+    image = picture(height=90, width=120)
+    how: Any = {"global_crops_size": 48, "gram_teacher_crops_size": 64, "local_crops_number": 2}
+    for clean in (False, True):
+        out = seeded(
+            1, recipes.DINOCrops(**how, gram_teacher_no_distortions=clean, local_crops_size=32), image
+        )
+        assert [x.shape[-1] for x in out["global_crops"] + out["gram_teacher_crops"]] == [48, 48, 64, 64]
+        small = [ours.Resize(48, ours.InterpolationMode.BICUBIC)(x) for x in out["gram_teacher_crops"]]
+        if not clean:  # both are the same picture
+            assert (small[0] - out["global_crops"][0]).abs().max() < 1e-5
+    out = seeded(2, recipes.DINOCrops(teacher_no_color_jitter=True, **how), image)
+    assert not torch.equal(out["global_crops"][0], out["global_crops_teacher"][0])
+
+
+def test_dino_local_crops_inside_of_global_ones() -> None:
+    image = picture(height=90, width=120)
+    how: Any = {"global_crops_size": 48, "local_crops_size": 16, "local_crops_number": 4, "patch_size": 8}
+    quiet: Any = {"blur": (0.0, 0.0, 0.0), "share_color_jitter": True, "horizontal_flips": False}
+    crops = recipes.DINOCrops(**how, **quiet, local_crops_subset_of_global_crops=True)
+    crops.global_2.transforms = crops.global_1.transforms  # without solarizing
+    out = seeded(3, crops, image)
+    for i, (local, (top, left)) in enumerate(zip(out["local_crops"], out["offsets"])):
+        whole = out["global_crops"][i // 2]
+        assert top % 8 == left % 8 == 0
+        assert bits_equal(local.contiguous(), whole[:, top : top + 16, left : left + 16].contiguous())
+    with pytest.raises(
+        ValueError, match=r"^DINOCrops: local crops inside of global ones must be an even number"
+    ):
+        recipes.DINOCrops(local_crops_number=3, local_crops_subset_of_global_crops=True)
+
+
+# -- 3-Augment ---------------------------------------------------------------------------------------------
+
+
+def test_three_augment_is_deits_with_pil() -> None:
+    """The steps by PIL and torchvision's first version with the same draws: equal, but for the jitter's level."""
+    image = PIL.Image.fromarray(picture(height=70, width=90).permute(1, 2, 0).numpy())
+    mine = recipes.three_augment(48)
+    _, _, one, jitter, *_ = mine.transforms
+    kinds: Counter[str] = Counter()
+    first = v1.Compose(
+        [
+            v1.RandomResizedCrop(48, scale=(0.08, 1.0), interpolation=v1.InterpolationMode.BICUBIC),
+            v1.RandomHorizontalFlip(),
+        ]
+    )
+    for seed in range(30):
+        torch.manual_seed(seed)
+        start = first(image)
+        state = torch.get_rng_state()
+        choice = int(torch.multinomial(torch.full((3,), 1 / 3), 1))
+        if choice == 0:
+            changed = start.convert("L").convert("RGB")
+        elif choice == 1:
+            torch.rand(1)
+            changed = PIL.ImageOps.solarize(start)
+        else:
+            radius = one.transforms[2].sample(start)  # drawn from the same state
+            radius = next(iter(radius.values())).numbers[1]
+            changed = start.filter(PIL.ImageFilter.GaussianBlur(radius))
+        torch.set_rng_state(state)
+        found = one(start)
+        kinds[("gray", "solarize", "blur")[choice]] += 1
+        assert np.array_equal(np.asarray(found), np.asarray(changed)), (seed, choice)
+        assert (jitter.brightness, jitter.contrast, jitter.saturation) == (
+            (0.7, 1.3),
+        ) * 3 and jitter.hue is None
+        whole = seeded(seed, mine, image)
+        assert whole.shape == (3, 48, 48) and whole.dtype == torch.float32
+    assert len(kinds) == 3
+    simple = recipes.three_augment(32, src=True, color_jitter=0)
+    assert [type(t).__name__ for t in simple.transforms[:3]] == [
+        "Resize",
+        "RandomCrop",
+        "RandomHorizontalFlip",
+    ]
+    assert simple.transforms[1].padding_mode == "reflect" and len(simple.transforms) == 7
+
+
+def test_three_augment_of_a_batch_is_a_loop() -> None:
+    images = torch.stack([picture(height=40, width=52, seed=s) for s in range(4)])
+    found = seeded(0, recipes.three_augment(32, per_sample=True), images)
+    torch.manual_seed(0)
+    alone = recipes.three_augment(32)
+    wanted = torch.stack([alone(x) for x in images])
+    torch.testing.assert_close(found, wanted, rtol=0, atol=2e-5)
+    torch._dynamo.reset()
+    compiled = torch.compile(alone, fullgraph=True, backend="aot_eager")
+    assert all(torch.equal(seeded(s, compiled, images[0]), seeded(s, alone, images[0])) for s in range(4))
+    with pytest.raises(
+        TypeError, match=r"^three_augment: image must be uint8 of 1 or 3 channels, got torch.float32"
+    ):
+        recipes._PILBlur((1.0, 1.0))(images[0] / 255)
+
+
+# -- YOLO --------------------------------------------------------------------------------------------------
+
+
+def image_of(name: str) -> Tensor:
+    return torch.from_numpy(YOLO[name].copy()).permute(2, 0, 1)
+
+
+@pytest.mark.parametrize("planar", [False, True])
+def test_letterbox_is_ultralytics(planar: bool) -> None:
+    how: dict[str, Any] = {"plain": {}, "auto": {"auto": True}, "down": {"scaleup": False}}
+    for name, options in how.items():
+        transform = recipes.yolo_letterbox(64, **options)
+        for i in range(4):
+            image = image_of(f"image_{i}")
+            found = transform(image.contiguous() if planar else image)
+            assert bits_equal(found.contiguous(), image_of(f"{name}_{i}").contiguous()), (name, i)
+    torch._dynamo.reset()
+    compiled = torch.compile(recipes.yolo_letterbox(64, auto=True), fullgraph=True, backend="aot_eager")
+    assert bits_equal(compiled(image_of("image_0")).contiguous(), image_of("auto_0").contiguous())
+
+
+def test_letterbox_moves_annotations() -> None:
+    given = {
+        "image": tv_tensors.Image(torch.zeros(3, 30, 60, dtype=torch.uint8)),
+        "boxes": tv_tensors.BoundingBoxes([[6.0, 3, 12, 9]], format="XYXY", canvas_size=(30, 60)),
+        "mask": tv_tensors.Mask(torch.ones(30, 60, dtype=torch.uint8)),
+    }
+    out = recipes.yolo_letterbox(64, auto=True, stride=16)(given)
+    assert out["image"].shape == (3, 32, 64) and out["boxes"].canvas_size == (32, 64)
+    assert out["image"].unique().tolist() == [0] and out["mask"].shape == (32, 64)
+    out = recipes.yolo_letterbox(64)(given)
+    assert out["image"].unique().tolist() == [0, 114] and out["mask"].unique().tolist() == [0, 1]
+    torch.testing.assert_close(out["boxes"].as_subclass(Tensor), torch.tensor([[6.4, 19.2, 12.8, 25.6]]))
+
+
+def test_mosaic_is_ultralytics(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes = [[3.0, 4.0, 30.0, 20.0], [10.0, 5.0, 22.0, 23.0]]
+    samples = []
+    for i in range(4):
+        image = image_of(f"image_{i}")
+        canvas = tuple(image.shape[-2:])
+        samples.append(
+            {
+                "image": tv_tensors.Image(image),
+                "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=canvas),
+                "labels": torch.arange(2),
+            }
+        )
+    mosaic = recipes.yolo_mosaic(64)
+    for seed in range(4):
+        monkeypatch.setattr(mosaic, "_middle", lambda params, s=seed: tuple(YOLO[f"middle_{s}"].tolist()))
+        out = mosaic(samples)
+        assert bits_equal(
+            out["image"].as_subclass(Tensor).contiguous(), image_of(f"mosaic_{seed}").contiguous()
+        )
+        moved, wanted = out["boxes"].as_subclass(Tensor), torch.from_numpy(YOLO[f"boxes_{seed}"])
+        left = moved[(moved[:, 2:] > moved[:, :2]).all(1)]  # ultralytics removes boxes without an area
+        # The data has both sides of a box scaled like the width; heights are rounded up to whole pixels.
+        assert left.shape == wanted.shape and (left - wanted).abs().max() < 1.1
+
+
+def test_the_middle_of_the_mosaic() -> None:
+    mosaic = recipes.yolo_mosaic(64)
+    places = [mosaic.sampled_sizes(mosaic._draw([torch.zeros(3, 4, 4)]), 4, 4) for _ in range(300)]
+    assert all(32 <= n <= 95 for place in places for n in place)
+    assert min(map(min, places)) < 36 and max(map(max, places)) > 91
+    with pytest.raises(ValueError, match=r"^yolo_mosaic: size must be a positive integer, got 0"):
+        recipes.yolo_mosaic(0)
+
+
+# -- PixMix ------------------------------------------------------------------------------------------------
+
+
+def test_pixmix_has_the_numbers_of_its_paper() -> None:
+    pictures = [picture(height=40, width=40, seed=9)]
+    for make, beta, severity in ((recipes.pixmix_cifar, 3.0, 3.0), (recipes.pixmix_imagenet, 4.0, 1.0)):
+        transform = make(pictures, p=0.5)
+        assert (transform.k, transform.beta, transform.severity, transform.all_ops) == (
+            4,
+            beta,
+            severity,
+            False,
+        )
+        assert transform.p == 0.5
+
+
+def test_pixmix_draws_from_its_distributions() -> None:
+    """Means of the weights are those of Beta(b, 1) and Beta(1, b); operations and their number are uniform."""
+    transform = ours.PixMix([picture(height=40, width=40)], beta=3.0, all_ops=True)
+    generator = torch.Generator().manual_seed(0)
+    recipes_ = [transform._recipe(generator, 40, 40) for _ in range(4000)]
+    counts = Counter(len(mixtures) for _, mixtures in recipes_)
+    assert set(counts) == {0, 1, 2, 3, 4} and max(counts.values()) < 1.2 * min(counts.values())
+    names = Counter(first[0] for first, _ in recipes_ if first)
+    assert len(names) == 13 and 1850 < sum(names.values()) < 2150
+    pairs = [(a, b) for _, mixtures in recipes_ for _, a, b, _ in mixtures]
+    inside = np.array([p for p in pairs if p[1] >= 0])
+    outside = np.array([p for p in pairs if p[1] < 0])
+    assert np.abs(inside.mean(0) - (0.75, 0.25)).max() < 0.02 and 0.46 < len(inside) / len(pairs) < 0.54
+    assert np.abs(outside.mean(0) - (1.25, -0.25)).max() < 0.02
