@@ -36,6 +36,7 @@ from transform_cases import CASES
 
 from imgops import transforms as v2
 from imgops.extend.testing._call import through_dispatcher
+from tests.fuzz_new import FuzzedNew, check_new
 from tests.fuzz_oracle import Wrong, beside_the_library
 from tests.fuzz_values import OBJECTS, changed, shown_as
 from tests.specs import SPECS
@@ -232,7 +233,7 @@ _slot = 0
 
 
 def run(
-    seed: int, start: int, stop: int, patience: float = 60
+    seed: int, start: int, stop: int, patience: float = 60, new: bool = False
 ) -> tuple[Counter[str], list[tuple[int, str, str]]]:
     """Count the outcomes of calls, and return those that are wrong."""
     torch.set_num_threads(1)
@@ -241,7 +242,7 @@ def run(
     for index in range(start, stop):
         _AT[_slot] = index
         try:
-            fuzzed = made(seed, index)
+            fuzzed = made(seed, index, new)
         except Exception:  # the sample cannot be made in this dtype
             found["not made"] += 1
             continue
@@ -257,11 +258,15 @@ def run(
     return found, wrong
 
 
-def made(seed: int, index: int) -> Fuzzed | FuzzedTransform:
+def made(seed: int, index: int, new: bool = False) -> Fuzzed | FuzzedTransform | FuzzedNew:
+    if new:
+        return FuzzedNew(seed, index)
     return FuzzedTransform(seed, index) if index % 5 == 4 else Fuzzed(seed, index)
 
 
-def checked(fuzzed: Fuzzed | FuzzedTransform) -> str:
+def checked(fuzzed: Fuzzed | FuzzedTransform | FuzzedNew) -> str:
+    if isinstance(fuzzed, FuzzedNew):
+        return check_new(fuzzed)
     return check(fuzzed) if isinstance(fuzzed, Fuzzed) else check_transform(fuzzed)
 
 
@@ -284,9 +289,10 @@ def main(report: Callable[[str], None] = print) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", type=int, default=-1)
+    parser.add_argument("--new", action="store_true", help="the calls of tests/fuzz_new.py")
     o = parser.parse_args()
     if o.only >= 0:
-        fuzzed = made(o.seed, o.only)
+        fuzzed = made(o.seed, o.only, o.new)
         report(str(fuzzed))
         try:
             report(checked(fuzzed))
@@ -299,7 +305,9 @@ def main(report: Callable[[str], None] = print) -> int:
     context = get_context("spawn")
     at, slots = context.RawArray("q", [-1] * o.processes), context.Value("i", 0)
     with ProcessPoolExecutor(o.processes, context, limited, (at, slots)) as pool:
-        for done in as_completed(pool.submit(run, o.seed, a, b) for a, b in parts(o.start, o.count)):
+        for done in as_completed(
+            pool.submit(run, o.seed, a, b, 60, o.new) for a, b in parts(o.start, o.count)
+        ):
             try:
                 found, wrong = done.result()
             except BrokenProcessPool:
@@ -307,7 +315,7 @@ def main(report: Callable[[str], None] = print) -> int:
                 return 1
             total += found
             for index, call, error in wrong:
-                kind = re.sub(r"\d+", "0", f"{call.partition('-')[0]}: {error}")[:160]
+                kind = re.sub(r"\d+", "0", f"{call.partition('(')[0]}: {error}")[:160]
                 if kind not in kinds:
                     kinds[kind] = index, call, error
                     report(f"--only {index}: {call}\n    {error[:300]}")

@@ -25,6 +25,20 @@ def test_random_calls(part: int) -> None:
     assert found["the library's pixels"] > 20 and found["ValueError"] > 10 and found["TypeError"] > 10
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_random_calls_of_what_is_new(part: int) -> None:
+    """Batches of different sizes, parts of files, corruptions, annotations, recipes and processors: :mod:`tests.fuzz_new`."""
+    found, wrong = fuzz_calls.run(1_000_000, part * 400, (part + 1) * 400, new=True)
+    assert not wrong and sum(found.values()) == 400 and found["not made"] == 0
+    for kind in (
+        "ragged: as alone",
+        "annotations: annotations follow",
+        "corruption: the same again",
+        "region: decoded",
+    ):
+        assert found[kind] > 5, kind
+
+
 def test_random_calls_are_of_every_operator() -> None:
     """Of everything that a user calls and that has samples."""
     fuzzed = (fuzz_calls.Fuzzed(1_000_000, n).spec.name for n in range(CALLS) if n % 5 < 4)

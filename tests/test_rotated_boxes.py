@@ -431,3 +431,38 @@ def test_a_class_that_moves_boxes_alone_refuses_angles() -> None:
     shift = Shift(1.0, False, None)
     with pytest.raises(NotImplementedError, match=r"^Shift: bounding boxes must have the format"):
         shift.by_torchvision(scene()["boxes"], {})
+
+
+def test_boxes_that_are_not_finite_do_not_hide_the_others() -> None:
+    """A distortion gives NaN for them, with an angle or without, and moves the others as if they were not there."""
+    for format, length in (("XYXY", 4), ("CXCYWHR", 5)):
+        given = torch.tensor(
+            [
+                [9.0, 8, 20, 22, 30][:length],
+                [float("nan"), 8, 20, 22, 30][:length],
+                [3.0, float("inf"), 9, 9, 0][:length],
+            ]
+        )
+        boxes, alone = (
+            tv_tensors.BoundingBoxes(x, format=format, canvas_size=(40, 52)) for x in (given, given[:1])
+        )
+        transform = ours.RandomElastic(p=1.0)
+        found, wanted = (
+            seeded(0, transform, torch.zeros(3, 40, 52), x)[1].as_subclass(Tensor) for x in (boxes, alone)
+        )
+        assert bits_equal(found[:1], wanted) and not found[1:].isfinite().all(1).any()
+    points = tv_tensors.KeyPoints([[float("nan"), 1.0], [5.0, 6.0]], canvas_size=(40, 52))
+    out = seeded(0, ours.RandomElastic(p=1.0), torch.zeros(3, 40, 52), points)[1]
+    assert out.isnan().all(1).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("format", ["XYXY", "CXCYWH", *FORMATS])
+def test_mosaic_and_copy_paste_without_boxes(format: str) -> None:
+    length = {"XYXYXYXY": 8}.get(format, 4 + format.endswith("R"))
+    sample = {
+        "image": tv_tensors.Image(torch.zeros(3, 20, 30, dtype=torch.uint8)),
+        "boxes": tv_tensors.BoundingBoxes(torch.zeros(0, length), format=format, canvas_size=(20, 30)),
+        "masks": tv_tensors.Mask(torch.zeros(0, 20, 30, dtype=torch.uint8)),
+    }
+    assert ours.Mosaic(24)([sample] * 4)["boxes"].shape == (0, length)
+    assert ours.CopyPaste(p=1.0)([sample] * 2)["boxes"].shape == (0, length)

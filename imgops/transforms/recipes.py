@@ -23,18 +23,21 @@ import PIL.ImageFilter
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode
+from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _check
+from imgops import _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import pil_images
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter
+from imgops.transforms._core.arguments import WIDEST, in_range, one_number, size_of
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms.color import ColorJitter, Grayscale, RandomGrayscale, RandomSolarize
 from imgops.transforms.containers import Compose, RandomApply, RandomChoice
 from imgops.transforms.conversion import Normalize, ToDtype, ToImage
 from imgops.transforms.filters import GaussianBlur
+from imgops.transforms.functional import _dispatch
 from imgops.transforms.geometry import (
     LetterBox,
     RandomCrop,
@@ -58,6 +61,27 @@ __all__ = [
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _BICUBIC = InterpolationMode.BICUBIC
+
+
+class _Levels(OperatorTransform, v2.Transform):
+    """The first step of a recipe whose numbers are levels: it refuses images that are not uint8."""
+
+    _config = ("owner",)
+
+    def __init__(self, owner: str) -> None:
+        v2.Transform.__init__(self)
+        self.owner = owner
+        self._describe()
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        known = (torch.uint8, torch.bool)  # PIL's images have no other
+        if isinstance(inpt, Tensor) and _dispatch.is_image(inpt) and _subclass.plain(inpt).dtype not in known:
+            must, got = "image must be uint8 or a PIL image", _subclass.plain(inpt).dtype
+            raise_error(TypeError, f"{self.owner}: {must}, got {got}")
+        return inpt
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self.transform(image, {})
 
 
 # -- classification ----------------------------------------------------------------------------------
@@ -116,6 +140,9 @@ def three_augment(
     Reference: Touvron, Cord and Jégou, "DeiT III: Revenge of the ViT", and its public code. The blur is
     PIL's with a radius from 0.1 to 2, and PIL computes it, on the host.
     """
+    owner = "three_augment"
+    size = one_number(owner, "size", size, 1, WIDEST, whole=True)
+    color_jitter = one_number(owner, "color_jitter", color_jitter, 0.0, 1e6)
     if src:
         crop: list[Any] = [
             Resize(size, _BICUBIC),
@@ -126,7 +153,7 @@ def three_augment(
         crop = [RandomResizedCrop(size, scale=(0.08, 1.0), interpolation=_BICUBIC), RandomHorizontalFlip()]
     one = RandomChoice([Grayscale(3), RandomSolarize(128, p=1.0), _PILBlur((0.1, 2.0))])
     jitter = [ColorJitter(color_jitter, color_jitter, color_jitter)] if color_jitter else []
-    return Compose([*crop, one, *jitter, *_normalize(mean, std)], per_sample=per_sample)
+    return Compose([_Levels(owner), *crop, one, *jitter, *_normalize(mean, std)], per_sample=per_sample)
 
 
 def _normalize(mean: Sequence[float], std: Sequence[float]) -> list[Any]:
@@ -222,6 +249,10 @@ class DINOCrops(torch.nn.Module):
         per_sample: bool = False,
     ) -> None:
         super().__init__()
+        local_crops_number = one_number(self, "local_crops_number", local_crops_number, 0, whole=True)
+        local_crops_size = one_number(self, "local_crops_size", local_crops_size, 1, WIDEST, whole=True)
+        global_crops_size = one_number(self, "global_crops_size", global_crops_size, 1, WIDEST, whole=True)
+        patch_size = one_number(self, "patch_size", patch_size, 1, WIDEST, whole=True)
         inside = local_crops_subset_of_global_crops
         if inside and (local_crops_number % 2 or local_crops_size > global_crops_size):
             must = "DINOCrops: local crops inside of global ones must be an even number and no larger"
@@ -250,6 +281,7 @@ class DINOCrops(torch.nn.Module):
         own, normalize = [] if share_color_jitter else [jitter], _normalize(mean, std)
         solarize = RandomSolarize(128, p=0.2)
         self.share = jitter if share_color_jitter else None
+        self.start = _Levels("DINOCrops")
         self.crop_global, self.crop_local = (
             crop(largest, global_crops_scale),
             crop(local_crops_size, local_crops_scale),
@@ -263,6 +295,7 @@ class DINOCrops(torch.nn.Module):
 
     def forward(self, image: Any) -> dict[str, Any]:
         """Return the crops of an image by name."""
+        image = self.start(image)
         if self.share is not None:
             image = self.share(image)
         bases, changed = [], []
@@ -339,8 +372,10 @@ def random_masks(
     Reference: ``random_masking`` of He et al., "Masked Autoencoders Are Scalable Vision Learners", with its
     draws. It compiles.
     """
-    if not 0 <= ratio <= 1:
-        raise_error(ValueError, f"random_masks: ratio must be in [0, 1], got {_check.shown(ratio)}")
+    owner = "random_masks"
+    samples = one_number(owner, "samples", samples, 0, whole=True)
+    tokens = one_number(owner, "tokens", tokens, 0, whole=True)
+    ratio = one_number(owner, "ratio", ratio, 0.0, 1.0)
     noise = torch.rand(samples, tokens, generator=generator, device=device)
     order = noise.argsort(1)
     restore = order.argsort(1)
@@ -391,22 +426,32 @@ def block_masks(
         ``(samples, height, width)``, bool, on the CPU: True where a patch is masked. The samples with a mask
         are in a random order.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not a number of its range.
+
     Notes
     -----
     Reference: ``MaskingGenerator`` and ``collate_data_and_cast`` of DINOv2, equal to the bit for the same
     random numbers. Blocks are drawn one after the other, so that this belongs into the collate function, not
     into a graph.
     """
-    height, width = (size, size) if isinstance(size, int) else size
+    owner = "block_masks"
+    samples = one_number(owner, "samples", samples, 0, whole=True)
+    height, width = size_of(owner, "size", size)
     patches = height * width
-    masked = int(samples * probability)
-    least_share, most_share = ratio
+    masked = int(samples * one_number(owner, "probability", probability, 0.0, 1.0))
+    least_share, most_share = in_range(owner, "ratio", ratio, 0.0, 1.0)
+    least = one_number(owner, "least", least, 1, whole=True)
+    most = patches // 2 if most is None else one_number(owner, "most", most, 0, whole=True)
+    aspect = in_range(owner, "aspect", aspect, 1e-6, 1e6)
     shares = torch.linspace(least_share, most_share, masked + 1).tolist()
     masks = []
     for low, high in itertools.pairwise(shares):
         count = int(patches * _uniform(low, high, generator))
         mask = torch.zeros(height, width, dtype=torch.bool, device="cpu")
-        _mask_blocks(mask, count, least, patches // 2 if most is None else most, aspect, generator)
+        _mask_blocks(mask, count, least, most, aspect, generator)
         if complete:
             free = (~mask).flatten().nonzero()[:, 0]
             chosen = torch.randperm(len(free), generator=generator)[: count - int(mask.sum())]
@@ -545,7 +590,5 @@ def yolo_mosaic(size: int = 640, *, fill: float = 114, generator: torch.Generato
     Reference: ``ultralytics.data.augment.Mosaic`` with ``n=4``, and ``load_image`` of its data sets,
     bit-exact on uint8 for the same middle.
     """
-    side = _check.plain(size)
-    if type(side) is not int or side < 1:
-        raise_error(ValueError, f"yolo_mosaic: size must be a positive integer, got {_check.shown(size)}")
+    side = one_number("yolo_mosaic", "size", size, 1, WIDEST // 2, whole=True)
     return _YOLOMosaic(2 * side, 2, (0.25, 0.75), fill, antialias=False, generator=generator)

@@ -20,6 +20,11 @@ WIDEST = (1 << 15) - 1
 _MOST = 2**31 - 1
 
 
+def name_of(owner: Any) -> str:
+    """Return the name with which an error begins: the class of a transform, or the name of a function."""
+    return owner if isinstance(owner, str) else type(owner).__name__
+
+
 def _is_number(value: Any, whole: bool) -> bool:
     return isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
 
@@ -60,7 +65,7 @@ def in_range(
     finite = not numbers or all(abs(v) <= _LARGEST for v in pair)
     bounds = _describe_bounds(low, high, whole, odd, finite)
     must = f"{name} must be {bounds} or a range (lowest, highest) of such"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
+    raise (ValueError if numbers else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
 #: The limit of real numbers: float32, in which images are computed, can hold it.
@@ -88,11 +93,11 @@ def one_number(
     if known and max(low, -_LARGEST) <= value <= min(high, _LARGEST):
         return value if whole else _real_number(value)
     must = f"{name} must be {_describe_bounds(low, high, whole, False, not known or abs(value) <= _LARGEST)}"
-    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
+    raise (ValueError if known else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
 def switch(owner: Any, name: str, value: Any) -> bool:
-    return _check.switch(type(owner).__name__, name, value)
+    return _check.switch(name_of(owner), name, value)
 
 
 def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
@@ -100,7 +105,7 @@ def one_of(owner: Any, name: str, value: Any, choices: Sequence[str]) -> Any:
         listed = ", ".join(repr(c) for c in choices)
         raise_error(
             ValueError,
-            f"{type(owner).__name__}: {name} must be one of {listed}, got {_check.shown(value)}",
+            f"{name_of(owner)}: {name} must be one of {listed}, got {_check.shown(value)}",
         )
     return value
 
@@ -113,7 +118,7 @@ def interpolation_of(owner: Any, value: Any) -> InterpolationMode:
         names = ", ".join(repr(mode.value) for mode in InterpolationMode)
         must = f"interpolation must be an InterpolationMode, or one of {names}"
         error = ValueError if isinstance(value, (str, int)) else TypeError
-        raise error(f"{type(owner).__name__}: {must}, got {_check.shown(value)}") from None
+        raise error(f"{name_of(owner)}: {must}, got {_check.shown(value)}") from None
 
 
 def size_of(
@@ -126,7 +131,7 @@ def size_of(
         return pair
     limit = "from 1 on" if most == _MOST else f"from 1 to {most}"
     must = f"{name} must be an integer {limit}, or {pair_of}"
-    raise (ValueError if numbers else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
+    raise (ValueError if numbers else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
 def fill_values(owner: Any, name: str, value: Any) -> Any:
@@ -139,14 +144,14 @@ def fill_values(owner: Any, name: str, value: Any) -> Any:
     if known and numbers and all(abs(v) <= (2**63 - 1 if isinstance(v, int) else _LARGEST) for v in numbers):
         return value if isinstance(value, Tensor) else plain
     must = f"{name} must be a finite number, or one for each channel"
-    raise (ValueError if known else TypeError)(f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
+    raise (ValueError if known else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
 def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
     """Return a value for all channels of an image, or one for each, as a tensor ``(1 or C, 1, 1)``."""
     values = torch.as_tensor(value, dtype=torch.float64, device="cpu").reshape(-1)
     if len(values) not in (1, image.shape[-3]):
-        must = f"{type(owner).__name__}: {name} must have 1 value or {image.shape[-3]}, one for each channel"
+        must = f"{name_of(owner)}: {name} must have 1 value or {image.shape[-3]}, one for each channel"
         raise_error(ValueError, f"{must}, got {len(values)}")
     check_held(owner, name, value, image.dtype)
     return values.to(image.dtype)[:, None, None].to(image.device, non_blocking=True)
@@ -161,26 +166,26 @@ def check_held(owner: Any, name: str, value: Any, dtype: torch.dtype) -> None:
     each = values if isinstance(values, (tuple, list)) else (values,)
     if any(not limits.min <= v <= limits.max for v in each):
         must = f"{name} must be from {limits.min:.15g} to {limits.max:.15g} for {dtype}"
-        raise_error(ValueError, f"{type(owner).__name__}: {must}, got {_check.shown(value)}")
+        raise_error(ValueError, f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
 def require_planes(owner: Any, inpt: Any) -> None:
     """Raise if a plain tensor has fewer than 3 dimensions; tv_tensors add the dimensions that they need."""
     if type(inpt) is Tensor and inpt.ndim < 3:
-        must = f"{type(owner).__name__}: image must have at least 3 dimensions (..., C, H, W)"
+        must = f"{name_of(owner)}: image must have at least 3 dimensions (..., C, H, W)"
         raise_error(ValueError, f"{must}, got shape {tuple(inpt.shape)}")
 
 
 def require_rgb(owner: Any, image: Tensor) -> None:
     if image.shape[-3] != 3:
-        must = f"{type(owner).__name__}: image must have 3 channels"
+        must = f"{name_of(owner)}: image must have 3 channels"
         raise_error(ValueError, f"{must}, got {image.shape[-3]}")
 
 
 def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:
     if isinstance(value, (tuple, list)):
         value = [_check.plain(v) for v in value]
-    must = f"{type(owner).__name__}: {name} must be left, top, right and bottom as shares from 0 to 1"
+    must = f"{name_of(owner)}: {name} must be left, top, right and bottom as shares from 0 to 1"
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, (int, float)) for v in value):
         raise_error(TypeError, f"{must}, got {_check.shown(value)}")
     if len(value) != 4 or not (0 <= value[0] < value[2] <= 1 and 0 <= value[1] < value[3] <= 1):
@@ -192,7 +197,7 @@ def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, f
 def color_of(owner: Any, name: str, value: Any) -> tuple[int, int, int]:
     if isinstance(value, (tuple, list)):
         value = [_check.plain(v) for v in value]
-    must = f"{type(owner).__name__}: {name} must be 3 integers from 0 to 255 (red, green, blue)"
+    must = f"{name_of(owner)}: {name} must be 3 integers from 0 to 255 (red, green, blue)"
     if not isinstance(value, (tuple, list)) or not all(_is_number(v, True) for v in value):
         raise_error(TypeError, f"{must}, got {_check.shown(value)}")
     if len(value) != 3 or not all(0 <= v <= 255 for v in value):

@@ -29,10 +29,13 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
     Tensor
         ``(n, 2)``. Between pixels the map is interpolated linearly; beyond them its displacement stays the
         same. A point without such a position, or with one outside of the image, is put at the position whose
-        map is nearest, on the border of the image.
+        map is nearest, on the border of the image. A point that is not finite becomes NaN.
     """
     if not targets.numel():
         return targets
+    is_finite = targets.isfinite().all(-1, keepdim=True)
+    if not bool(is_finite.all()):
+        return torch.where(is_finite, points(map, targets.nan_to_num(0, 0, 0)), float("nan"))
     height, width = map.shape[-2:]
     shift = map - _grid(height, width)
     places = targets.clone()

@@ -338,7 +338,7 @@ def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor
     height, width = boxes.canvas_size
     corners = corners_of(_subclass.plain(boxes), boxes.format)
     x, y = wide / width, high / height
-    points = corners.reshape(corners.shape[0], -1, 2)
+    points = corners.reshape(-1, 2)
     return (points * _vector((x, y), points) + _vector((left, top), points)).reshape(corners.shape)
 
 

@@ -1,0 +1,413 @@
+"""Random calls of batches of different sizes, parts of files, corruptions, annotations, recipes and processors.
+
+:mod:`tests.fuzz_calls` makes them with ``--new``. Each has values that are not finite, images of one pixel or none, damaged files
+and arguments of the wrong kind among its inputs, and must give what a loop, Pillow or the library behind it gives, or one error of
+imgops' form.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torchvision import tv_tensors
+
+import imgops
+from imgops import transforms as v2
+from imgops.transforms import recipes
+from tests import fuzz_decode
+from tests.fuzz_oracle import Wrong
+from tests.fuzz_values import NUMBERS, OBJECTS, REALS
+
+Made = tuple[str, Callable[[], str]]
+SIDES = (1, 1, 2, 3, 7, 16, 33)
+DTYPES = (
+    torch.uint8,
+    torch.uint8,
+    torch.float32,
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+)
+
+
+def equal(a: Any, b: Any, apart: float = 0.0) -> bool:
+    """Return whether two structures have the same tensors; NaN is equal to NaN."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        a, b = (x.as_subclass(Tensor) for x in (a, b))
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if apart and a.is_floating_point():
+            return torch.allclose(a.double(), b.double(), apart, apart, equal_nan=True)
+        return torch.equal(a.nan_to_num(7.5), b.nan_to_num(7.5))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return bool(a == b)
+
+
+def image(random: Random, *lead: int, channels: Any = (1, 3, 3, 3, 4), least: int = 1) -> Tensor:
+    sides = SIDES if least else (0, *SIDES)
+    shape = (*lead, random.choice(channels), random.choice(sides), random.choice(sides))
+    values = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(random.randrange(999)))
+    dtype = random.choice(DTYPES)
+    out = values.to(dtype) if dtype == torch.uint8 else (values / 255).to(dtype)
+    if dtype.is_floating_point and out.numel() and random.random() < 0.25:
+        out.view(-1)[random.randrange(out.numel())] = random.choice(
+            (float("nan"), float("inf"), -float("inf"), 1e30)
+        )
+    if random.random() < 0.3:
+        out = out.transpose(-1, -2).contiguous().transpose(-1, -2)
+    return out
+
+
+def argument(random: Random, usual: Any) -> Any:
+    """Return a usual argument, or in one of ten cases an odd one."""
+    return usual if random.random() < 0.9 else random.choice((*NUMBERS, *REALS, *OBJECTS))
+
+
+# -- batches of different sizes ----------------------------------------------------------------------------
+
+
+def ragged(random: Random) -> Made:
+    """A function of packed images gives what it gives for each image alone."""
+    one = image(random, channels=(1, 3))
+    interleaved = random.choice((True, False, None))
+    images = [one]
+    for _ in range(random.randrange(5)):
+        shape = (one.shape[0], random.choice(SIDES), random.choice(SIDES))
+        other = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(random.randrange(999)))
+        images.append(other.to(one.dtype) if one.dtype == torch.uint8 else (other / 255).to(one.dtype))
+    size = argument(random, (random.choice(SIDES), random.choice(SIDES)))
+    number = argument(random, random.uniform(0, 2))
+    filter_ = random.choice(("nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "area"))
+    antialias = random.random() < 0.6
+    calls: dict[str, Callable[[Any], Any]] = {
+        "resize": lambda x: imgops.resize(x, size, filter_, antialias=antialias),
+        "crop": lambda x: imgops.crop(x, (-1, 0, random_box[0], random_box[1])),
+        "contain": lambda x: imgops.contain(x, size),
+        "cover": lambda x: imgops.cover(x, size),
+        "gaussian_blur": lambda x: imgops.gaussian_blur(x, 3, number),
+        "adjust_brightness": lambda x: imgops.adjust_brightness(x, number),
+        "adjust_contrast": lambda x: imgops.adjust_contrast(x, number),
+        "adjust_saturation": lambda x: imgops.adjust_saturation(x, number),
+        "adjust_hue": lambda x: imgops.adjust_hue(x, number),
+        "adjust_gamma": lambda x: imgops.adjust_gamma(x, number),
+        "equalize": imgops.equalize,
+        "autocontrast": imgops.autocontrast,
+        "grayscale": lambda x: imgops.grayscale(x, 1),
+        "posterize": lambda x: imgops.posterize(x, number),
+        "solarize": lambda x: imgops.solarize(x, number),
+        "invert": imgops.invert,
+        "erode": lambda x: imgops.erode(x, torch.ones(3, 3)),
+        "flip": imgops.flip,
+    }
+    random_box = random.choice(SIDES), random.choice(SIDES)
+    name = random.choice([n for n in calls if hasattr(imgops, n)])
+    call = calls[name]
+
+    def check() -> str:
+        packed = imgops.PackedImages.of(images, interleaved)
+        found = call(packed)
+        each = found.unpack() if isinstance(found, imgops.PackedImages) else list(found)
+        wanted = [call(x) for x in packed.unpack()]
+        # Floats of an image of one pixel, of which no memory format is known, may differ in the last bit.
+        apart = {torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(
+            one.dtype, 0.0
+        )
+        if len(each) != len(wanted) or not all(equal(a, b, apart) for a, b in zip(each, wanted)):
+            raise Wrong("a packed image has other pixels than alone")
+        return "as alone"
+
+    return f"{name}({[tuple(x.shape) for x in images]}, {one.dtype}, {size}, {number}, {filter_})", check
+
+
+# -- parts of files ----------------------------------------------------------------------------------------
+
+
+def region(random: Random) -> Made:
+    """A part of a file, whole or damaged, is that of Pillow's pixels."""
+    raw = bytearray(random.choice(fuzz_decode.seeds()))
+    for _ in range(random.choice((0, 0, 1, 1, 2, 4))):
+        at = random.randrange(len(raw))
+        if random.random() < 0.7:
+            raw[at] ^= 1 << random.randrange(8)
+        elif random.random() < 0.5:
+            del raw[at : at + random.randrange(1, 30)]
+        else:
+            raw = raw[: max(at, 1)]
+        if not raw:
+            break
+    mode, turned, part = random.choice(("RGB", "L", "RGBA")), random.random() < 0.3, random.random()
+    return f"decode_image({len(raw)} bytes, {mode})", lambda: fuzz_decode.check(
+        bytes(raw), mode, turned, part
+    )
+
+
+# -- corruptions -------------------------------------------------------------------------------------------
+
+
+def corruption(random: Random) -> Made:
+    """A corruption keeps shape and dtype, is the same again, and of a batch what a loop gives."""
+    name = argument(random, random.choice((*v2.Corruption.COMMON, *v2.Corruption.VALIDATION)))
+    severity = argument(random, random.randrange(1, 6))
+    lead = random.choice(((), (), (2,), (0,)))
+    given = image(random, *lead, channels=(3, 3, 3, 3, 1), least=random.randrange(4))
+    key = random.randrange(2**40)
+
+    def check() -> str:
+        transform = v2.Corruption(name, severity, per_sample=bool(lead))
+        found, again = (v2.seeded(transform, key)(given) for _ in range(2))
+        if found.shape != given.shape or found.dtype != given.dtype:
+            raise Wrong(f"{tuple(found.shape)} of {found.dtype}")
+        if not equal(found, again):
+            raise Wrong("another result for the same key")
+        if lead and len(given):
+            torch.manual_seed(key % 2**31)
+            batch = transform(given)
+            torch.manual_seed(key % 2**31)
+            alone = v2.Corruption(name, severity)
+            loop = torch.stack([alone(x) for x in given])
+            near = (batch.double() - loop.double()).nan_to_num(0, 0, 0).abs().max() <= (
+                0 if given.dtype == torch.uint8 else 1e-2
+            )
+            if not near:
+                raise Wrong("a batch is not a loop")
+        return "the same again"
+
+    return f"Corruption({name!r}, {severity!r})({tuple(given.shape)}, {given.dtype})", check
+
+
+# -- annotations -------------------------------------------------------------------------------------------
+
+MOVING: tuple[str, ...] = (
+    *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomTranspose", "RandomRotate90", "RandomElastic"),
+    *(
+        "RandomGridDistortion",
+        "RandomOpticalDistortion",
+        "RandomThinPlateSpline",
+        "CoarseDropout",
+        "GridDropout",
+    ),
+    *("PixelDropout", "RandomIoUCrop", "RandomResizedCrop", "RandomAffine", "Mosaic", "CopyPaste"),
+)
+FORMATS = {"XYXY": 4, "XYWH": 4, "CXCYWH": 4, "XYWHR": 5, "CXCYWHR": 5, "XYXYXYXY": 8}
+
+
+def annotations(random: Random) -> Made:
+    """Boxes of every format, keypoints, masks and labels keep their kinds, and follow only where something moves."""
+    name, format = random.choice(MOVING), random.choice(tuple(FORMATS))
+    height, width, count = random.choice((1, 2, 9, 24)), random.choice((1, 2, 9, 24)), random.randrange(5)
+    draw = torch.Generator().manual_seed(random.randrange(999))
+    dtype = random.choice((torch.float32, torch.float64, torch.float32, torch.float16))
+    boxes = (
+        torch.rand(count, FORMATS[format], generator=draw) * random.choice((1, 24, 300))
+        - random.choice((0, 9))
+    ).to(dtype)
+    if count and random.random() < 0.15:
+        boxes[0, 0] = random.choice((float("nan"), float("inf"), 0.0, 1e30))
+    canvas, sides = {"canvas_size": (height, width)}, (height, width)
+    sample = {
+        "image": tv_tensors.Image(torch.randint(0, 256, (3, *sides), dtype=torch.uint8, generator=draw)),
+        "boxes": tv_tensors.BoundingBoxes(boxes, format=format, **canvas),
+        "points": tv_tensors.KeyPoints(torch.rand(count, 3, 2, generator=draw) * 24, **canvas),
+        "visible": torch.arange(count * 3).reshape(count, 3),
+        "masks": tv_tensors.Mask(torch.randint(0, 4, (count, *sides), dtype=torch.uint8, generator=draw)),
+        "labels": torch.arange(count),
+    }
+    how: dict[str, Any] = {}
+    if "Flip" in name or name == "RandomTranspose":
+        how = {
+            "swap": argument(random, [(0, 2)]),
+            "swap_labels": argument(random, [(0, 1)]),
+            "swap_masks": [(1, 3)],
+        }
+    if "Dropout" in name:
+        how = {"min_visible": argument(random, 0.5)}
+    p, key = random.choice((0.0, 0.5, 1.0)), random.randrange(2**40)
+    if name in ("RandomResizedCrop", "Mosaic", "RandomIoUCrop", "RandomAffine"):
+        how, p = (
+            {"RandomResizedCrop": {"size": 9}, "Mosaic": {"size": 24}, "RandomAffine": {"degrees": 30}}.get(
+                name, {}
+            ),
+            1.0,
+        )
+    elif name != "RandomIoUCrop":
+        how["p"] = p
+    several = {"Mosaic": 4, "CopyPaste": 2}.get(name, 0)
+    inputs: Any = [sample] * several if several else sample
+
+    def check() -> str:
+        if name == "RandomIoUCrop" and min(sides) < 4:
+            return "torchvision divides by zero"
+        transform = getattr(v2, name)(**how)
+        found, again = (v2.seeded(transform, key)(inputs) for _ in range(2))
+        if not equal(found, again):
+            raise Wrong("another result for the same key")
+        if p == 0 and not several and not equal(found, sample):
+            raise Wrong("something moved at p=0")
+        for part, value in found.items():
+            if type(value) is not type(sample[part]) or value.dtype != sample[part].dtype:
+                raise Wrong(f"{part} came out as {type(value).__name__} of {value.dtype}")
+        if (
+            found["boxes"].format is not sample["boxes"].format
+            or found["boxes"].canvas_size != found["image"].shape[-2:]
+        ):
+            raise Wrong("boxes of another format or canvas")
+        rows = {len(found[part]) for part in ("boxes", "labels", "masks")}
+        if len(rows) > 1:
+            raise Wrong(f"{rows} boxes, labels and masks")
+        if (
+            bool(boxes.isfinite().all())
+            and not bool(found["boxes"].isfinite().all())
+            and dtype != torch.float16
+        ):
+            raise Wrong("boxes are not finite")
+        return "annotations follow"
+
+    return f"{name}({how})({height} x {width}, {count} boxes {format} of {dtype})", check
+
+
+# -- recipes -----------------------------------------------------------------------------------------------
+
+
+@cache
+def _pictures() -> list[Tensor]:
+    return [torch.randint(0, 256, (3, 20, 30), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))]
+
+
+def recipe(random: Random) -> Made:
+    """A recipe gives the sizes that it promises, and the same again for the same seed."""
+    given = image(random, channels=(3, 3, 3, 1), least=random.randrange(6))
+    size, number = argument(random, random.choice((8, 32))), argument(random, random.uniform(0.5, 4))
+    share, key = argument(random, random.random()), random.randrange(2**31)
+    makes: dict[str, Callable[[], Callable[[Tensor], Any]]] = {
+        "three_augment": lambda: recipes.three_augment(size, color_jitter=share),
+        "DINOCrops": lambda: recipes.DINOCrops(
+            global_crops_size=size, local_crops_size=8, local_crops_number=2
+        ),
+        "yolo_letterbox": lambda: recipes.yolo_letterbox(size, auto=key % 2 == 0, scaleup=key % 3 == 0),
+        "yolo_mosaic": lambda: lambda x: recipes.yolo_mosaic(size)([x] * 4),
+        "PixMix": lambda: v2.PixMix(
+            _pictures(), k=size, beta=number, severity=number, p=1.0, all_ops=key % 2 == 0
+        ),
+        "block_masks": lambda: (
+            lambda _: recipes.block_masks(key % 4, size, probability=share, complete=key % 3 == 0)
+        ),
+        "random_masks": lambda: lambda _: recipes.random_masks(key % 4, size, share),
+    }
+    name = random.choice(tuple(makes))
+
+    def check() -> str:
+        results = []
+        if 0 in given.shape and name in ("three_augment", "DINOCrops"):
+            return "torchvision divides by zero"
+        for _ in range(2):
+            torch.manual_seed(key)
+            results.append(makes[name]()(given))
+        if not equal(*results):
+            raise Wrong("another result for the same seed")
+        return "a recipe's result"
+
+    return f"{name}({size!r}, {number!r}, {share!r})({tuple(given.shape)}, {given.dtype})", check
+
+
+# -- processors --------------------------------------------------------------------------------------------
+
+PROCESSORS = (
+    "CLIPImageProcessor",
+    "ViTImageProcessor",
+    "SiglipImageProcessor",
+    "ConvNextImageProcessor",
+    "DeiTImageProcessor",
+)
+
+
+@cache
+def _processors(name: str) -> tuple[Any, Any]:
+    from imgops.integrations.transformers import exact
+    from tests import processors
+
+    kind, twin = processors.classes()[name]
+    assert twin is not None
+    return exact(kind()), twin()
+
+
+def processor(random: Random) -> Made:
+    """An exact processor gives what the backend on PIL images gives, within a thousandth of a level."""
+    name, modes = random.choice(PROCESSORS), ("RGB", "RGB", "L", "RGBA")
+    sizes = [
+        (random.choice((1, 2, 30, 65)), random.choice((1, 2, 30, 65))) for _ in range(random.randrange(1, 4))
+    ]
+    noise = np.random.RandomState(random.randrange(999))
+    images = [
+        Image.fromarray(noise.randint(0, 256, (*s, 3)).astype(np.uint8)).convert(random.choice(modes))
+        for s in sizes
+    ]
+    given: Any = argument(random, images)
+
+    def check() -> str:
+        from tests.processors import difference
+
+        mine, theirs = _processors(name)
+        outcomes = []
+        for each in (mine, theirs):
+            try:
+                outcomes.append(each(given)["pixel_values"])
+            except Exception as error:
+                outcomes.append(error)
+        found, wanted = outcomes
+        if isinstance(wanted, Exception):
+            return "both refuse" if isinstance(found, Exception) else "the backend on tensors takes more"
+        if isinstance(found, Exception):
+            if isinstance(given, (list, tuple)) and not given:
+                return "an empty list"
+            raise Wrong(f"the PIL backend takes it: {type(found).__name__}: {found}")
+        if difference(found, wanted) > 2e-5:
+            raise Wrong(f"{difference(found, wanted)} from the PIL backend")
+        return "a processor's result"
+
+    return f"{name}({sizes if given is images else given!r})", check
+
+
+KINDS: tuple[Callable[[Random], Made], ...] = (
+    *(ragged, ragged, ragged, region, corruption, annotations, annotations, recipe, processor),
+)
+
+
+class FuzzedNew:
+    """One call, which a seed and an index determine."""
+
+    def __init__(self, seed: int, index: int) -> None:
+        random = Random(f"new {seed}:{index}")
+        self.kind = random.choice(KINDS)
+        self.text, self.check = self.kind(random)
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__}-{self.text}"
+
+
+def check_new(fuzzed: FuzzedNew) -> str:
+    """Run a call, and return its outcome as a word."""
+    from tests.fuzz_calls import kind_of
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return f"{fuzzed.kind.__name__}: {fuzzed.check()}"
+        except (Wrong, AssertionError):
+            raise
+        except Exception as error:
+            kind = kind_of(error)
+            if kind in ("error", "memory"):
+                return f"{fuzzed.kind.__name__}: {type(error).__name__}"
+            raise Wrong(f"{kind}: {type(error).__name__}: {error}") from error
