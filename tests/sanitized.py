@@ -17,6 +17,8 @@ if __name__ == "__main__":
 
     assert native.module is module
     found, wrong = fuzz_calls.run(2_000_000, 0, calls, patience=600)
+    more, worse = fuzz_calls.run(3_000_000, 0, calls // 2, patience=600, new=True)
+    found, wrong = found + more, wrong + worse
     for index, call, error in wrong:
         print(f"call {index}: {call}\n    {error}")
     print(f"{sum(found.values())} calls under the sanitizers: {dict(found)}")

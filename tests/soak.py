@@ -1,4 +1,4 @@
-"""A long run of mixed calls from many threads: ``python -m tests.soak 1000000 --threads 8``.
+"""A long run of mixed calls from many threads: ``python -m tests.soak 1000000 --threads 8``, or ``--seconds 600``.
 
 The number of a call determines it: an operator or a transform, on an image of a certain size. One thread makes all of them
 once; the results of the threads must have the same bits. The memory of the process is read every second; after the first
@@ -8,6 +8,7 @@ tenth it must not grow.
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import sys
 import threading
@@ -20,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 
 import imgops
 from imgops import transforms as v2
@@ -27,6 +29,14 @@ from imgops import transforms as v2
 #: The number of different calls.
 KINDS = 4000
 PIPELINE = v2.Compose([v2.RandomResizedCrop(24), v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.RandomErasing()])
+FILES = [
+    imgops.encode_image(torch.randint(0, 256, (3, 40 + n, 50), dtype=torch.uint8), "jpeg", 80)
+    for n in range(3)
+]
+PICTURES = [torch.randint(0, 256, (3, 20, 30), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))]
+PIXMIX = v2.PixMix(PICTURES, p=1.0)
+CORRUPTIONS = [v2.Corruption(n, 2) for n in (*v2.Corruption.COMMON, *v2.Corruption.VALIDATION)]
+ELASTIC, FLIP = v2.RandomElastic(p=1.0), v2.RandomHorizontalFlip(swap=[(0, 2)], swap_labels=[(0, 1)])
 CALLS: tuple[Callable[[Random, Tensor], Any], ...] = (
     lambda r, x: imgops.crop(x, (r.randint(-9, 9), 2, 30, r.randint(3, 40))),
     lambda r, x: imgops.resize(
@@ -43,6 +53,16 @@ CALLS: tuple[Callable[[Random, Tensor], Any], ...] = (
     lambda r, x: imgops.decode_image(imgops.encode_image(x, r.choice(("jpeg", "png", "webp")), 80)),
     lambda r, x: imgops.median_blur(x, 3),
     lambda r, x: v2.seeded(PIPELINE, r.getrandbits(40))(x),
+    lambda r, x: imgops.resize(imgops.PackedImages.of(_ragged(r, x)), (r.randint(1, 30), 12)),
+    lambda r, x: imgops.gaussian_blur(imgops.PackedImages.of(_ragged(r, x)), 5, r.uniform(0.5, 2)).data,
+    lambda r, x: imgops.decode_image(r.choice(FILES), box=(r.randint(0, 9), 3, r.randint(12, 50), 30)),
+    lambda r, x: v2.seeded(r.choice(CORRUPTIONS), r.getrandbits(40))(x),
+    lambda r, x: v2.seeded(PIXMIX, r.getrandbits(40))(x),
+    lambda r, x: _annotated(ELASTIC, r, x),
+    lambda r, x: _annotated(FLIP, r, x),
+    lambda r, x: v2.recipes.block_masks(
+        4, (9, 8), generator=torch.Generator().manual_seed(r.getrandbits(40))
+    ),
     lambda r, x: torch.autograd.grad(
         imgops.resize(_real(x), (7, 9)).square().sum(), [_LAST[threading.get_ident()]]
     )[0],
@@ -53,6 +73,24 @@ _LAST: dict[int, Tensor] = {}
 def _real(x: Tensor) -> Tensor:
     _LAST[threading.get_ident()] = real = (x.float() / 255).requires_grad_()
     return real
+
+
+def _ragged(r: Random, x: Tensor) -> list[Tensor]:
+    return [x, x[:, : r.randint(1, 12)], x[:, 2:9, : r.randint(1, 12)]]
+
+
+def _annotated(transform: Any, r: Random, x: Tensor) -> Tensor:
+    """Return the numbers of boxes with an angle, keypoints and labels that go with an image."""
+    canvas = {"canvas_size": tuple(x.shape[-2:])}
+    boxes = torch.tensor([[r.uniform(4, 9), 8, 9, 5, r.uniform(-180, 180)], [9.0, 9, 4, 4, 30]])
+    sample = {
+        "image": tv_tensors.Image(x),
+        "boxes": tv_tensors.BoundingBoxes(boxes, format="CXCYWHR", **canvas),
+        "points": tv_tensors.KeyPoints([[[r.uniform(0, 9), 3.0], [4.0, 5.0], [6.0, 7.0]]], **canvas),
+        "labels": torch.tensor([0, 1]),
+    }
+    out = v2.seeded(transform, r.getrandbits(40))(sample)
+    return torch.cat([out[key].as_subclass(Tensor).flatten().float() for key in sample])
 
 
 def made(kind: int) -> int:
@@ -75,15 +113,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=20_000)
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--seconds", type=float, help="run for this time instead of a number of calls")
     o = parser.parse_args()
     torch.set_num_threads(1)
     wanted = [made(kind) for kind in range(KINDS)]
     wrong: list[str] = []
     done = [0] * o.threads
+    end = None if o.seconds is None else time.perf_counter() + o.seconds
 
     def work(thread: int) -> None:
         own = random.Random(thread)
-        for _ in range(o.count // o.threads):
+        for _ in range(o.count // o.threads) if end is None else itertools.count():
+            if end is not None and time.perf_counter() > end:
+                break
             kind = own.randrange(KINDS)
             try:
                 if made(kind) != wanted[kind]:
@@ -98,7 +140,7 @@ def main() -> int:
         thread.start()
     while any(thread.is_alive() for thread in threads):
         curve.append((sum(done), memory()))
-        time.sleep(1 if o.count > 100_000 else 0.1)
+        time.sleep(1 if o.seconds or o.count > 100_000 else 0.1)
     total = sum(done)
     settled = [m for n, m in curve if n > total / 10] or [m for _, m in curve]
     half = len(settled) // 2 or 1
