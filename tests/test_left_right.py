@@ -212,9 +212,19 @@ def test_errors(name: str) -> None:
             given["image"], tv_tensors.Mask(torch.zeros(SIDE, SIDE, dtype=torch.uint8))
         )
     with pytest.raises(
-        ValueError, match=f"^{name}: labels must be a tensor, or a list of one for each sample, got 3"
+        ValueError,
+        match=f"^{name}: labels must be a tensor of the inputs, or a list of one for each sample, got",
     ):
         mirror(name, per_sample=True)({**people(2), "labels": [torch.tensor([1])] * 3})
+
+
+@pytest.mark.parametrize("labels", [["left", "right"], [1, 2], None, torch.tensor([1, 2]).float().tolist()])
+def test_labels_that_cannot_change_places_raise(labels: Any) -> None:
+    """They would stay on the wrong side in silence."""
+    given = {**people(), "labels": labels}
+    for how in ({}, {"labels_getter": lambda inputs: torch.tensor([1, 2])}):
+        with pytest.raises(ValueError, match=r"^RandomHorizontalFlip: labels must be a tensor of the inputs"):
+            mirror("RandomHorizontalFlip", **how)(given)
 
 
 def test_repr_shows_what_is_given() -> None:

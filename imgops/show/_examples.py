@@ -86,7 +86,7 @@ NOT_PICTURED = {
 
 
 #: Seeds with which these transforms draw parameters that have a visible effect.
-SEEDS = {"AugMix": 20, "TrivialAugmentWide": 6, "RandomIoUCrop": 9}
+SEEDS = {"AugMix": 20, "PixMix": 5, "TrivialAugmentWide": 6, "RandomIoUCrop": 9}
 
 
 def _of_operator(function: Callable[[Tensor], Tensor]) -> Draw:

@@ -18,7 +18,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "LongestMaxSize": {"size": 200},
     "Mosaic": {"size": (240, 360), "fill": 128},
     "PadIfNeeded": {"size": (300, 420), "fill": {tv_tensors.Image: 128, "others": 0}},
-    "PixMix": {"references": lambda x: [x.flip(-1).flip(-2)], "severity": 6.0},
+    "PixMix": {"references": lambda x: [x.flip(-1).flip(-2)], "severity": 8.0, "beta": 1.0},
     "PixelDropout": {"amount": 0.3},
     "RandomBilateral": {"kernel_size": 11, "sigma_color": 90.0, "sigma_space": 6.0},
     "RandomBoxBlur": {"kernel_size": 15},

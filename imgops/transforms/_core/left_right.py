@@ -71,10 +71,12 @@ class Mirror(RandomTransform):
         chosen = None if params.is_known else params.numbers[..., 0] > 0
         if self.swap_labels:
             labels = self._find_labels(whole)
-            changed = self._replace(labels, flat, changed, chosen, self._swap_classes)
+            changed = self._replace("labels", labels, flat, changed, chosen, self._swap_classes)
         if self.swap and self._find_visible is not None:
             flags = self._find_visible(whole)
-            changed = self._replace(flags, flat, changed, chosen, lambda x: self._swap_flags(x, flat))
+            if flags is not None:
+                how = flat, changed, chosen, lambda x: self._swap_flags(x, flat)
+                changed = self._replace("visible", flags, *how)
         return changed
 
     def _swap_classes(self, labels: Tensor) -> Tensor:
@@ -92,31 +94,34 @@ class Mirror(RandomTransform):
 
     def _replace(
         self,
-        chosen_values: Any,
+        what: str,
+        found: Any,
         flat: list[Any],
         changed: list[Any],
         chosen: Tensor | None,
         swap: Callable[[Tensor], Tensor],
     ) -> list[Any]:
         """Swap in a tensor among the inputs, or in a list of one for each sample, where the mirror is."""
-        several = isinstance(chosen_values, (list, tuple))
-        values = list(chosen_values) if several else [chosen_values]
+        several = isinstance(found, (list, tuple))
+        values = list(found) if several else [found]
         each = chosen is not None and chosen.ndim == 1
-        if several and each and len(values) != chosen.shape[0]:  # type: ignore[union-attr]
-            must = f"{type(self).__name__}: labels must be a tensor, or a list of one for each sample"
-            raise_error(ValueError, f"{must}, got {len(values)}")
+        count = chosen.shape[0] if chosen is not None and each else len(values)
+        places = [[i for i, inpt in enumerate(flat) if inpt is value] for value in values]
+        known = all(places) and all(isinstance(x, Tensor) for x in values)
+        if (several and len(values) != count) or not known:
+            must = f"{what} must be a tensor of the inputs, or a list of one for each sample"
+            got = [type(x).__name__ for x in values]
+            raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         out = list(changed)
-        for sample, value in enumerate(values):
-            for at, inpt in enumerate(flat):
-                if inpt is value and isinstance(value, Tensor):
-                    plain = _subclass.plain(changed[at])
-                    result = swap(plain)
-                    if chosen is not None:
-                        gate = chosen[sample] if several and each else chosen
-                        gate = gate.to(plain.device, non_blocking=True)
-                        gate = gate.reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
-                        result = torch.where(gate, result, plain)
-                    out[at] = _dispatch.wrap_like(result, changed[at])
+        for sample, at in ((sample, at) for sample, each_at in enumerate(places) for at in each_at):
+            plain = _subclass.plain(changed[at])
+            result = swap(plain)
+            if chosen is not None:
+                gate = chosen[sample] if several and each else chosen
+                gate = gate.to(plain.device, non_blocking=True)
+                gate = gate.reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
+                result = torch.where(gate, result, plain)
+            out[at] = _dispatch.wrap_like(result, changed[at])
         return out
 
 
