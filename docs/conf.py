@@ -88,7 +88,8 @@ html_theme_options = {
 }
 _WITHOUT_SIDEBAR = (
     *("index", "pictures", "gallery/*", "benchmarks", "operators", "migrating", "architecture", "transforms"),
-    *("pytorch", "machines", "transformers", "security", "stability", "checklists", "vocabulary", "recipes/*"),
+    *("pytorch", "machines", "transformers", "security", "stability", "checklists", "vocabulary"),
+    "recipes/*",
 )
 html_sidebars = {page: [] for page in _WITHOUT_SIDEBAR}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
