@@ -243,3 +243,11 @@ def test_the_example_of_robustness() -> None:
     clean = [float(x) for x in re.findall(r"([\d.]+)%", lines[0])]
     means = [float(re.findall(r"([\d.]+)%", line)[0]) for line in lines[-2:]]
     assert min(clean) > 60 and all(25 < mean < value for mean, value in zip(means, clean, strict=True))
+
+
+def test_shot_noise_of_a_value_beyond_white_is_white() -> None:
+    image = torch.full((3, 4, 4), 0.5)
+    image[0, 1, 1] = 1e30
+    for seed in range(3):
+        torch.manual_seed(seed)
+        assert v2.Corruption("shot_noise", 1)(image)[0, 1, 1] > 0.5

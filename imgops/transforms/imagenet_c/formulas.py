@@ -119,7 +119,7 @@ def _gaussian_noise(x: Tensor, scale: float, noise: Tensor) -> Tensor:
 
 def _shot_noise(x: Tensor, photons: float, counts: Tensor) -> Tensor:
     """Return what is counted; the gradient is that of the mean, the image."""
-    return x + (counts / photons - x).detach()
+    return counts / photons + (x - x.detach())  # in this order no digit of the counts is lost
 
 
 def _impulse_noise(x: Tensor, amount: float, flipped: Tensor, salt: Tensor) -> Tensor:
