@@ -105,9 +105,11 @@ def clip(polygons: Tensor, height: int, width: int) -> Tensor:
     Such a box lies inside of the one before. Polygons inside of the image stay as they are, as those that are
     not numbers do; those outside become zeros.
     """
-    limit = torch.tensor([width, height], dtype=polygons.dtype, device=polygons.device)
-    frame = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=polygons.dtype, device=polygons.device)
-    frame = (frame * limit).expand(polygons.shape)
+    none = torch.zeros_like(polygons[:, 0, 0])
+    wide, high = torch.full_like(none, width), torch.full_like(none, height)
+    limit = torch.stack([wide, high], -1)[:, None]
+    x, y = torch.stack([none, wide, wide, none], -1), torch.stack([none, none, high, high], -1)
+    frame = torch.stack([x, y], -1)
     edges = polygons.roll(-1, 1) - polygons
     # What is left has its corners where an edge enters and leaves the image, and at the image's own corners
     # inside of the polygon. The shares of an edge between which it is inside are those of Liang and Barsky.
