@@ -120,7 +120,7 @@ def ragged(random: Random) -> Made:
         found = call(packed)
         each = found.unpack() if isinstance(found, imgops.PackedImages) else list(found)
         wanted = [call(x) for x in packed.unpack()]
-        # Floats of an image of one pixel, of which no memory format is known, may differ in the last bit.
+        # An image of one pixel has no memory format, so that the last bit of its floats may differ.
         apart = {torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(
             one.dtype, 0.0
         )

@@ -74,7 +74,7 @@ class _Levels(OperatorTransform, v2.Transform):
         self._describe()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        known = (torch.uint8, torch.bool)  # PIL's images have no other
+        known = (torch.uint8, torch.bool)  # the dtypes of PIL's modes L, RGB and 1
         if isinstance(inpt, Tensor) and _dispatch.is_image(inpt) and _subclass.plain(inpt).dtype not in known:
             must, got = "image must be uint8 or a PIL image", _subclass.plain(inpt).dtype
             raise_error(TypeError, f"{self.owner}: {must}, got {got}")
@@ -92,10 +92,9 @@ class _PILBlur(ProbabilisticTransform):
 
     random_parameters = (IS_APPLIED, Parameter("radius"))
     _known = ("radius",)
-    _levels = True
 
-    def __init__(self, radius: Sequence[float], p: float = 1.0, *, per_sample: bool = False) -> None:
-        super().__init__(p, per_sample, None, radius=tuple(radius))
+    def __init__(self, radius: Sequence[float], p: float = 1.0) -> None:
+        super().__init__(p, False, None, radius=tuple(radius))
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"radius": uniform(self.radius)}
@@ -282,10 +281,8 @@ class DINOCrops(torch.nn.Module):
         solarize = RandomSolarize(128, p=0.2)
         self.share = jitter if share_color_jitter else None
         self.start = _Levels("DINOCrops")
-        self.crop_global, self.crop_local = (
-            crop(largest, global_crops_scale),
-            crop(local_crops_size, local_crops_scale),
-        )
+        self.crop_global = crop(largest, global_crops_scale)
+        self.crop_local = crop(local_crops_size, local_crops_scale)
         self.global_1 = compose(*before, *own, blurred(blur[0]), *normalize)
         self.global_2 = compose(*before, *own, blurred(blur[1]), solarize, *normalize)
         self.local = compose(*own, blurred(blur[2]), *normalize)
@@ -306,10 +303,9 @@ class DINOCrops(torch.nn.Module):
         teacher = [self.normalize(x) for x in bases] if self.teacher_no_color_jitter else crops
         out = {"global_crops": crops, "global_crops_teacher": teacher}
         if self.gram is not None:
-            whole = self.gram_teacher_no_distortions
-            out["gram_teacher_crops"] = [
-                self.normalize(self.gram(x)) if whole else self.gram(x) for x in (bases if whole else changed)
-            ]
+            clean = self.gram_teacher_no_distortions
+            grams = [self.gram(x) for x in (bases if clean else changed)]
+            out["gram_teacher_crops"] = [self.normalize(x) for x in grams] if clean else grams
         if self.local_crops_subset_of_global_crops:
             out["local_crops"], out["offsets"] = self._cut_out(bases)
             return out
@@ -329,7 +325,7 @@ class DINOCrops(torch.nn.Module):
 
 
 class RandomMasks(NamedTuple):
-    """What :func:`random_masks` returns.
+    """Hold the result of :func:`random_masks`.
 
     ``keep`` ``(N, K)`` are the indices of the tokens that stay, ``mask`` ``(N, L)`` is 1 where a token is
     removed, and ``restore`` ``(N, L)`` the indices that bring back the order of kept and removed tokens.
@@ -447,21 +443,15 @@ def block_masks(
     most = patches // 2 if most is None else one_number(owner, "most", most, 0, whole=True)
     aspect = in_range(owner, "aspect", aspect, 1e-6, 1e6)
     shares = torch.linspace(least_share, most_share, masked + 1).tolist()
-    masks = []
-    for low, high in itertools.pairwise(shares):
+    masks = torch.zeros(samples, height, width, dtype=torch.bool, device="cpu")
+    for mask, (low, high) in zip(masks, itertools.pairwise(shares), strict=False):  # the others stay empty
         count = int(patches * _uniform(low, high, generator))
-        mask = torch.zeros(height, width, dtype=torch.bool, device="cpu")
         _mask_blocks(mask, count, least, most, aspect, generator)
         if complete:
             free = (~mask).flatten().nonzero()[:, 0]
             chosen = torch.randperm(len(free), generator=generator)[: count - int(mask.sum())]
             mask.view(-1)[free[chosen]] = True
-        masks.append(mask)
-    masks += [torch.zeros(height, width, dtype=torch.bool, device="cpu")] * (samples - masked)
-    order = torch.randperm(samples, generator=generator).tolist()
-    if not masks:
-        return torch.zeros(0, height, width, dtype=torch.bool, device="cpu")
-    return torch.stack([masks[i] for i in order])
+    return masks[torch.randperm(samples, generator=generator)]
 
 
 def _uniform(low: float, high: float, generator: torch.Generator | None) -> float:

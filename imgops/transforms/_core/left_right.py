@@ -1,4 +1,4 @@
-"""What a mirror does to names: left and right keypoints, classes and values of masks change places."""
+"""Let left and right change places in a mirror image: keypoints, classes of boxes, values of masks."""
 
 from __future__ import annotations
 
@@ -105,28 +105,31 @@ class Mirror(RandomTransform):
         several = isinstance(found, (list, tuple))
         values = list(found) if several else [found]
         each = chosen is not None and chosen.ndim == 1
-        count = chosen.shape[0] if chosen is not None and each else len(values)
         places = [[i for i, inpt in enumerate(flat) if inpt is value] for value in values]
         known = all(places) and all(isinstance(x, Tensor) for x in values)
-        if (several and len(values) != count) or not known:
+        if not known or (several and each and len(values) != chosen.shape[0]):  # type: ignore[union-attr]
             must = f"{what} must be a tensor of the inputs, or a list of one for each sample"
             got = [type(x).__name__ for x in values]
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         out = list(changed)
-        for sample, at in ((sample, at) for sample, each_at in enumerate(places) for at in each_at):
-            plain = _subclass.plain(changed[at])
-            result = swap(plain)
-            if chosen is not None:
-                gate = chosen[sample] if several and each else chosen
-                gate = gate.to(plain.device, non_blocking=True)
-                gate = gate.reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
-                result = torch.where(gate, result, plain)
-            out[at] = _dispatch.wrap_like(result, changed[at])
+        for sample, its_places in enumerate(places):
+            gate = chosen[sample] if chosen is not None and several and each else chosen
+            for at in its_places:
+                out[at] = _dispatch.wrap_like(_where(gate, swap, _subclass.plain(changed[at])), changed[at])
         return out
 
 
+def _where(gate: Tensor | None, swap: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """Swap in values where a gate is open; without a gate everywhere."""
+    result = swap(values)
+    if gate is None:
+        return result
+    gate = gate.to(values.device, non_blocking=True)
+    return torch.where(gate.reshape(*gate.shape, *(1,) * (values.ndim - gate.ndim)), result, values)
+
+
 def _pairs(owner: Any, name: str, value: Any) -> list[list[int]]:
-    """Check pairs of numbers, each of which is in one pair at most."""
+    """Check pairs of whole numbers; no number may be in two pairs."""
     plain = value.tolist() if hasattr(value, "tolist") else value
     rows = [list(pair) for pair in plain] if _is_list(plain) and all(map(_is_list, plain)) else [[]]
     whole = [n for pair in rows for n in map(_check.plain, pair)]

@@ -262,7 +262,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             points = plain.reshape(-1, 2).double()
             moved = self.move_points(points, canvas, **arguments).reshape(plain.shape)
             return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
-        if rotated_boxes.has_angle(inpt.format) and self._takes_angles():
+        if tv_tensors.is_rotated_bounding_format(inpt.format) and self._takes_angles():
             moved = self._move_rotated(plain, inpt.format, canvas, arguments).reshape(plain.shape)
             return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
         return _with_corners(type(self).__name__, inpt, lambda b: self.move_boxes(b, canvas, **arguments))
@@ -336,6 +336,12 @@ def from_seed(value: float) -> torch.Generator:
 def real_of(image: Tensor) -> torch.dtype:
     """Return the dtype for the arithmetic on an image."""
     return torch.float64 if image.dtype == torch.float64 else torch.float32
+
+
+def as_reals(image: Tensor) -> Tensor:
+    """Return images as floats in [0, 1], in single precision or double if they have it."""
+    real = image.to(real_of(image))
+    return real / 255 if image.dtype == torch.uint8 else real
 
 
 def on_pixels(value: Tensor, image: Tensor) -> Tensor:

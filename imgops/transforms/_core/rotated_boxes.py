@@ -17,17 +17,10 @@ from torchvision.transforms import v2
 #: The corners of a mirrored box in torchvision's order: the width stays the width.
 MIRRORED = (1, 0, 3, 2)
 
-_LENGTHS = {"XYWHR": 5, "CXCYWHR": 5, "XYXYXYXY": 8}
-
-
-def has_angle(format: Any) -> bool:
-    """Return whether a format of boxes has an angle."""
-    return getattr(format, "value", format) in _LENGTHS
-
 
 def polygons_of(boxes: Tensor, format: Any) -> Tensor:
     """Return the corners of boxes with an angle, float64."""
-    flat = boxes.reshape(-1, _LENGTHS[getattr(format, "value", format)]).double()
+    flat = boxes.reshape(-1, boxes.shape[-1]).double()
     return v2.functional.convert_bounding_box_format(flat, format, "XYXYXYXY").reshape(-1, 4, 2)
 
 

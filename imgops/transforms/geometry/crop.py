@@ -381,7 +381,8 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
 
 def _without_angle(inpt: Any) -> Any:
     """Return boxes without an angle around boxes that have one, and other inputs as they are."""
-    if not isinstance(inpt, tv_tensors.BoundingBoxes) or not rotated_boxes.has_angle(inpt.format):
+    is_boxes = isinstance(inpt, tv_tensors.BoundingBoxes)
+    if not (is_boxes and tv_tensors.is_rotated_bounding_format(inpt.format)):
         return inpt
     around = rotated_boxes.upright(rotated_boxes.polygons_of(_subclass.plain(inpt), inpt.format))
     return tv_tensors.BoundingBoxes(around, format="XYXY", canvas_size=inpt.canvas_size)

@@ -29,6 +29,22 @@ class _Flip(Mirror):
     random_parameters = (IS_APPLIED,)
     takes_packed = True
 
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        swap: Any = None,
+        swap_labels: Any = None,
+        swap_masks: Any = None,
+        labels_getter: Any = "default",
+        visible_getter: Any = "default",
+        per_sample: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(p)  # type: ignore[call-arg]  # torchvision's
+        self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
+        self._start(per_sample, generator)
+
     def is_pils(self) -> bool:
         return True
 
@@ -73,22 +89,6 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
         Draw from this generator instead of PyTorch's global one.
     """
 
-    def __init__(
-        self,
-        p: float = 0.5,
-        *,
-        swap: Any = None,
-        swap_labels: Any = None,
-        swap_masks: Any = None,
-        labels_getter: Any = "default",
-        visible_getter: Any = "default",
-        per_sample: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        v2.RandomHorizontalFlip.__init__(self, p)
-        self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
-        self._start(per_sample, generator)
-
 
 class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     """Mirror the image from top to bottom with a probability, as torchvision's RandomVerticalFlip does.
@@ -119,22 +119,6 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     """
 
     _dim = -2
-
-    def __init__(
-        self,
-        p: float = 0.5,
-        *,
-        swap: Any = None,
-        swap_labels: Any = None,
-        swap_masks: Any = None,
-        labels_getter: Any = "default",
-        visible_getter: Any = "default",
-        per_sample: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        v2.RandomVerticalFlip.__init__(self, p)
-        self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
-        self._start(per_sample, generator)
 
 
 class _Turn(ProbabilisticTransform):

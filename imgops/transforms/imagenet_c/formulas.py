@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops.transforms._core.probabilistic import as_reals
 
 Numbers = tuple[Any, ...]
 Drawer = Callable[..., Numbers]
@@ -481,10 +482,3 @@ def corrupted(name: str, severity: int, image: Tensor, numbers: Numbers) -> Tens
     if image.dtype == torch.uint8:
         return (out.clamp(0, 1) * 255).to(torch.uint8)
     return out.clamp(0, 1).to(image.dtype)
-
-
-def as_reals(image: Tensor) -> Tensor:
-    """Return images as floats in [0, 1], in single precision or double if they have it."""
-    if image.dtype == torch.uint8:
-        return image.to(torch.float32) / 255
-    return image if image.dtype == torch.float64 else image.to(torch.float32)

@@ -13,8 +13,8 @@ from torchvision.transforms import v2
 from imgops import _check, _subclass
 from imgops.transforms._core.arguments import one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, seed
-from imgops.transforms.imagenet_c.formulas import FORMULAS, as_reals, corrupted
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, as_reals, from_seed, seed
+from imgops.transforms.imagenet_c.formulas import FORMULAS, corrupted
 from imgops.transforms.imagenet_c.pictures import DrawnFrost
 
 _NAMES = tuple(FORMULAS)

@@ -169,7 +169,7 @@ def _boxes_of(
 ) -> Tensor:
     """Return the corners of both samples' boxes: those that are cut shrink, those of the second are tight."""
     boxes = corners_of(_subclass.plain(value), value.format)
-    if not rotated_boxes.has_angle(value.format):
+    if boxes.ndim == 2:
         left = torch.where(is_cut[:, None], _shrink(boxes, _around(under).to(boxes.dtype)), boxes)
         return torch.cat([left, _around(over).to(boxes.dtype)])
     tight = _around_along(under, rotated_boxes.axes(boxes))

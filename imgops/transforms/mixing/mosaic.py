@@ -77,7 +77,7 @@ class _Join(ProbabilisticTransform):
 
 
 def _angles(flat: list[Any]) -> list[bool]:
-    return [rotated_boxes.has_angle(x.format) for x in flat if isinstance(x, BOXES)]
+    return [tv_tensors.is_rotated_bounding_format(x.format) for x in flat if isinstance(x, BOXES)]
 
 
 class Sample:
@@ -109,7 +109,7 @@ class Sample:
 
 def corners_of(boxes: Tensor, format: Any) -> Tensor:
     """Return the upper left and the lower right corner of boxes, or all four if they have an angle."""
-    if rotated_boxes.has_angle(format):
+    if tv_tensors.is_rotated_bounding_format(format):
         return rotated_boxes.polygons_of(boxes, format)
     real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
     if format is tv_tensors.BoundingBoxFormat.XYXY:
@@ -120,7 +120,7 @@ def corners_of(boxes: Tensor, format: Any) -> Tensor:
 def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
     """Convert corners to boxes in the format and dtype of others."""
     out = corners
-    if rotated_boxes.has_angle(like.format):
+    if tv_tensors.is_rotated_bounding_format(like.format):
         out = rotated_boxes.from_polygons(corners, like.format)
     elif like.format is not tv_tensors.BoundingBoxFormat.XYXY:
         how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)

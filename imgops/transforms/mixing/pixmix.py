@@ -12,7 +12,7 @@ from torchvision.transforms import InterpolationMode
 import imgops
 from imgops.transforms._core.arguments import one_number, switch
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
-from imgops.transforms._core.probabilistic import from_seed, integer, real_of, seed
+from imgops.transforms._core.probabilistic import as_reals, from_seed, integer, seed
 from imgops.transforms.color.domain import _ReferenceTransform
 from imgops.transforms.functional import _geometry
 
@@ -85,9 +85,9 @@ class PixMix(_ReferenceTransform):
     def change_image(self, image: Tensor, index: float, seed: float, extra: Tensor) -> Tensor:
         first, mixtures = self._recipe(from_seed(seed), *image.shape[-2:])
         picture = self._reference(index, image, extra)
-        mixed = _reals(image if first is None else _change(image, *first))
+        mixed = as_reals(image if first is None else _change(image, *first))
         for name, a, b, change in mixtures:
-            other = _reals(picture if change is None else _change(image, *change))
+            other = as_reals(picture if change is None else _change(image, *change))
             mixed = (_add if name == "add" else _multiply)(mixed, other, a, b).clamp(0, 1)
         if image.dtype != torch.uint8:
             return mixed.to(image.dtype)
@@ -122,10 +122,6 @@ class PixMix(_ReferenceTransform):
         return first, mixtures
 
 
-def _reals(image: Tensor) -> Tensor:
-    return image.to(real_of(image)) / 255 if image.dtype == torch.uint8 else image.to(real_of(image))
-
-
 def _add(one: Tensor, other: Tensor, a: float, b: float) -> Tensor:
     return (a * (one * 2 - 1) + b * (other * 2 - 1) + 1) / 2
 
@@ -155,29 +151,29 @@ _OPS = _ALL_OPS[:9]
 
 def _change(image: Tensor, name: str, magnitude: float) -> Tensor:
     """Change an image by one of PIL's operations; a warp reads zeros outside."""
-    if name in ("posterize", "solarize"):
-        if name == "posterize":
-            return imgops.posterize(image, int(magnitude))
-        return imgops.solarize(image, magnitude if image.dtype == torch.uint8 else magnitude / 255)
-    if name in _COLORS:
-        return _COLORS[name](image, magnitude)
-    if name == "rotate":
-        return _geometry.rotate(image, magnitude, InterpolationMode.BILINEAR)
-    # PIL's matrix says where each pixel comes from, ``_geometry.warp`` takes where it goes.
-    m = magnitude
-    forward = {
-        "shear_x": [[1, -m, -m / 2], [0, 1, 0]],
-        "shear_y": [[1, 0, 0], [-m, 1, -m / 2]],
-        "translate_x": [[1, 0, -m], [0, 1, 0]],
-        "translate_y": [[1, 0, 0], [0, 1, -m]],
-    }[name]
-    matrix = torch.tensor(forward, dtype=torch.float64, device="cpu")
+    return _CHANGES[name](image, magnitude)
+
+
+def _solarize(image: Tensor, threshold: float) -> Tensor:
+    return imgops.solarize(image, threshold if image.dtype == torch.uint8 else threshold / 255)
+
+
+def _warp(image: Tensor, *rows: Sequence[float]) -> Tensor:
+    """Warp by a matrix that says where each pixel goes; PIL's says where it comes from."""
+    matrix = torch.tensor(rows, dtype=torch.float64, device="cpu")
     return _geometry.warp(image, matrix, InterpolationMode.BILINEAR, None)
 
 
-_COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
+_CHANGES: dict[str, Callable[[Tensor, float], Tensor]] = {
     "autocontrast": lambda image, _: imgops.autocontrast(image),
     "equalize": lambda image, _: imgops.equalize(image),
+    "posterize": lambda image, bits: imgops.posterize(image, int(bits)),
+    "rotate": lambda image, degrees: _geometry.rotate(image, degrees, InterpolationMode.BILINEAR),
+    "solarize": _solarize,
+    "shear_x": lambda image, m: _warp(image, [1, -m, -m / 2], [0, 1, 0]),
+    "shear_y": lambda image, m: _warp(image, [1, 0, 0], [-m, 1, -m / 2]),
+    "translate_x": lambda image, m: _warp(image, [1, 0, -m], [0, 1, 0]),
+    "translate_y": lambda image, m: _warp(image, [1, 0, 0], [0, 1, -m]),
     "color": imgops.adjust_saturation,
     "contrast": imgops.adjust_contrast,
     "brightness": imgops.adjust_brightness,
