@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 
 from imgops import transforms as v2
 from imgops.transforms.imagenet_c.formulas import FORMULAS, _fog_side, _moved, corrupted
@@ -76,6 +77,22 @@ def test_pixels_are_those_of_imagecorruptions(name: str, severity: int) -> None:
     found = corrupted(name, severity, IMAGE, numbers).int()
     apart = (found - wanted).abs()
     assert apart.max() <= 1 and (apart > 0).float().mean() < 0.12
+
+
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_zoom_blur_of_many_sizes(severity: int) -> None:
+    """The sizes of the zoomed images are rounded from products, whose last digits decide at common sizes."""
+    heights = DATA["heights"].tolist()
+    columns, wanted = (
+        torch.from_numpy(x).split(heights) for x in (DATA["column"], DATA["zoomed"][severity - 1])
+    )
+    for column, right in zip(columns, wanted, strict=True):
+        image = column[None, :, None].expand(3, -1, 1)
+        for found in (
+            corrupted("zoom_blur", severity, image, ()),
+            corrupted("zoom_blur", severity, image.mT, ()).mT,
+        ):
+            assert (found[..., 0].int() - right.int()).abs().max() <= 1, len(column)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,6 +159,52 @@ def test_the_sweep() -> None:
     assert not torch.equal(other, next(x for n, s, x in found if n == "fog"))
 
 
+def test_the_sweep_takes_lists_and_pil_images() -> None:
+    """Images of a list have the draws of a batch; a name, a severity and NumPy's numbers are taken, too."""
+    images = torch.stack([IMAGE, IMAGE])
+    pictures = [v2.functional.to_pil_image(x) for x in images]
+    for name in NAMES:
+        ((_, _, wanted),) = v2.corruptions(images, name, 3, seed=np.int64(2))  # type: ignore[arg-type]
+        for several in (list(images), tuple(images), pictures):
+            ((found_name, severity, found),) = v2.corruptions(several, [name], [np.int64(3)], seed=2)  # type: ignore[list-item]
+            assert (found_name, severity) == (name, 3) and type(found) is list and len(found) == 2
+            assert all(type(a) is type(b) for a, b in zip(found, several, strict=True))
+            each = [v2.functional.pil_to_tensor(x) if several is pictures else x for x in found]
+            assert torch.equal(torch.stack(each), wanted), name
+    ragged = [IMAGE, IMAGE[:, :20, :30]]
+    ((_, _, found),) = v2.corruptions(ragged, "fog", 1)
+    assert [x.shape for x in found] == [x.shape for x in ragged]
+    assert not any(torch.equal(a, b) for a, b in zip(found, ragged, strict=True))
+
+
+def test_the_sweep_refuses_what_it_would_not_corrupt() -> None:
+    array = DATA["image"]
+    mask = v2.functional.to_image(array)[0].as_subclass(tv_tensors.Mask)
+    for given in (
+        array,
+        None,
+        "cat.jpg",
+        Path("cat.jpg"),
+        {"image": IMAGE},
+        [array],
+        [IMAGE, 3],
+        (IMAGE, {}),
+        mask,
+    ):
+        with pytest.raises(
+            TypeError, match="corruptions: images must be a tensor, a PIL image or a list of these, got"
+        ):
+            v2.corruptions(given)
+    with pytest.raises(TypeError, match="Corruption: image must be uint8 or floating point"):
+        list(v2.corruptions([IMAGE, torch.tensor([3])[:, None, None]], "fog", 1))
+    for names in (None, 3):
+        with pytest.raises(TypeError, match="corruptions: names must be a name or several, got"):
+            v2.corruptions(IMAGE, names)  # type: ignore[arg-type]
+    for severities in (None, 1.5):
+        with pytest.raises(TypeError, match="corruptions: severities must be an integer or several, got"):
+            v2.corruptions(IMAGE, "fog", severities)  # type: ignore[arg-type]
+
+
 def test_each_image_has_its_own_draws() -> None:
     images = torch.stack([IMAGE, IMAGE])
     for name in NAMES:
@@ -204,6 +267,16 @@ def test_small_images(name: str, size: tuple[int, int]) -> None:
             "Corruption: pictures must be RGB images",
         ),
         (
+            lambda: v2.Corruption("frost", pictures=[torch.full((3, 4, 4), 200.0)]),
+            ValueError,
+            "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]",
+        ),
+        (
+            lambda: v2.Corruption("frost", pictures=[torch.full((3, 4, 4), torch.nan)]),
+            ValueError,
+            "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]",
+        ),
+        (
             lambda: v2.Corruption("frost", pictures=["a.png"]),  # type: ignore[list-item]
             TypeError,
             "Corruption: pictures must be RGB images",
@@ -211,12 +284,12 @@ def test_small_images(name: str, size: tuple[int, int]) -> None:
         (
             lambda: v2.corruptions(torch.zeros(3, 4, 4), "every"),
             ValueError,
-            "corruptions: names must be 'common', 'validation', 'all' or a sequence of names, got 'every'",
+            "corruptions: names must be 'common', 'validation', 'all' or names of corruptions, got 'every'",
         ),
         (
             lambda: v2.corruptions(torch.zeros(3, 4, 4), seed=-1),
             ValueError,
-            "corruptions: seed must be an integer from 0 to 2147483647, got -1",
+            "corruptions: seed must be an integer from 0 on, got -1",
         ),
         (
             lambda: v2.corruptions(torch.zeros(3, 4, 4), ["rain"]),

@@ -8,6 +8,9 @@ It runs in an environment of its own, because imagecorruptions needs an old scik
 
 Before each call NumPy's generator is seeded with 1000 * severity + the number of the corruption, which the test does too. The noise
 of scikit-image, which has a generator of its own, gets this seed. Frost adds a picture from the file.
+
+Zoom blur rounds sizes, and height and width apart from each other; so ``zoomed`` holds it for a column of pixels of each height in
+``heights``, all five severities, one after the other.
 """
 
 from __future__ import annotations
@@ -35,6 +38,76 @@ def scene(height: int, width: int, seed: int) -> np.ndarray:
     return np.clip(smooth + random.randint(-9, 10, smooth.shape), 0, 255).astype(np.uint8)
 
 
+#: The sides of images of data sets and of networks, and others.
+HEIGHTS = (
+    *(
+        2,
+        3,
+        5,
+        7,
+        28,
+        31,
+        32,
+        33,
+        48,
+        56,
+        64,
+        72,
+        84,
+        96,
+        100,
+        112,
+        128,
+        144,
+        160,
+        176,
+        192,
+        200,
+        208,
+        224,
+        240,
+        256,
+        272,
+        288,
+    ),
+    *(
+        299,
+        300,
+        320,
+        331,
+        333,
+        336,
+        352,
+        375,
+        380,
+        384,
+        400,
+        416,
+        427,
+        432,
+        448,
+        456,
+        480,
+        500,
+        512,
+        518,
+        528,
+        560,
+        576,
+        600,
+    ),
+    *(608, 640, 672, 720, 768, 800, 896, 960, 1000, 1024, 1080, 1280, 1333),
+)
+
+
+def columns() -> np.ndarray:
+    """Return a column of pixels of each height, one below the other."""
+    random = np.random.RandomState(3)
+    return np.concatenate(
+        [(np.cumsum(random.randint(-40, 41, height)) + 128) % 256 for height in HEIGHTS]
+    ).astype(np.uint8)
+
+
 def main() -> None:
     image, frost = scene(36, 44, 1), scene(50, 48, 2)
     names = get_corruption_names("all")
@@ -47,8 +120,16 @@ def main() -> None:
             np.random.seed(seed)
             corruptions.sk.util.random_noise = partial(noise, seed=seed)
             results[i, severity - 1] = corrupt(image, severity, name)
+    column = columns()
+    parts = np.split(column, np.cumsum(HEIGHTS)[:-1])
+    images = [np.repeat(part[:, None, None], 3, 2) for part in parts]
+    zoomed = [
+        np.concatenate([corruptions.zoom_blur(x, severity)[:, 0, 0] for x in images])
+        for severity in range(1, 6)
+    ]
+    own = {"heights": HEIGHTS, "column": column, "zoomed": np.stack(zoomed).astype(np.uint8)}
     path = Path(__file__).with_name("corruptions.npz")
-    np.savez_compressed(path, image=image, frost=frost, names=names, results=results)
+    np.savez_compressed(path, image=image, frost=frost, names=names, results=results, **own)
     print(path, path.stat().st_size)
 
 

@@ -222,9 +222,9 @@ def _motion_blur(x: Tensor, radius: int, sigma: float, angle: float) -> Tensor:
 
 
 def _zoom_blur(x: Tensor, step: float, count: int) -> Tensor:
-    total = x
+    total, exact = x, (1 + step) - 1  # NumPy's arange, whose last digits decide how sizes are rounded
     for i in range(count):
-        total = total + _zoomed(x, 1 + i * step)
+        total = total + _zoomed(x, 1 + i * exact)
     return total / (count + 1)
 
 

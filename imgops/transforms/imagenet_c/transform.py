@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops import _check, _subclass
+from imgops import EncodedImage, _check, _subclass
 from imgops.transforms._core.arguments import one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, as_reals, from_seed, seed
+from imgops.transforms.functional import _dispatch
 from imgops.transforms.imagenet_c.formulas import FORMULAS, corrupted
 from imgops.transforms.imagenet_c.pictures import DrawnFrost
 
@@ -37,7 +39,7 @@ class Corruption(ProbabilisticTransform):
         The probability that the transform is applied.
     pictures : sequence of Tensor, optional
         For "frost": it adds a part of one of these pictures, RGB images ``(3, H, W)``, all uint8 or all
-        floating point. Without them drawn ones are used; the benchmark has photographs.
+        floating point in [0, 1]. Without them drawn ones are used; the benchmark has photographs.
     per_sample : bool
         Whether each image of a batch has draws of its own, as in the benchmark. Otherwise the images of a
         batch share the angle of "motion_blur" and "snow", and the part of the picture of "frost"; noise is
@@ -58,7 +60,8 @@ class Corruption(ProbabilisticTransform):
     Reference: imagecorruptions 1.1.2, within a level on uint8 for the same random numbers; its results are
     truncated to whole levels. It is what made the image classification and detection benchmarks ImageNet-C
     and COCO-C. Floats in [0, 1] are computed by the same formulas and not rounded; "glass_blur" and
-    "jpeg_compression" round them to the 256 levels on the way. The gradient is that of the formula; that of
+    "jpeg_compression" round them to the 256 levels on the way. Of infinities the formulas make what their
+    arithmetic says, infinities or NaN. The gradient is that of the formula; that of
     "shot_noise" is of the mean, and rounding passes it on.
 
     Examples
@@ -147,7 +150,7 @@ class Corruption(ProbabilisticTransform):
 
 def _pictures(pictures: Any) -> list[Tensor]:
     """Return pictures on the CPU, as uint8."""
-    must = "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point"
+    must = "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]"
     known = isinstance(pictures, (list, tuple)) and all(isinstance(x, Tensor) for x in pictures)
     if not known:
         raise TypeError(f"{must}, got {_check.shown(pictures)}")
@@ -157,6 +160,10 @@ def _pictures(pictures: Any) -> list[Tensor]:
     if len(dtypes) > 1 or not (pictures[0].dtype == torch.uint8 or pictures[0].dtype.is_floating_point):
         raise TypeError(f"{must}, got {[x.dtype for x in pictures]}")
     images = [_subclass.plain(x).detach().cpu() for x in pictures]
+    for image in images:
+        if image.dtype != torch.uint8 and not bool(((image >= 0) & (image <= 1)).all()):
+            low, high = (float(end) for end in image.aminmax())
+            raise ValueError(f"{must}, got values from {low:.6g} to {high:.6g}")
     return [v2.functional.to_dtype(x, torch.uint8, scale=True) for x in images]
 
 
@@ -172,12 +179,13 @@ def corruptions(
 
     Parameters
     ----------
-    images : Tensor
-        ``(..., 3, H, W)``, uint8, or floating point in [0, 1]; or any other input of a transform. Any device.
+    images : Tensor, PIL.Image.Image, or list or tuple of these
+        ``(..., 3, H, W)``, uint8, or floating point in [0, 1], on any device; or a PIL image. In a list the
+        images may differ in size.
     names : str or iterable of str
-        The corruptions, or "common" for the fifteen of the benchmark, "validation" for the four others,
-        "all" for both.
-    severities : iterable of int
+        The corruptions by name, or "common" for the fifteen of the benchmark, "validation" for the four
+        others, "all" for both.
+    severities : int or iterable of int
         The strengths, from 1 to 5.
     pictures : sequence of Tensor, optional
         As for :class:`Corruption`.
@@ -188,16 +196,18 @@ def corruptions(
     Yields
     ------
     (str, int, Tensor)
-        The name, the severity and the corrupted images, in the order of the arguments.
+        The name, the severity and the corrupted images, a list for several, in the order of the arguments.
 
     Raises
     ------
+    TypeError
+        If ``images`` are of another class, such as an array or a sample with labels.
     ValueError
         If a name is unknown, or a severity is out of range; before anything is computed.
 
     Notes
     -----
-    Each image has draws of its own (``per_sample=True``).
+    Each image has draws of its own (``per_sample=True``), which are the same in a batch and in a list.
 
     Examples
     --------
@@ -211,22 +221,40 @@ def corruptions(
     contrast 1 (2, 3, 32, 32)
     contrast 5 (2, 3, 32, 32)
     """
-    groups = {"common": Corruption.COMMON, "validation": Corruption.VALIDATION, "all": _NAMES}
-    if isinstance(names, str) and names not in groups:
-        must = "corruptions: names must be 'common', 'validation', 'all' or a sequence of names"
-        raise ValueError(f"{must}, got {names!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-        must = "corruptions: seed must be an integer from 0 to 2147483647"
-        raise ValueError(f"{must}, got {_check.shown(seed)}")
+    several = isinstance(images, (list, tuple))
+    for image in images if several else (images,):
+        if not (_dispatch.is_image(image) or isinstance(image, (PIL.Image.Image, EncodedImage))):
+            must = "corruptions: images must be a tensor, a PIL image or a list of these"
+            raise TypeError(f"{must}, got {type(image).__name__}{' in a list' if several else ''}")
+    seed = one_number("corruptions", "seed", seed, 0, 2**31 - 1, whole=True)
     own = None if pictures is None else _pictures(pictures)
-    chosen = groups[names] if isinstance(names, str) else names
-    levels = tuple(severities)
-    transforms = [Corruption(n, s, pictures=own, per_sample=True) for n in chosen for s in levels]
+    levels = _each("severities", severities, int)
+    transforms = [Corruption(n, s, pictures=own, per_sample=True) for n in _chosen(names) for s in levels]
 
     def results() -> Iterator[tuple[str, int, Any]]:
         for transform in transforms:
             place = _NAMES.index(transform.name) * 5 + transform.severity - 1
             transform.generator = torch.Generator().manual_seed(seed * len(_NAMES) * 5 + place)
-            yield transform.name, transform.severity, transform(images)
+            changed = [transform(x) for x in images] if several else transform(images)
+            yield transform.name, transform.severity, changed
 
     return results()
+
+
+def _chosen(names: Any) -> Sequence[Any]:
+    """Return the names of a group, one name, or those of an iterable."""
+    groups = {"common": Corruption.COMMON, "validation": Corruption.VALIDATION, "all": _NAMES}
+    if isinstance(names, str) and names not in (*groups, *_NAMES):
+        must = "corruptions: names must be 'common', 'validation', 'all' or names of corruptions"
+        raise ValueError(f"{must}, got {names!r}")
+    return groups[names] if isinstance(names, str) and names in groups else _each("names", names, str)
+
+
+def _each(name: str, values: Any, kind: type) -> tuple[Any, ...]:
+    """Return the values of an argument that is one value of a kind, or an iterable of such."""
+    if isinstance(_check.plain(values), kind):
+        return (values,)
+    if isinstance(values, Iterable):
+        return tuple(values)
+    must = f"corruptions: {name} must be {'a name' if kind is str else 'an integer'} or several"
+    raise TypeError(f"{must}, got {_check.shown(values)}")
