@@ -151,7 +151,12 @@ def test_getters_find_labels_and_flags() -> None:
     given = people()
     sample = (
         given["image"],
-        {"seen": given["visibility"][..., None], "kinds": given["labels"], "points": given["points"]},
+        {
+            "seen": given["visibility"][..., None],
+            "kinds": given["labels"],
+            "points": given["points"],
+            "boxes": given["boxes"],
+        },
     )
     transform = ours.RandomHorizontalFlip(
         1.0,
@@ -213,7 +218,7 @@ def test_errors(name: str) -> None:
         )
     with pytest.raises(
         ValueError,
-        match=f"^{name}: labels must be a tensor of the inputs, or a list of one for each sample, got",
+        match=rf"^{name}: labels must be one for each box or mask, of shape \[\(2,\), \(2,\)\], got",
     ):
         mirror(name, per_sample=True)({**people(2), "labels": [torch.tensor([1])] * 3})
 
@@ -223,8 +228,137 @@ def test_labels_that_cannot_change_places_raise(labels: Any) -> None:
     """They would stay on the wrong side in silence."""
     given = {**people(), "labels": labels}
     for how in ({}, {"labels_getter": lambda inputs: torch.tensor([1, 2])}):
-        with pytest.raises(ValueError, match=r"^RandomHorizontalFlip: labels must be a tensor of the inputs"):
+        with pytest.raises(
+            ValueError, match=r"^RandomHorizontalFlip: labels must be tensors of the inputs, got"
+        ):
             mirror("RandomHorizontalFlip", **how)(given)
+
+
+WIDE = (torch.uint8, torch.int8, torch.uint16, torch.uint32, torch.uint64, torch.float16, torch.float64)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_labels_of_any_dtype_change_places(dtype: torch.dtype) -> None:
+    given = {**people(), "labels": torch.tensor([1, 2]).to(dtype)}
+    labels = mirror("RandomHorizontalFlip")(given)["labels"]
+    assert labels.dtype == dtype and labels.long().tolist() == [2, 1]
+
+
+def nest(sample: dict[str, Any], how: str) -> Any:
+    """Return a sample in a structure of others."""
+    target = {k: v for k, v in sample.items() if k != "image"}
+    if how == "flat":
+        return sample
+    if how == "pair":
+        return sample["image"], target
+    if how == "target":
+        return {"image": sample["image"], "target": target}
+    if how == "deep":
+        return [{"a": {"image": sample["image"], "b": [{"c": target}]}}]
+    points = ("points", "visibility")
+    parts = [{k: v for k, v in target.items() if (k in points) == wanted} for wanted in (True, False)]
+    return sample["image"], {"pose": parts[0]}, {"found": parts[1]}
+
+
+@pytest.mark.parametrize("how", ["flat", "pair", "target", "deep", "apart"])
+def test_what_belongs_to_boxes_and_points_is_found_in_any_structure(how: str) -> None:
+    given = people()
+    wanted = tree_leaves(nest(mirror("RandomHorizontalFlip")(given), how))
+    found = tree_leaves(mirror("RandomHorizontalFlip")(nest(given, how)))
+    assert all(
+        bits_equal(a.as_subclass(Tensor), b.as_subclass(Tensor)) for a, b in zip(found, wanted, strict=True)
+    )
+    assert found[3 if how == "flat" else -2].tolist() != [1, 2]
+
+
+def test_several_samples_in_one_call() -> None:
+    first, second = people(), people(seed=1)
+    second["labels"] = torch.tensor([2, 7])
+    flip = mirror("RandomHorizontalFlip")
+    for together in ([first, second], {"a": first, "b": second}, (first, {"more": [second]})):
+        leaves = tree_leaves(flip(together))
+        wanted = [x for sample in (first, second) for x in tree_leaves(flip(sample))]
+        assert all(
+            bits_equal(a.as_subclass(Tensor), b.as_subclass(Tensor))
+            for a, b in zip(leaves, wanted, strict=True)
+        )
+    twice = {"image": first["image"]}
+    for i, sample in enumerate((first, second)):
+        twice |= {f"boxes_{i}": sample["boxes"], f"labels_{i}": sample["labels"]}
+    out = flip(twice)
+    assert (out["labels_0"].tolist(), out["labels_1"].tolist()) == ([2, 1], [1, 7])
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+@pytest.mark.parametrize("backend", [None, "eager"])
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"labels": torch.tensor([[0, 1, 0], [0, 0, 1]])},
+            "labels must be one for each box or mask, of shape",
+        ),
+        ({"labels": torch.tensor([1, 2, 1])}, "labels must be one for each box or mask, of shape"),
+        ({"labels": torch.tensor(1)}, "labels must be one for each box or mask, of shape"),
+        ({"labels": torch.tensor([True, False])}, "swap_labels must be from 0 to 1 for torch.bool, got 2"),
+        ({"boxes": 3, "points": 3}, "labels must be one for each box or mask, of shape"),
+        ({"visibility": torch.ones(2, 16)}, "visible must have a flag for each keypoint"),
+        (
+            {"points": tv_tensors.KeyPoints(torch.ones(2, 16, 2), canvas_size=(SIDE, SIDE))},
+            "keypoints must be at least 17",
+        ),
+    ],
+)
+def test_errors_do_not_depend_on_the_draw(
+    p: float, backend: str | None, change: dict[str, Any], text: str
+) -> None:
+    transform = mirror("RandomHorizontalFlip", p, swap_masks=None)
+    given = {k: v for k, v in people().items() if k != "mask"} | change
+    if backend is not None:
+        torch._dynamo.reset()
+        transform = torch.compile(transform, backend=backend)
+    with pytest.raises(ValueError, match=f"^RandomHorizontalFlip: {text}"):
+        transform(given)
+
+
+def test_labels_that_are_missing_raise() -> None:
+    given = people()
+    for inputs in (
+        given["image"],
+        {k: v for k, v in given.items() if k != "labels"},
+        (given["image"], given["boxes"]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^RandomHorizontalFlip: labels must be one for each box or mask, .*got \[\]"
+        ):
+            ours.RandomHorizontalFlip(0.0, swap_labels=[(1, 2)])(inputs)
+
+
+def test_labels_of_masks_change_places() -> None:
+    masks = tv_tensors.Mask(torch.randint(0, 2, (2, SIDE, SIDE), dtype=torch.uint8))
+    given = {"image": people()["image"], "masks": masks, "labels": torch.tensor([1, 2])}
+    assert ours.RandomHorizontalFlip(1.0, swap_labels=[(1, 2)])(given)["labels"].tolist() == [2, 1]
+    both = {
+        k: torch.stack([v, v]) if type(v) is Tensor else tv_tensors.wrap(torch.stack([v, v]), like=v)
+        for k, v in given.items()
+    }
+    labels = seeded(0, ours.RandomHorizontalFlip(0.5, swap_labels=[(1, 2)], per_sample=True), both)["labels"]
+    assert labels.tolist() in ([[1, 2], [2, 1]], [[2, 1], [1, 2]])
+
+
+def test_numbers_that_a_dtype_cannot_hold_raise() -> None:
+    mask = tv_tensors.Mask(torch.zeros(SIDE, SIDE, dtype=torch.float16))
+    with pytest.raises(
+        ValueError,
+        match=r"^RandomHorizontalFlip: swap_masks must be from 0 to 2048 for torch.float16, got 2049",
+    ):
+        ours.RandomHorizontalFlip(0.0, swap_masks=[(1, 2049)])(people()["image"], mask)
+
+
+def test_keys_that_only_look_like_flags_stay() -> None:
+    given = {**people(), "invisible_ratio": torch.tensor(0.5)}
+    out = mirror("RandomHorizontalFlip")(given)
+    assert out["invisible_ratio"] is given["invisible_ratio"]
 
 
 def test_repr_shows_what_is_given() -> None:

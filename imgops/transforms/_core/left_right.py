@@ -10,11 +10,10 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import _check, _subclass
-from imgops._torch_private import raise_error
-from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.arguments import check_held
+from imgops._torch_private import raise_error, tree_flatten
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Params
+from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch
 
 #: The left and right keypoints of people in COCO, which has 17 of each: eyes, ears, shoulders and so on.
@@ -32,7 +31,7 @@ class Mirror(RandomTransform):
     swap_labels: Any = None
     swap_masks: Any = None
     _find_labels: Any = None
-    _find_visible: Any = None
+    _find_flags: Any = None
     added_arguments: tuple[str, ...] = (
         *RandomTransform.added_arguments,
         *(*SWAPS, "labels_getter", "visible_getter"),
@@ -52,8 +51,24 @@ class Mirror(RandomTransform):
             if not is_default and not callable(value):
                 must = f"{type(self).__name__}: {name} must be 'default', a callable or None"
                 raise_error(ValueError, f"{must}, got {_check.shown(value)}")
-        self._find_labels = torchvision_private.labels_getter(labels_getter)
-        self._find_visible = _visible_of if visible_getter == "default" else visible_getter
+        self._find_labels = _labels_of if labels_getter == "default" else labels_getter
+        self._find_flags = _flags_of if visible_getter == "default" else visible_getter
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if self.swap or self.swap_labels or self.swap_masks:
+            self._check_swaps(inputs if len(inputs) > 1 else inputs[0])
+        return super()._run(inputs, sampler)
+
+    def _check_swaps(self, inputs: Any) -> None:
+        """Raise if something cannot change places, also when this call will not mirror."""
+        flat, _ = tree_flatten(inputs)
+        for inpt in flat:
+            if self.swap and isinstance(inpt, tv_tensors.KeyPoints):
+                _order(self, _subclass.plain(inpt).shape[-2])
+            if self.swap_masks and isinstance(inpt, tv_tensors.Mask):
+                _check_exact(self, "swap_masks", _subclass.plain(inpt).dtype)
+        self._labels(inputs, flat)
+        self._flags(inputs, flat)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         out = super().by_torchvision(inpt, values)
@@ -69,54 +84,74 @@ class Mirror(RandomTransform):
     ) -> list[Any]:
         whole = inputs if len(inputs) > 1 else inputs[0]
         chosen = None if params.is_known else params.numbers[..., 0] > 0
-        if self.swap_labels:
-            labels = self._find_labels(whole)
-            changed = self._replace("labels", labels, flat, changed, chosen, self._swap_classes)
-        if self.swap and self._find_visible is not None:
-            flags = self._find_visible(whole)
-            if flags is not None:
-                how = flat, changed, chosen, lambda x: self._swap_flags(x, flat)
-                changed = self._replace("visible", flags, *how)
-        return changed
-
-    def _swap_classes(self, labels: Tensor) -> Tensor:
-        return _swap_numbers(self, "swap_labels", labels)
-
-    def _swap_flags(self, flags: Tensor, flat: list[Any]) -> Tensor:
-        """Let flags change places, one for each keypoint: ``(..., K)`` or ``(..., K, 1)``."""
-        shapes = [tuple(_subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
-        if tuple(flags.shape) in shapes:
-            return _swap_rows(self, flags, -1)
-        if (*flags.shape[-1:], tuple(flags.shape[:-1])) in [(1, shape) for shape in shapes]:
-            return _swap_rows(self, flags, -2)
-        must = f"{type(self).__name__}: visible must have a flag for each keypoint"
-        return raise_error(ValueError, f"{must}, {shapes}, got shape {tuple(flags.shape)}")
-
-    def _replace(
-        self,
-        what: str,
-        found: Any,
-        flat: list[Any],
-        changed: list[Any],
-        chosen: Tensor | None,
-        swap: Callable[[Tensor], Tensor],
-    ) -> list[Any]:
-        """Swap in a tensor among the inputs, or in a list of one for each sample, where the mirror is."""
-        several = isinstance(found, (list, tuple))
-        values = list(found) if several else [found]
-        each = chosen is not None and chosen.ndim == 1
-        places = [[i for i, inpt in enumerate(flat) if inpt is value] for value in values]
-        known = all(places) and all(isinstance(x, Tensor) for x in values)
-        if not known or (several and each and len(values) != chosen.shape[0]):  # type: ignore[union-attr]
-            must = f"{what} must be a tensor of the inputs, or a list of one for each sample"
-            got = [type(x).__name__ for x in values]
-            raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         out = list(changed)
-        for sample, its_places in enumerate(places):
-            gate = chosen[sample] if chosen is not None and several and each else chosen
-            for at in its_places:
-                out[at] = _dispatch.wrap_like(_where(gate, swap, _subclass.plain(changed[at])), changed[at])
+
+        def put(value: Tensor, gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:
+            for at, inpt in enumerate(flat):
+                if inpt is value:
+                    out[at] = _dispatch.wrap_like(_where(gate, swap, _subclass.plain(out[at])), out[at])
+
+        labels, is_each = self._labels(whole, flat)
+        for i, value in enumerate(labels):
+            gate = chosen[i] if chosen is not None and chosen.ndim and is_each else chosen
+            put(value, gate, lambda x: _swap_numbers(self, "swap_labels", x))
+        for value, dim in self._flags(whole, flat):
+            put(value, chosen, lambda x, dim=dim: _swap_rows(self, x, dim))  # type: ignore[misc]
         return out
+
+    def _labels(self, inputs: Any, flat: list[Any]) -> tuple[list[Tensor], bool]:
+        """Return the labels that change places, and whether each belongs to a sample of its own."""
+        if not self.swap_labels:
+            return [], False
+        found = _listed(self._find_labels(inputs) if self._find_labels is not None else None)
+        _require_tensors(self, "labels", found, flat)
+        boxes = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
+        parts = [part for x in boxes for part in (x.unbind() if x.is_nested else [x])]
+        masks = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.Mask)]
+        wanted = [tuple(x.shape[:-1]) for x in parts] or [tuple(x.shape[:-2]) for x in masks if x.ndim > 2]
+        shapes = [tuple(x.shape) for x in found]
+        is_each = bool(parts) and shapes == wanted
+        of_batch = len(set(wanted)) == 1 and shapes == [(len(wanted), *wanted[0])]
+        if not wanted or not (shapes == wanted or of_batch):
+            must = f"{type(self).__name__}: labels must be one for each box or mask, of shape {wanted}"
+            raise_error(ValueError, f"{must}, got {shapes}")
+        for value in found:
+            _check_exact(self, "swap_labels", value.dtype)
+        return found, is_each
+
+    def _flags(self, inputs: Any, flat: list[Any]) -> list[tuple[Tensor, int]]:
+        """Return the flags of keypoints that change places, and in which dimension: one or that before it.
+
+        Flags are ``(..., K)`` or ``(..., K, 1)``.
+        """
+        if not self.swap or self._find_flags is None:
+            return []
+        shapes = [tuple(_subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
+        flags = []
+        for value in _listed(self._find_flags(inputs)):
+            _require_tensors(self, "visible", [value], flat)
+            own = tuple(value.shape)
+            if own in shapes:
+                flags.append((value, -1))
+            elif own[-1:] == (1,) and own[:-1] in shapes:
+                flags.append((value, -2))
+            else:
+                must = f"{type(self).__name__}: visible must have a flag for each keypoint"
+                raise_error(ValueError, f"{must}, {shapes}, got shape {own}")
+        return flags
+
+
+def _listed(found: Any) -> list[Any]:
+    """Return what a getter found as a list."""
+    return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
+
+
+def _require_tensors(owner: Any, what: str, found: list[Any], flat: list[Any]) -> None:
+    if all(isinstance(value, Tensor) and any(value is inpt for inpt in flat) for value in found):
+        return
+    got = ", ".join(type(value).__name__ for value in found)
+    must = f"{type(owner).__name__}: {what} must be tensors of the inputs"
+    raise_error(ValueError, f"{must}, got {got}")
 
 
 def _where(gate: Tensor | None, swap: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
@@ -144,30 +179,65 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _swap_rows(owner: Any, values: Tensor, dim: int) -> Tensor:
-    """Let the rows of pairs change places along a dimension."""
-    count, order = values.shape[dim], {}
+def _order(owner: Any, count: int) -> list[int]:
+    """Return the order of rows in which those of pairs have changed places."""
+    order = {}
     for a, b in owner.swap:
         order[a], order[b] = b, a
     if max(order, default=-1) >= count:
         must = f"{type(owner).__name__}: keypoints must be at least {max(order) + 1} for swap"
         raise_error(ValueError, f"{must}, got {count}")
-    rows = [order.get(i, i) for i in range(count)]
-    return torch.stack([values.select(dim, i) for i in rows], dim)
+    return [order.get(i, i) for i in range(count)]
+
+
+def _swap_rows(owner: Any, values: Tensor, dim: int) -> Tensor:
+    """Let the rows of pairs change places along a dimension."""
+    return torch.stack([values.select(dim, i) for i in _order(owner, values.shape[dim])], dim)
 
 
 def _swap_numbers(owner: Any, name: str, values: Tensor) -> Tensor:
     """Let the numbers of pairs change places."""
-    out = values
+    _check_exact(owner, name, values.dtype)
+    wide = values.long() if values.dtype in _UNSIGNED else values
+    out = wide
     for a, b in getattr(owner, name):
-        check_held(owner, name, max(a, b), values.dtype)
-        out = out.masked_fill(values == a, b).masked_fill(values == b, a)
-    return out
+        out = out.masked_fill(wide == a, b).masked_fill(wide == b, a)
+    return out.to(values.dtype)
 
 
-def _visible_of(inputs: Any) -> Any:
-    """Return what a dict of annotations has under a key like "visible" or "visibility", or None."""
-    sample = inputs[1] if isinstance(inputs, (tuple, list)) and len(inputs) > 1 else inputs
-    if not isinstance(sample, Mapping):
-        return None
-    return next((value for key, value in sample.items() if "visib" in str(key).lower()), None)
+#: The dtypes that PyTorch does not compute with; their bits are those of int64.
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+
+
+def _check_exact(owner: Any, name: str, dtype: torch.dtype) -> None:
+    """Raise if a dtype does not hold the numbers of pairs, or not as they are."""
+    if dtype.is_complex:
+        raise_error(TypeError, f"{type(owner).__name__}: {name} must be for real numbers, got {dtype}")
+    if dtype == torch.bool:
+        most = 1
+    else:
+        most = int(2 / torch.finfo(dtype).eps) if dtype.is_floating_point else torch.iinfo(dtype).max
+    largest = max((n for pair in getattr(owner, name) for n in pair), default=0)
+    if largest > most:
+        must = f"{type(owner).__name__}: {name} must be from 0 to {most} for {dtype}"
+        raise_error(ValueError, f"{must}, got {largest}")
+
+
+def _under(inputs: Any, fits: Callable[[str], bool]) -> list[Any]:
+    """Return what lies under the keys that fit, in all dicts of the inputs."""
+    if isinstance(inputs, Mapping):
+        each = [_listed(v) or [v] if fits(str(k).lower()) else _under(v, fits) for k, v in inputs.items()]
+        return [value for found in each for value in found]
+    if isinstance(inputs, (list, tuple)):
+        return [value for inpt in inputs for value in _under(inpt, fits)]
+    return []
+
+
+def _labels_of(inputs: Any) -> list[Any]:
+    """Return what lies under the key "labels"; else under keys with "label" in their name."""
+    return _under(inputs, lambda key: key == "labels") or _under(inputs, lambda key: "label" in key)
+
+
+def _flags_of(inputs: Any) -> list[Any]:
+    """Return what lies under keys such as "visible", "visibility" or "keypoints_visible"."""
+    return _under(inputs, lambda key: "visib" in key and "invisib" not in key)

@@ -122,11 +122,6 @@ def needs_transform(transform: Any, flat: list[Any]) -> list[bool]:
     return transform._needs_transform_list(flat)
 
 
-def labels_getter(value: Any) -> Any:
-    """Return the function that finds the labels in a sample, from what the argument ``labels_getter`` was."""
-    return v2_utils._parse_labels_getter(value)
-
-
 def labels_of(transform: Any, inputs: Any) -> Any:
     return transform._labels_getter(inputs)
 

@@ -74,15 +74,15 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
         The pairs of left and right keypoints, which change places along the dimension before the last of
         ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
     swap_labels : sequence of (int, int), optional
-        The pairs of left and right classes of boxes, which change places in the labels.
+        The pairs of left and right classes of boxes or of instance masks, which change places in the labels.
     swap_masks : sequence of (int, int), optional
         The pairs of left and right values of masks, which change places.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
-        tensor under a key like "labels" of a dict.
+        What finds the labels in the inputs, one for each box or mask: a function that returns them, or
+        "default", which takes the tensors under the key "labels", or under keys like it, of all dicts.
     visible_getter : callable, "default" or None
-        What finds the tensor with a flag for each keypoint: a function that returns it, or "default", which
-        takes that under a key like "visible" of a dict, if there is one.
+        What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
+        which takes those under keys like "visible" of all dicts, if there are any.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -103,15 +103,15 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
         The pairs of left and right keypoints, which change places along the dimension before the last of
         ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
     swap_labels : sequence of (int, int), optional
-        The pairs of left and right classes of boxes, which change places in the labels.
+        The pairs of left and right classes of boxes or of instance masks, which change places in the labels.
     swap_masks : sequence of (int, int), optional
         The pairs of left and right values of masks, which change places.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
-        tensor under a key like "labels" of a dict.
+        What finds the labels in the inputs, one for each box or mask: a function that returns them, or
+        "default", which takes the tensors under the key "labels", or under keys like it, of all dicts.
     visible_getter : callable, "default" or None
-        What finds the tensor with a flag for each keypoint: a function that returns it, or "default", which
-        takes that under a key like "visible" of a dict, if there is one.
+        What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
+        which takes those under keys like "visible" of all dicts, if there are any.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
@@ -251,15 +251,15 @@ class RandomTranspose(Mirror, _Turn):
         The pairs of left and right keypoints, which change places along the dimension before the last of
         ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
     swap_labels : sequence of (int, int), optional
-        The pairs of left and right classes of boxes, which change places in the labels.
+        The pairs of left and right classes of boxes or of instance masks, which change places in the labels.
     swap_masks : sequence of (int, int), optional
         The pairs of left and right values of masks, which change places.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
-        tensor under a key like "labels" of a dict.
+        What finds the labels in the inputs, one for each box or mask: a function that returns them, or
+        "default", which takes the tensors under the key "labels", or under keys like it, of all dicts.
     visible_getter : callable, "default" or None
-        What finds the tensor with a flag for each keypoint: a function that returns it, or "default", which
-        takes that under a key like "visible" of a dict, if there is one.
+        What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
+        which takes those under keys like "visible" of all dicts, if there are any.
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all.
     generator : torch.Generator, optional
