@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -132,6 +134,187 @@ def test_dino_crops_of_a_batch_and_in_a_graph() -> None:
         assert all(bits_equal(a, b) for a, b in zip(found[name], alike[name]))
 
 
+DINO_MODES: list[dict[str, Any]] = [
+    {},
+    {"share_color_jitter": True, "teacher_no_color_jitter": True},
+    {"gram_teacher_crops_size": 56, "gram_teacher_no_distortions": True},
+    {"gram_teacher_crops_size": 40},
+    {"local_crops_subset_of_global_crops": True, "patch_size": 4},
+]
+
+
+@pytest.mark.parametrize("mode", DINO_MODES)
+def test_dino_crops_of_each_sample_are_a_loop(mode: dict[str, Any]) -> None:
+    """Also in a graph, and also the offsets of local crops."""
+    images = torch.stack([picture(height=64, width=80, seed=s) for s in range(3)])
+    how: Any = {"local_crops_number": 2, "global_crops_size": 48, "local_crops_size": 32, **mode}
+    each, alone = recipes.DINOCrops(**how, per_sample=True), recipes.DINOCrops(**how)
+    found = seeded(5, each, images)
+    torch.manual_seed(5)
+    loop = [alone(x) for x in images]
+    torch._dynamo.reset()
+    graph = seeded(5, torch.compile(each, fullgraph=True, backend="aot_eager"), images)
+    for name, crops in found.items():
+        assert len(crops) == len(loop[0][name]) == len(graph[name])
+        for i, crop in enumerate(crops):
+            wanted = torch.stack([one[name][i] for one in loop])
+            torch.testing.assert_close(
+                crop.as_subclass(Tensor), wanted.as_subclass(Tensor), rtol=0, atol=2e-5
+            )
+            assert torch.equal(crop, graph[name][i])
+    if "local_crops_subset_of_global_crops" in mode:
+        offsets = torch.stack(list(found["offsets"]))
+        assert offsets.shape == (2, 3, 2) and len(offsets.unique()) > 2
+    single = torch.compile(alone, fullgraph=True, backend="aot_eager")
+    a, b = (seeded(6, f, images[0]) for f in (alone, single))
+    assert all(torch.equal(x, y) for name in a for x, y in zip(a[name], b[name], strict=True))
+
+
+def test_dino_crops_can_be_copied_and_applied_again() -> None:
+    image = picture(height=64, width=80)
+    crops = recipes.DINOCrops(local_crops_number=2, global_crops_size=48, local_crops_size=32)
+    twin = pickle.loads(pickle.dumps(crops))
+    a, b = (seeded(1, f, image) for f in (crops, twin))
+    assert all(torch.equal(x, y) for name in a for x, y in zip(a[name], b[name], strict=True))
+    torch.manual_seed(1)
+    params = crops.sample(image)
+    again = crops.apply(image, params)
+    assert all(torch.equal(x, y) for name in a for x, y in zip(a[name], again[name], strict=True))
+
+
+ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda: recipes.DINOCrops((0.5, 0.2)), ValueError, "DINOCrops: global_crops_scale must be"),
+    (lambda: recipes.DINOCrops(local_crops_scale=None), TypeError, "DINOCrops: local_crops_scale must be"),  # type: ignore[arg-type]
+    (lambda: recipes.DINOCrops(blur=(0.1, 0.2)), ValueError, "DINOCrops: blur must be 3 probabilities"),
+    (
+        lambda: recipes.DINOCrops(blur=(0.1, 0.2, 3)),
+        ValueError,
+        "DINOCrops: each blur must be a number from 0 to 1",
+    ),
+    (
+        lambda: recipes.DINOCrops(global_crops_size=0),
+        ValueError,
+        "DINOCrops: global_crops_size must be an integer from 1",
+    ),
+    (
+        lambda: recipes.DINOCrops(gram_teacher_crops_size=1.5),
+        TypeError,
+        "DINOCrops: gram_teacher_crops_size must be",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: recipes.DINOCrops(share_color_jitter="no"),
+        TypeError,
+        "DINOCrops: share_color_jitter must be a bool",
+    ),  # type: ignore[arg-type]
+    (lambda: recipes.DINOCrops(mean=(1, 2)), ValueError, "DINOCrops: mean must be 3 numbers"),
+    (lambda: recipes.DINOCrops(std=(1, 1, 0)), ValueError, "DINOCrops: each std must be a number from"),
+    (
+        lambda: recipes.DINOCrops()({"image": picture()}),
+        TypeError,
+        "DINOCrops: image must be a Tensor or a PIL image, got dict",
+    ),
+    (
+        lambda: recipes.DINOCrops()(PIL.Image.new("RGBA", (40, 40))),
+        TypeError,
+        "DINOCrops: image must be uint8 or an RGB image of PIL",
+    ),
+    (
+        lambda: recipes.DINOCrops()(PIL.Image.new("RGB", (0, 40))),
+        ValueError,
+        "DINOCrops: image must have the shape",
+    ),
+    (
+        lambda: recipes.DINOCrops()(picture()[:1]),
+        ValueError,
+        "DINOCrops: image must have the shape (..., 3, H, W)",
+    ),
+    (
+        lambda: recipes.DINOCrops()(picture()[0]),
+        ValueError,
+        "DINOCrops: image must have the shape (..., 3, H, W)",
+    ),
+    (lambda: recipes.three_augment(mean=0.5), ValueError, "three_augment: mean must be 3 numbers"),  # type: ignore[arg-type]
+    (lambda: recipes.three_augment(std="abc"), ValueError, "three_augment: std must be 3 numbers"),  # type: ignore[arg-type]
+    (lambda: recipes.three_augment(src=2), TypeError, "three_augment: src must be a bool, got 2"),  # type: ignore[arg-type]
+    (
+        lambda: recipes.three_augment()(picture()[:, :0]),
+        ValueError,
+        "three_augment: image must have the shape",
+    ),
+    (
+        lambda: recipes.block_masks(1, 4, generator=3),
+        TypeError,
+        "block_masks: generator must be a torch.Generator",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: recipes.block_masks(1, 4, complete="a"),
+        TypeError,
+        "block_masks: complete must be a bool, got 'a'",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: recipes.block_masks(1, 9, least=8, most=4),
+        ValueError,
+        "block_masks: most must be an integer from 8 on, got 4",
+    ),
+    (
+        lambda: recipes.random_masks(1, 4, device="moon"),
+        ValueError,
+        "random_masks: device must be a device of PyTorch, got 'moon'",
+    ),
+    (
+        lambda: recipes.random_masks(1, 4, generator=3),
+        TypeError,
+        "random_masks: generator must be a torch.Generator",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: recipes.yolo_letterbox(stride=0),
+        ValueError,
+        "yolo_letterbox: stride must be an integer from 1",
+    ),
+    (
+        lambda: recipes.yolo_letterbox(stride=1.5),
+        TypeError,
+        "yolo_letterbox: stride must be an integer from 1",
+    ),  # type: ignore[arg-type]
+    (lambda: recipes.yolo_letterbox(auto=1), TypeError, "yolo_letterbox: auto must be a bool, got 1"),  # type: ignore[arg-type]
+    (lambda: recipes.yolo_letterbox(scaleup=0), TypeError, "yolo_letterbox: scaleup must be a bool, got 0"),  # type: ignore[arg-type]
+    (lambda: recipes.yolo_letterbox(0), ValueError, "yolo_letterbox: size must be an integer from 1"),
+    (lambda: recipes.yolo_letterbox(fill="a"), TypeError, "yolo_letterbox: fill must be a finite number"),  # type: ignore[arg-type]
+    (lambda: recipes.yolo_mosaic(fill="a"), TypeError, "yolo_mosaic: fill must be a finite number"),  # type: ignore[arg-type]
+    (
+        lambda: recipes.yolo_mosaic(8)([picture()]),
+        ValueError,
+        "yolo_mosaic: inputs must be a list of 4 samples",
+    ),
+    (
+        lambda: recipes.yolo_letterbox(8)(torch.zeros(3, 0, 4)),
+        ValueError,
+        "yolo_letterbox: image must have at least one pixel",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), ERRORS)
+def test_errors_name_the_argument(call: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=f"^{re.escape(text)}"):
+        call()
+
+
+def test_the_gray_of_yolo_suits_the_dtype() -> None:
+    """A border is 114 of 255 levels; a value that is given is taken as it is."""
+    for dtype in (torch.uint8, torch.float32, torch.float16):
+        image = torch.zeros(3, 6, 12, dtype=dtype)
+        gray = 114 if dtype == torch.uint8 else torch.tensor(114 / 255, dtype=dtype).item()
+        box = recipes.yolo_letterbox(12)(image)
+        assert box.unique().tolist() == [0, gray]
+        assert recipes.yolo_mosaic(12)([image] * 4).unique().tolist() == [0, gray]
+        torch._dynamo.reset()
+        compiled = torch.compile(recipes.yolo_letterbox(12), fullgraph=True, backend="aot_eager")
+        assert torch.equal(compiled(image), box)
+        assert recipes.yolo_letterbox(12, fill=1)(image).unique().tolist() == [0, 1]
+        assert recipes.yolo_mosaic(12, fill=1)([image] * 4).unique().tolist() == [0, 1]
+
+
 def test_dino_crops_for_a_gram_teacher() -> None:
     image = picture(height=90, width=120)
     how: Any = {"global_crops_size": 48, "gram_teacher_crops_size": 64, "local_crops_number": 2}
@@ -223,7 +406,7 @@ def test_three_augment_of_a_batch_is_a_loop() -> None:
     compiled = torch.compile(alone, fullgraph=True, backend="aot_eager")
     assert all(torch.equal(seeded(s, compiled, images[0]), seeded(s, alone, images[0])) for s in range(4))
     with pytest.raises(
-        TypeError, match=r"^three_augment: image must be uint8 or a PIL image, got torch.float32"
+        TypeError, match=r"^three_augment: image must be uint8 or an RGB image of PIL, got torch.float32"
     ):
         alone(images[0] / 255)
 

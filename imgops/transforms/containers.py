@@ -9,7 +9,7 @@ selects the transform's result where its gate is open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -364,6 +364,55 @@ class Compose(_Container, v2.Compose):
         known = self._plan_through(shape, program)
         program.inside = inside
         return known
+
+
+class Branches(_Container):
+    """The base of transforms whose steps take the image, or what an earlier step made of it."""
+
+    #: The name of each step, and the number of the step whose result it takes; 0 is the image.
+    _steps: list[tuple[str, int]]
+    #: The step whose result comes first in the output.
+    _first: int
+
+    @property
+    def transforms(self) -> list[Any]:  # type: ignore[override]
+        """Return the steps in the order of their draws."""
+        return [getattr(self, name) for name, _ in self._steps]
+
+    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
+        return self._run(inputs, ParameterSampler())
+
+    def _results_of(
+        self, inputs: tuple[Any, ...], sampler: ParameterSampler, changes: dict[str, Callable[[Any], Any]]
+    ) -> list[Any]:
+        """Return the image and the results of all steps; ``changes`` are other functions for some steps."""
+        before, covered, path = self._count_samples(inputs, sampler), sampler.covered, sampler.path
+        if not covered and sampler.plans(self):
+            _sample_ahead([(path, self)], inputs, sampler)
+            sampler.covered = path in sampler.planned
+        is_alone, results = sampler.draws_once(), [inputs[0]]
+        for i, (name, source) in enumerate(self._steps):
+            sampler.path = (*path, i)
+            change = changes.get(name) or (getattr(self, name) if is_alone else None)
+            image = results[source]
+            results.append(
+                _apply(getattr(self, name), (image,), sampler) if change is None else change(image)
+            )
+        sampler.count, sampler.covered, sampler.path = before, covered, path
+        return results
+
+    def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
+        """Add what the steps sample; return the shape of the first of the results."""
+        inside, path, shapes = program.inside, program.path, [shape]
+        program.inside = inside or self.per_sample
+        for i, (name, source) in enumerate(self._steps):
+            program.path = (*path, i)
+            after = _shape_after(getattr(self, name), shapes[source], program)
+            if after is None:
+                break
+            shapes.append(after)
+        program.inside, program.path = inside, path
+        return shapes[self._first] if len(shapes) > len(self._steps) else None
 
 
 class _Choosing(_Container):

@@ -17,24 +17,34 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import PIL.Image
 import PIL.ImageFilter
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-import imgops
-from imgops import _subclass
+from imgops import EncodedImage, _check, _subclass
 from imgops._torch_private import raise_error
-from imgops.transforms._core import pil_images
-from imgops.transforms._core.arguments import WIDEST, in_range, one_number, size_of
+from imgops.transforms._core import encoded, pil_images
+from imgops.transforms._core.arguments import (
+    WIDEST,
+    fill_values,
+    in_range,
+    name_of,
+    one_number,
+    size_of,
+    switch,
+)
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.color import ColorJitter, Grayscale, RandomGrayscale, RandomSolarize
-from imgops.transforms.containers import Compose, RandomApply, RandomChoice
+from imgops.transforms.containers import Branches, Compose, RandomApply, RandomChoice
 from imgops.transforms.conversion import Normalize, ToDtype, ToImage
 from imgops.transforms.filters import GaussianBlur
 from imgops.transforms.functional import _dispatch
@@ -64,7 +74,7 @@ _BICUBIC = InterpolationMode.BICUBIC
 
 
 class _Levels(OperatorTransform, v2.Transform):
-    """The first step of a recipe whose numbers are levels: it refuses images that are not uint8."""
+    """The first step of a recipe whose numbers are levels of three channels: it refuses other images."""
 
     _config = ("owner",)
 
@@ -74,14 +84,34 @@ class _Levels(OperatorTransform, v2.Transform):
         self._describe()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        known = (torch.uint8, torch.bool)  # the dtypes of PIL's modes L, RGB and 1
-        if isinstance(inpt, Tensor) and _dispatch.is_image(inpt) and _subclass.plain(inpt).dtype not in known:
-            must, got = "image must be uint8 or a PIL image", _subclass.plain(inpt).dtype
-            raise_error(TypeError, f"{self.owner}: {must}, got {got}")
+        if isinstance(inpt, PIL.Image.Image):
+            known, got = inpt.mode == "RGB", f"a PIL image of mode {inpt.mode}"
+            shape: tuple[int, ...] = (3, inpt.height, inpt.width)
+        elif isinstance(inpt, Tensor) and _dispatch.is_image(inpt):
+            image = _subclass.plain(inpt)
+            known, got, shape = image.dtype == torch.uint8, f"{image.dtype}", tuple(image.shape)
+        else:
+            return inpt
+        if not known:
+            raise_error(TypeError, f"{self.owner}: image must be uint8 or an RGB image of PIL, got {got}")
+        if shape[-3:-2] != (3,) or 0 in shape[-2:]:
+            must = "image must have the shape (..., 3, H, W) and at least one pixel"
+            raise_error(ValueError, f"{self.owner}: {must}, got shape {shape}")
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return self.transform(image, {})
+
+
+def _normalize(owner: Any, mean: Any, std: Any) -> list[Any]:
+    """Return the steps from levels to normalized floats, with numbers for three channels."""
+    for name, values, low in (("mean", mean, -1e6), ("std", std, 1e-6)):
+        if not isinstance(values, (tuple, list)) or len(values) != 3:
+            must = f"{name_of(owner)}: {name} must be 3 numbers, one for each channel"
+            raise_error(ValueError, f"{must}, got {_check.shown(values)}")
+        for value in values:
+            one_number(owner, f"each {name}", value, low, 1e6)
+    return [ToImage(), ToDtype(torch.float32, scale=True), Normalize(list(mean), list(std))]
 
 
 # -- classification ----------------------------------------------------------------------------------
@@ -142,7 +172,7 @@ def three_augment(
     owner = "three_augment"
     size = one_number(owner, "size", size, 1, WIDEST, whole=True)
     color_jitter = one_number(owner, "color_jitter", color_jitter, 0.0, 1e6)
-    if src:
+    if switch(owner, "src", src):
         crop: list[Any] = [
             Resize(size, _BICUBIC),
             RandomCrop(size, padding=4, padding_mode="reflect"),
@@ -152,11 +182,9 @@ def three_augment(
         crop = [RandomResizedCrop(size, scale=(0.08, 1.0), interpolation=_BICUBIC), RandomHorizontalFlip()]
     one = RandomChoice([Grayscale(3), RandomSolarize(128, p=1.0), _PILBlur((0.1, 2.0))])
     jitter = [ColorJitter(color_jitter, color_jitter, color_jitter)] if color_jitter else []
-    return Compose([_Levels(owner), *crop, one, *jitter, *_normalize(mean, std)], per_sample=per_sample)
-
-
-def _normalize(mean: Sequence[float], std: Sequence[float]) -> list[Any]:
-    return [ToImage(), ToDtype(torch.float32, scale=True), Normalize(list(mean), list(std))]
+    return Compose(
+        [_Levels(owner), *crop, one, *jitter, *_normalize(owner, mean, std)], per_sample=per_sample
+    )
 
 
 def pixmix_cifar(references: Sequence[Tensor] | Tensor, **how: Any) -> PixMix:
@@ -184,7 +212,7 @@ def pixmix_imagenet(references: Sequence[Tensor] | Tensor, **how: Any) -> PixMix
 # -- self-supervision --------------------------------------------------------------------------------
 
 
-class DINOCrops(torch.nn.Module):
+class DINOCrops(Branches, v2.Transform):
     """Make the global and local crops of an image, as the training of DINOv2 and DINOv3 does.
 
     Parameters
@@ -222,9 +250,16 @@ class DINOCrops(torch.nn.Module):
     -----
     The call takes an image ``(..., 3, H, W)``, uint8, or a PIL image. It returns a dict of float32 crops:
     "global_crops" (2), "global_crops_teacher" (2), "local_crops", with a Gram teacher "gram_teacher_crops"
-    (2), and "offsets": the tops and lefts of local crops in global ones, or (). Reference:
-    ``DataAugmentationDINO`` of DINOv2 and DINOv3, whose crops have the same draws under the same seed, but
-    for the offsets, which NumPy draws there.
+    (2), and "offsets": for each local crop its top and left in a global one, ``(2,)``, with ``per_sample``
+    ``(N, 2)``, int64; or (). Reference: ``DataAugmentationDINO`` of DINOv2 and DINOv3, whose crops have the
+    same draws under the same seed, but for the offsets, which NumPy draws there. Crops of PIL images are
+    within a level of theirs. Those of tensors are further away, mostly because PIL has 256 hues, by up to 25
+    levels. With ``per_sample`` the draws are those of a loop over the images.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not a number of its range, or the image is not RGB of levels with pixels.
     """
 
     def __init__(
@@ -247,81 +282,131 @@ class DINOCrops(torch.nn.Module):
         *,
         per_sample: bool = False,
     ) -> None:
-        super().__init__()
-        local_crops_number = one_number(self, "local_crops_number", local_crops_number, 0, whole=True)
-        local_crops_size = one_number(self, "local_crops_size", local_crops_size, 1, WIDEST, whole=True)
-        global_crops_size = one_number(self, "global_crops_size", global_crops_size, 1, WIDEST, whole=True)
-        patch_size = one_number(self, "patch_size", patch_size, 1, WIDEST, whole=True)
-        inside = local_crops_subset_of_global_crops
-        if inside and (local_crops_number % 2 or local_crops_size > global_crops_size):
-            must = "DINOCrops: local crops inside of global ones must be an even number and no larger"
-            got = f"{local_crops_number} of {local_crops_size} in {global_crops_size}"
-            raise ValueError(f"{must}, got {got}")
-        self.local_crops_number, self.local_crops_size = local_crops_number, local_crops_size
-        self.global_crops_size, self.patch_size = global_crops_size, patch_size
-        self.local_crops_subset_of_global_crops = inside
-        self.teacher_no_color_jitter = teacher_no_color_jitter
-        self.gram_teacher_no_distortions = gram_teacher_no_distortions
-        largest = max(global_crops_size, gram_teacher_crops_size or 0)
-
-        def compose(*steps: Any) -> Any:
-            return Compose(list(steps), per_sample=per_sample) if steps else torch.nn.Identity()
-
-        def crop(size: int, scale: Sequence[float]) -> Any:
-            flip = RandomHorizontalFlip(0.5 if horizontal_flips else 0.0)
-            return compose(RandomResizedCrop(size, scale=tuple(scale), interpolation=_BICUBIC), flip)
-
-        def blurred(p: float) -> RandomApply:
-            return RandomApply([GaussianBlur(9, (0.1, 2.0))], p=p)
-
-        resize = [Resize(global_crops_size, _BICUBIC)] if gram_teacher_crops_size is not None else []
-        before, after = (resize, []) if gram_teacher_no_distortions else ([], resize)
-        jitter = compose(RandomApply([ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), RandomGrayscale(0.2))
-        own, normalize = [] if share_color_jitter else [jitter], _normalize(mean, std)
-        solarize = RandomSolarize(128, p=0.2)
-        self.share = jitter if share_color_jitter else None
-        self.start = _Levels("DINOCrops")
-        self.crop_global = crop(largest, global_crops_scale)
-        self.crop_local = crop(local_crops_size, local_crops_scale)
-        self.global_1 = compose(*before, *own, blurred(blur[0]), *normalize)
-        self.global_2 = compose(*before, *own, blurred(blur[1]), solarize, *normalize)
-        self.local = compose(*own, blurred(blur[2]), *normalize)
-        self.normalize, self.finish = compose(*normalize), compose(*after)
+        v2.Transform.__init__(self)
+        size = partial(one_number, self, low=1, high=WIDEST, whole=True)
+        self.local_crops_number = one_number(self, "local_crops_number", local_crops_number, 0, whole=True)
+        self.local_crops_size = size("local_crops_size", local_crops_size)
+        self.global_crops_size = size("global_crops_size", global_crops_size)
+        self.patch_size = size("patch_size", patch_size)
         gram = gram_teacher_crops_size
-        self.gram = None if gram is None else compose(Resize(gram, _BICUBIC))
+        gram = None if gram is None else size("gram_teacher_crops_size", gram)
+        inside = switch(self, "local_crops_subset_of_global_crops", local_crops_subset_of_global_crops)
+        if inside and (self.local_crops_number % 2 or self.local_crops_size > self.global_crops_size):
+            must = "DINOCrops: local crops inside of global ones must be an even number and no larger"
+            got = f"{self.local_crops_number} of {self.local_crops_size} in {self.global_crops_size}"
+            raise ValueError(f"{must}, got {got}")
+        clean = switch(self, "gram_teacher_no_distortions", gram_teacher_no_distortions)
+        steady = switch(self, "teacher_no_color_jitter", teacher_no_color_jitter)
+        shares = switch(self, "share_color_jitter", share_color_jitter)
+        flips = 0.5 if switch(self, "horizontal_flips", horizontal_flips) else 0.0
+        if not isinstance(blur, (tuple, list)) or len(blur) != 3:
+            raise ValueError(f"DINOCrops: blur must be 3 probabilities, got {_check.shown(blur)}")
+        blurs = [
+            RandomApply([GaussianBlur(9, (0.1, 2.0))], p=one_number(self, "each blur", p, 0.0, 1.0))
+            for p in blur
+        ]
+
+        def crop(name: str, side: int, scale: Any) -> Any:
+            scale = in_range(self, name, scale, 1e-6, 1.0)
+            resized = RandomResizedCrop(side, scale=scale, interpolation=_BICUBIC)
+            return Compose([resized, RandomHorizontalFlip(flips)])
+
+        resize = [Resize(self.global_crops_size, _BICUBIC)] if gram is not None else []
+        before, after = (resize, []) if clean else ([], resize)
+        jitter = Compose([RandomApply([ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), RandomGrayscale(0.2)])
+        own, normalize = [] if shares else [jitter], _normalize(self, mean, std)
+        solarize = RandomSolarize(128, p=0.2)
+        self.start = _Levels("DINOCrops")
+        self.share = jitter
+        self.crop_global = crop(
+            "global_crops_scale", max(self.global_crops_size, gram or 0), global_crops_scale
+        )
+        self.crop_local = crop("local_crops_scale", self.local_crops_size, local_crops_scale)
+        self.global_1 = Compose([*before, *own, blurs[0], *normalize])
+        self.global_2 = Compose([*before, *own, blurs[1], solarize, *normalize])
+        self.local = Compose([*own, blurs[2], *normalize])
+        self.normalize = Compose(normalize)
+        self.finish = Compose(after or normalize)
+        self.gram = Compose([Resize(gram or 1, _BICUBIC)])
+        self.cut = _CropAtPatches(self.local_crops_size, self.patch_size, self.global_crops_size)
+        self._set_steps(shares, bool(after), steady, gram is not None, clean, inside)
+        self._start(per_sample, None)
+
+    def _set_steps(
+        self, shares: bool, finishes: bool, steady: bool, has_gram: bool, clean: bool, inside: bool
+    ) -> None:
+        """Set the steps in the order of their draws, and which of their results are the crops."""
+        self._steps = []
+
+        def add(name: str, source: int) -> int:
+            self._steps.append((name, source))
+            return len(self._steps)
+
+        image = add("start", 0)
+        image = add("share", image) if shares else image
+        bases, changed = [], []
+        for change in ("global_1", "global_2"):
+            bases.append(add("crop_global", image))
+            changed.append(add(change, bases[-1]))
+        crops = [add("finish", x) for x in changed] if finishes else changed
+        teacher = [add("normalize", x) for x in bases] if steady else crops
+        self._first = crops[0]
+        self._places = {"global_crops": crops, "global_crops_teacher": teacher}
+        if has_gram:
+            grams = [add("gram", x) for x in (bases if clean else changed)]
+            self._places["gram_teacher_crops"] = [add("normalize", x) for x in grams] if clean else grams
+        if inside:
+            half = self.local_crops_number // 2
+            local = [add("local", base) for base in bases for _ in range(half)]
+            self._places["local_crops"] = [add("cut", x) for x in local]
+        else:
+            number = self.local_crops_number
+            self._places["local_crops"] = [add("local", add("crop_local", image)) for _ in range(number)]
 
     def forward(self, image: Any) -> dict[str, Any]:
         """Return the crops of an image by name."""
-        image = self.start(image)
-        if self.share is not None:
-            image = self.share(image)
-        bases, changed = [], []
-        for change in (self.global_1, self.global_2):
-            bases.append(self.crop_global(image))
-            changed.append(change(bases[-1]))
-        crops = [self.finish(x) for x in changed]
-        teacher = [self.normalize(x) for x in bases] if self.teacher_no_color_jitter else crops
-        out = {"global_crops": crops, "global_crops_teacher": teacher}
-        if self.gram is not None:
-            clean = self.gram_teacher_no_distortions
-            grams = [self.gram(x) for x in (bases if clean else changed)]
-            out["gram_teacher_crops"] = [self.normalize(x) for x in grams] if clean else grams
-        if self.local_crops_subset_of_global_crops:
-            out["local_crops"], out["offsets"] = self._cut_out(bases)
-            return out
-        local = [self.local(self.crop_local(image)) for _ in range(self.local_crops_number)]
-        return {**out, "local_crops": local, "offsets": ()}
+        if not (_dispatch.is_image(image) or isinstance(image, (PIL.Image.Image, EncodedImage))):
+            must = "DINOCrops: image must be a Tensor or a PIL image"
+            raise_error(TypeError, f"{must}, got {type(image).__name__}")
+        return super().forward(*encoded.decoded((image,)))
 
-    def _cut_out(self, bases: list[Any]) -> tuple[list[Any], Any]:
-        half = self.local_crops_number // 2
-        changed = [self.local(base) for base in bases for _ in range(half)]
-        places = max((self.global_crops_size - self.local_crops_size) // self.patch_size, 1)
-        crops, offsets, size = [], [], self.local_crops_size
-        for image in changed:
-            top, left = (int(n) * self.patch_size for n in torch.randint(places, (2,)))
-            crops.append(imgops.crop(image, (left, top, left + size, top + size)))
-            offsets.append((top, left))
-        return crops, offsets
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> dict[str, Any]:
+        offsets: list[Tensor] = []
+
+        def cut(image: Any) -> Any:
+            crop, offset = self.cut.crop_and_offset(image, sampler)
+            offsets.append(offset)
+            return crop
+
+        results = self._results_of(inputs, sampler, {"cut": cut})
+        out = {name: [results[i] for i in places] for name, places in self._places.items()}
+        return {**out, "offsets": offsets or ()}
+
+
+class _CropAtPatches(RandomCrop):
+    """A crop that begins at a multiple of a patch."""
+
+    _config = ("size", "patch_size", "whole")  # type: ignore[assignment]
+
+    def __init__(self, size: Any, patch_size: int, whole: int) -> None:
+        v2.RandomCrop.__init__(self, size)
+        self.patch_size, self.whole = patch_size, whole
+        self._start(False, None)
+
+    @classmethod
+    def _from_config(cls, size: Any, patch_size: int, whole: int) -> _CropAtPatches:  # type: ignore[override]
+        return cls(size, patch_size, whole)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        places = max((self.whole - self.size[0]) // self.patch_size, 1)
+        offset = torch.randint(places, (2,)) * self.patch_size
+        return self.unpack(offset.tolist(), *self.shape_of(flat_inputs)[2:])
+
+    def crop_and_offset(self, image: Any, sampler: ParameterSampler) -> tuple[Any, Tensor]:
+        """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` for samples with their own."""
+        params = self._sample_params([image], sampler)
+        assert params is not None
+        return self._change(image, params, sampler), params.tensor().long()
 
 
 class RandomMasks(NamedTuple):
@@ -372,6 +457,12 @@ def random_masks(
     samples = one_number(owner, "samples", samples, 0, whole=True)
     tokens = one_number(owner, "tokens", tokens, 0, whole=True)
     ratio = one_number(owner, "ratio", ratio, 0.0, 1.0)
+    _check_generator(owner, generator)
+    try:
+        device = None if device is None else torch.device(device)
+    except (RuntimeError, TypeError):
+        must = f"{owner}: device must be a device of PyTorch, got {_check.shown(device)}"
+        raise_error(ValueError, must)
     noise = torch.rand(samples, tokens, generator=generator, device=device)
     order = noise.argsort(1)
     restore = order.argsort(1)
@@ -408,7 +499,7 @@ def block_masks(
     least : int
         The least area of a block in patches.
     most : int, optional
-        The largest area of a block; by default half of the patches.
+        The largest area of a block, at least ``least``; by default half of the patches.
     aspect : (float, float)
         The range of a block's height over its width.
     complete : bool
@@ -440,7 +531,9 @@ def block_masks(
     masked = int(samples * one_number(owner, "probability", probability, 0.0, 1.0))
     least_share, most_share = in_range(owner, "ratio", ratio, 0.0, 1.0)
     least = one_number(owner, "least", least, 1, whole=True)
-    most = patches // 2 if most is None else one_number(owner, "most", most, 0, whole=True)
+    most = patches // 2 if most is None else one_number(owner, "most", most, least, whole=True)
+    complete = switch(owner, "complete", complete)
+    _check_generator(owner, generator)
     aspect = in_range(owner, "aspect", aspect, 1e-6, 1e6)
     shares = torch.linspace(least_share, most_share, masked + 1).tolist()
     masks = torch.zeros(samples, height, width, dtype=torch.bool, device="cpu")
@@ -452,6 +545,12 @@ def block_masks(
             chosen = torch.randperm(len(free), generator=generator)[: count - int(mask.sum())]
             mask.view(-1)[free[chosen]] = True
     return masks[torch.randperm(samples, generator=generator)]
+
+
+def _check_generator(owner: str, generator: Any) -> None:
+    if generator is not None and not isinstance(generator, torch.Generator):
+        must = f"{owner}: generator must be a torch.Generator or None"
+        raise_error(TypeError, f"{must}, got {_check.shown(generator)}")
 
 
 def _uniform(low: float, high: float, generator: torch.Generator | None) -> float:
@@ -492,12 +591,19 @@ def _mask_blocks(
 # -- detection ---------------------------------------------------------------------------------------
 
 
+def _gray(fill: Any, image: Any) -> Any:
+    """Return YOLO's border for an image: what was given, or 114 of 255 levels."""
+    if fill is not None:
+        return fill
+    return 114 / 255 if isinstance(image, Tensor) and image.dtype.is_floating_point else 114
+
+
 class _YOLOLetterBox(LetterBox):
     """A letterbox that can end at the next multiple of a stride instead of the size."""
 
     def __init__(self, size: Any, fill: Any, scale_up: bool, stride: int | None) -> None:
-        super().__init__(size, fill, scale_up, antialias=False)
-        self.stride = stride
+        super().__init__(size, 0, scale_up, antialias=False)
+        self.fill, self.stride = fill, stride
         self._config = ("size", "scale_up", "stride")
         self._describe()
 
@@ -511,6 +617,26 @@ class _YOLOLetterBox(LetterBox):
         high, wide = self._scaled_size(height, width)
         return high + (self.size[0] - high) % self.stride, wide + (self.size[1] - wide) % self.stride
 
+    def _fill_of(self, inpt: Any) -> Any:
+        return 0 if isinstance(inpt, tv_tensors.Mask) else _gray(self.fill, inpt)
+
+
+class _YOLOMosaic(Mosaic):
+    """A mosaic whose images are resized as YOLO's data set loads them: the longer side fills its cell."""
+
+    def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
+        side = self.size[0] // 2
+        factor = side / torch.sym_max(height, width)
+        return torch.sym_min(math.ceil(height * factor), side), torch.sym_min(math.ceil(width * factor), side)
+
+    def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
+        return super()._canvas_of(first, shape, _gray(fill, first))
+
+
+# Errors and representations have the names of the functions that made these.
+_PILBlur.__name__ = "three_augment"
+_YOLOLetterBox.__name__, _YOLOMosaic.__name__ = "yolo_letterbox", "yolo_mosaic"
+
 
 def yolo_letterbox(
     size: int | Sequence[int] = 640,
@@ -518,9 +644,9 @@ def yolo_letterbox(
     auto: bool = False,
     scaleup: bool = True,
     stride: int = 32,
-    fill: float = 114,
+    fill: float | None = None,
 ) -> LetterBox:
-    """Return the letterbox of the YOLO family: OpenCV's bilinear resize, and a border of 114.
+    """Return the letterbox of the YOLO family: OpenCV's bilinear resize, and a gray border.
 
     Parameters
     ----------
@@ -532,31 +658,34 @@ def yolo_letterbox(
         Whether small images are enlarged.
     stride : int
         The stride of the network, with ``auto``.
-    fill : float
-        The value of the border of images; 114 / 255 for floats. Masks get 0.
+    fill : float, optional
+        The value of the border of images; by default 114, and 114 / 255 for floats. Masks get 0.
 
     Returns
     -------
     LetterBox
         Masks, boxes and keypoints follow the image.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind or range.
+
     Notes
     -----
     Reference: ``ultralytics.data.augment.LetterBox``, bit-exact on uint8.
     """
-    return _YOLOLetterBox(size, {tv_tensors.Mask: 0, "others": fill}, scaleup, stride if auto else None)
+    owner = "yolo_letterbox"
+    pair = size_of(owner, "size", size)
+    stride = one_number(owner, "stride", stride, 1, WIDEST, whole=True)
+    multiple = stride if switch(owner, "auto", auto) else None
+    value = None if fill is None else fill_values(owner, "fill", fill)
+    return _YOLOLetterBox(pair, value, switch(owner, "scaleup", scaleup), multiple)
 
 
-class _YOLOMosaic(Mosaic):
-    """A mosaic whose images are resized as YOLO's data set loads them: the longer side fills its cell."""
-
-    def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
-        side = self.size[0] // 2
-        factor = side / torch.sym_max(height, width)
-        return torch.sym_min(math.ceil(height * factor), side), torch.sym_min(math.ceil(width * factor), side)
-
-
-def yolo_mosaic(size: int = 640, *, fill: float = 114, generator: torch.Generator | None = None) -> Mosaic:
+def yolo_mosaic(
+    size: int = 640, *, fill: float | None = None, generator: torch.Generator | None = None
+) -> Mosaic:
     """Return the mosaic of the YOLO family: four images around a point of a canvas of twice their size.
 
     Parameters
@@ -564,8 +693,8 @@ def yolo_mosaic(size: int = 640, *, fill: float = 114, generator: torch.Generato
     size : int
         The side in pixels to which the longer side of each image is resized. The mosaic is twice as large,
         and its middle lies between a quarter and three quarters of its sides.
-    fill : float
-        The value of pixels without an image; 114 / 255 for floats. Masks get 0.
+    fill : float, optional
+        The value of pixels without an image; by default 114, and 114 / 255 for floats. Masks get 0.
     generator : torch.Generator, optional
         Draw from this generator instead of PyTorch's global one.
 
@@ -575,10 +704,18 @@ def yolo_mosaic(size: int = 640, *, fill: float = 114, generator: torch.Generato
         It takes a list of four samples. YOLO's training then warps the mosaic to ``size``, with scales from
         0.5 to 1.5 and shifts of up to a tenth of the size.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind or range.
+
     Notes
     -----
     Reference: ``ultralytics.data.augment.Mosaic`` with ``n=4``, and ``load_image`` of its data sets,
     bit-exact on uint8 for the same middle.
     """
     side = one_number("yolo_mosaic", "size", size, 1, WIDEST // 2, whole=True)
-    return _YOLOMosaic(2 * side, 2, (0.25, 0.75), fill, antialias=False, generator=generator)
+    value = 0 if fill is None else fill_values("yolo_mosaic", "fill", fill)
+    mosaic = _YOLOMosaic(2 * side, 2, (0.25, 0.75), value, antialias=False, generator=generator)
+    mosaic.fill = None if fill is None else value
+    return mosaic

@@ -261,12 +261,12 @@ class LetterBox(_FitResize):
         rows, columns = whole[0] - high, whole[1] - wide
         top, left = rows // 2, columns // 2
         padding = [left, top, columns - left, rows - top]
-        fill = (
-            None
-            if isinstance(inpt, tv_tensors.BoundingBoxes)
-            else torchvision_private.fill_of(self, type(inpt))
-        )
+        fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else self._fill_of(inpt)
         return self.call_kernel(v2.functional.pad, small, padding=padding, fill=fill)
+
+    def _fill_of(self, inpt: Any) -> Any:
+        """Return the value of the border of an input."""
+        return torchvision_private.fill_of(self, type(inpt))
 
 
 class PadIfNeeded(_FitTransform):
