@@ -83,6 +83,27 @@ def test_draws_for_clips_and_for_frames(per_clip: bool) -> None:
     assert torch.equal(out.as_subclass(Tensor), wanted)
 
 
+@pytest.mark.parametrize("backend", [None, "eager"])
+def test_a_subsample_refuses_what_it_cannot_take(backend: str | None) -> None:
+    for wrong in (-1, 1.5, None, "3", True):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"^UniformTemporalSubsample: num_samples must be an integer"
+        ):
+            v2.UniformTemporalSubsample(wrong)  # type: ignore[arg-type]
+        with pytest.raises((TypeError, RuntimeError)):  # torchvision's own words
+            v2.functional.uniform_temporal_subsample(torch.zeros(4, 3, 5, 5), wrong)  # type: ignore[arg-type]
+    for video in (torch.zeros(3, 5, 5), torch.zeros(0, 3, 5, 5), tv_tensors.Video(torch.zeros(0, 3, 5, 5))):
+        transform: Any = v2.UniformTemporalSubsample(2)
+        if backend is not None:
+            torch._dynamo.reset()
+            transform = torch.compile(transform, backend=backend)
+        with pytest.raises(
+            ValueError, match=r"^UniformTemporalSubsample: video must be \(\.\.\., T, C, H, W\) with"
+        ):
+            transform(video)
+    assert v2.UniformTemporalSubsample(0)(torch.zeros(2, 3, 5, 5)).shape == (0, 3, 5, 5)
+
+
 def test_a_subsample_takes_the_right_frames() -> None:
     """torchvision's single precision takes the frame before in places: of 3 frames 15, of 5 frames 27."""
     for count in range(1, 70):

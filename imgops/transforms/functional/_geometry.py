@@ -18,6 +18,7 @@ import imgops
 from imgops import _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.arguments import name_of, one_number
 from imgops.transforms.functional import _matrices
 
 Interpolation = Any  # an InterpolationMode, its name, or PIL's number
@@ -380,8 +381,17 @@ def elastic(
     return _round_to_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 
+def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:
+    if video.ndim < 4 or (num_samples and video.shape[-4] == 0):
+        must = f"{name_of(owner)}: video must be (..., T, C, H, W) with at least one frame"
+        raise_error(ValueError, f"{must}, got shape {tuple(video.shape)}")
+
+
 def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     """Take evenly spaced frames, in whole numbers; torchvision's rounded steps end a frame early."""
+    name = "uniform_temporal_subsample"
+    one_number(name, "num_samples", num_samples, 0, whole=True)
+    require_frames(name, video, num_samples)
     steps = torch.arange(num_samples, device=video.device) * (video.shape[-4] - 1)
     return video.index_select(-4, steps // max(num_samples - 1, 1))
 
