@@ -12,6 +12,7 @@ import torch
 from checks import bits_equal
 from torch import Tensor
 from torchvision import tv_tensors
+from torchvision.transforms import v2
 from transform_cases import picture, seeded
 
 from imgops import transforms as ours
@@ -281,3 +282,35 @@ def test_images_of_two_kinds_make_no_mosaic() -> None:
         for other in (torch.rand(1, 20, 30), torch.rand(2, 3, 20, 30)):
             with pytest.raises(ValueError, match="Mosaic: images must have the same dimensions before their"):
                 seeded(seed, ours.Mosaic(32), [real, other, real, real])
+
+
+@pytest.mark.parametrize("format", ["XYXY", "CXCYWH", "CXCYWHR", "XYXYXYXY"])
+def test_a_box_that_begins_outside_of_its_image_covers_no_neighbor(format: str) -> None:
+    """Its mask lies in its image, and so does the box."""
+    inside = torch.tensor([[-20.0, -10.0, 16.0, 24.0], [40.0, 30.0, 90.0, 80.0], [70.0, 5.0, 80.0, 9.0]])
+    samples = []
+    for _ in range(4):
+        boxes = tv_tensors.BoundingBoxes(inside, format="XYXY", canvas_size=(48, 64), clamping_mode=None)
+        if format == "XYXYXYXY":
+            x0, y0, x1, y1 = inside.unbind(1)
+            corners = torch.stack([x0, y0, x1, y0, x1, y1, x0, y1], 1)
+            boxes = tv_tensors.BoundingBoxes(corners, format=format, canvas_size=(48, 64), clamping_mode=None)
+        elif format == "CXCYWHR":
+            plain = v2.functional.convert_bounding_box_format(inside, "XYXY", "CXCYWH")
+            plain = torch.cat([plain, torch.zeros(3, 1)], 1)
+            boxes = tv_tensors.BoundingBoxes(plain, format=format, canvas_size=(48, 64), clamping_mode=None)
+        elif format != "XYXY":
+            boxes = v2.functional.convert_bounding_box_format(boxes, new_format=format)
+        samples.append({"image": torch.zeros(3, 48, 64, dtype=torch.uint8), "boxes": boxes})
+    out = ours.Mosaic(128, center=0.5)(samples)["boxes"]
+    if format == "XYXYXYXY":
+        found = out.as_subclass(Tensor).reshape(-1, 4, 2)
+        found = torch.cat(found.aminmax(dim=1), 1)
+    else:
+        plain = out.as_subclass(Tensor)[:, :4]
+        found = v2.functional.convert_bounding_box_format(plain, format.removesuffix("R"), "XYXY")
+    for i, (left, top) in enumerate(((0, 16), (64, 16), (0, 64), (64, 64))):
+        first, second, third = found[3 * i : 3 * i + 3]
+        assert first.tolist() == pytest.approx([left, top, left + 16, top + 24], abs=1e-4)
+        assert second.tolist() == pytest.approx([left + 40, top + 30, left + 64, top + 48], abs=1e-4)
+        assert (third[2] - third[0]) * (third[3] - third[1]) == pytest.approx(0, abs=1e-4)

@@ -343,6 +343,45 @@ def test_iou_crops_take_boxes_with_an_angle(format: str) -> None:
     assert cropped > 4
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_iou_crop_cuts_boxes_as_torchvision_does_and_loses_none(format: str) -> None:
+    """torchvision's clamp makes some boxes near a right angle empty, and turns others by 180 degrees."""
+    random = np.random.RandomState(3)
+    count, inner = 3000, ours.RandomIoUCrop()
+    given = np.concatenate(
+        [
+            random.uniform(0, 80, (count, 2)),
+            random.uniform(5, 40, (count, 2)),
+            random.uniform(-180, 180, (count, 1)),
+        ],
+        1,
+    )
+    given[:500, 4] = random.choice([-90, 0, 90], 500) + random.uniform(-1, 1, 500)
+    boxes = convert(
+        tv_tensors.BoundingBoxes(torch.tensor(given), format="CXCYWHR", canvas_size=(80, 90)), format
+    )
+    values = {
+        "top": 10,
+        "left": 8,
+        "height": 55,
+        "width": 60,
+        "is_within_crop_area": torch.arange(count) % 7 > 0,
+    }
+    mine = inner.by_torchvision(boxes, values)
+    theirs = v2.RandomIoUCrop().transform(boxes, values)
+    assert type(mine) is type(boxes) and mine.canvas_size == (55, 60) and mine.format == boxes.format
+    out, wanted, before = polygons(mine), polygons(theirs), polygons(boxes) - (8, 10)
+    apart = np.minimum(np.abs(out - wanted).max((1, 2)), np.abs(np.roll(out, 2, 1) - wanted).max((1, 2)))
+    differs = (apart > 1e-6) & values["is_within_crop_area"].numpy()
+    counts = [0, 0]
+    for i in np.flatnonzero(differs):  # the masks say who is right
+        mask, found = (mask_of(polygon[i], 55, 60) for polygon in (before, out))
+        assert (mask & found).sum() >= mask.sum() - 1
+        counts[int(i < 500)] += bool(mask.any())
+    assert counts[0] < 0.01 * 2500 and counts[1] > 5
+    assert not mine.as_subclass(Tensor)[::7].any()
+
+
 # -- per sample, in one graph, and not at all --------------------------------------------------------------
 
 MOVING: dict[str, dict[str, Any]] = {

@@ -122,6 +122,20 @@ def clip(polygons: Tensor, height: int, width: int) -> Tensor:
     return torch.where(stays[:, None, None], polygons, left)
 
 
+def crop(boxes: Tensor, format: Any, top: int, left: int, height: int, width: int) -> Tensor:
+    """Return boxes of a format in a crop, clipped to it; those inside keep their sides and angle."""
+    flat = boxes.reshape(-1, boxes.shape[-1]).double()
+    offset = flat.new_tensor([left, top])
+    polygons = polygons_of(boxes, format) - offset
+    clipped = clip(polygons, height, width)
+    stays = (clipped == polygons).flatten(1).all(-1, keepdim=True)
+    moved = flat.clone()
+    moved[:, :2] -= offset
+    if format.value == "XYXYXYXY":
+        moved = polygons.flatten(1)
+    return torch.where(stays, moved, from_polygons(clipped, format))
+
+
 def smallest(points: Tensor, corners: Tensor) -> Tensor:
     """Return the smallest boxes of any angle around points ``(n, m, 2)`` on the CPU.
 

@@ -26,7 +26,7 @@ from imgops.transforms._core.parameters import (
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.torchvision_private import fill_of
-from imgops.transforms.functional import _geometry
+from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
 
@@ -350,6 +350,19 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         inside = torch.tensor(numbers[4:], dtype=torch.float64) > 0
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
 
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        """Crop boxes with an angle by our own clipping: torchvision's loses some near a right angle."""
+        is_angled = isinstance(inpt, tv_tensors.BoundingBoxes) and tv_tensors.is_rotated_bounding_format(
+            inpt.format
+        )
+        if not is_angled or not values or inpt.clamping_mode != "soft":
+            return super().by_torchvision(inpt, values)
+        plain, size = _subclass.plain(inpt), (values["height"], values["width"])
+        moved = rotated_boxes.crop(plain, inpt.format, values["top"], values["left"], *size)
+        kept = values["is_within_crop_area"].reshape(-1, 1)
+        boxes = _geometry.restore_dtype(torch.where(kept, moved, 0), plain).reshape(plain.shape)
+        return _dispatch.wrap_like(boxes, inpt, size)
+
     def _plan(self, shape: Shape, program: SamplingProgram) -> None:
         return None  # the boxes are not known beforehand
 
@@ -379,10 +392,16 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return imgops.crop(image, (left, top, left + wide, top + high))
 
 
+def _has_angles(inpt: Any) -> bool:
+    is_boxes = isinstance(inpt, tv_tensors.BoundingBoxes)
+    return is_boxes and tv_tensors.is_rotated_bounding_format(inpt.format)
+
+
 def _without_angle(inpt: Any) -> Any:
     """Return boxes without an angle around boxes that have one, and other inputs as they are."""
-    is_boxes = isinstance(inpt, tv_tensors.BoundingBoxes)
-    if not (is_boxes and tv_tensors.is_rotated_bounding_format(inpt.format)):
+    if not isinstance(inpt, tv_tensors.BoundingBoxes) or not tv_tensors.is_rotated_bounding_format(
+        inpt.format
+    ):
         return inpt
     around = rotated_boxes.upright(rotated_boxes.polygons_of(_subclass.plain(inpt), inpt.format))
     return tv_tensors.BoundingBoxes(around, format="XYXY", canvas_size=inpt.canvas_size)

@@ -156,12 +156,13 @@ class Mosaic(_Join):
     The transform is called with a list of samples of the same structure, and returns one such sample. Each
     image is resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the
     middle of the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints
-    move along; boxes are clamped to the mosaic, and :class:`SanitizeBoundingBoxes` can drop those that have
-    no area left. A box with an angle that is cut becomes the smallest box of the same angle around the part
-    of it that is left. Tensors with a row for each box (labels, areas), and masks with one mask for each box,
-    are joined; other masks become parts of one mask. Anything else comes from the first sample. PyTorch
-    compiles a new graph if a sample has one box, or none, instead of several: with one or several, four
-    samples lead to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by default.
+    move along; boxes are clamped to their image and to the mosaic, and :class:`SanitizeBoundingBoxes` can
+    drop those that have no area left. A box with an angle that is cut becomes the smallest box of the
+    same angle around the part of it that is left; angles come out from -180 to 180 degrees. Tensors with
+    a row for each box (labels, areas), and masks with one mask for each box, are joined; other masks
+    become parts of one mask. Anything else comes from the first sample. PyTorch compiles a new graph if a
+    sample has one box, or none, instead of several: with one or several, four samples lead to 17 graphs,
+    of which ``torch._dynamo.config.recompile_limit`` allows 8 by default.
     Reference: a resize and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`, with their
     gradients.
     """
@@ -257,7 +258,7 @@ class Mosaic(_Join):
             return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
         if isinstance(first, BOXES):
             corners = torch.cat([_move_boxes(v, *p) for v, p in zip(values, places, strict=True)])
-            return boxes_like(self._clip(corners), first, self.size)
+            return boxes_like(_clip(corners, *self.size), first, self.size)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrap_like(torch.cat(points), first, self.size)
@@ -271,12 +272,6 @@ class Mosaic(_Join):
         if is_per_box:
             return _dispatch.wrap_like(torch.cat([_subclass.plain(v) for v in values]), first)
         return first
-
-    def _clip(self, corners: Tensor) -> Tensor:
-        height, width = self.size
-        if corners.ndim == 3:
-            return rotated_boxes.clip(corners, height, width)
-        return torch.minimum(corners.clamp(min=0), _vector((width, height, width, height), corners))
 
     def _paste_all(
         self, images: list[Tensor], places: list[tuple[int, int, int, int]], labels: bool = False
@@ -334,12 +329,19 @@ class Mosaic(_Join):
 
 
 def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
-    """Return the corners of an image's boxes, moved to the place of the image in the mosaic."""
+    """Return the corners of what lies of boxes inside of their image, moved to its place in the mosaic."""
     height, width = boxes.canvas_size
-    corners = corners_of(_subclass.plain(boxes), boxes.format)
+    corners = _clip(corners_of(_subclass.plain(boxes), boxes.format), height, width)
     x, y = wide / width, high / height
     points = corners.reshape(-1, 2)
     return (points * _vector((x, y), points) + _vector((left, top), points)).reshape(corners.shape)
+
+
+def _clip(corners: Tensor, height: Any, width: Any) -> Tensor:
+    """Clip boxes to an image: two corners, or all four of those with an angle."""
+    if corners.ndim == 3:
+        return rotated_boxes.clip(corners, height, width)
+    return torch.minimum(corners.clamp(min=0), _vector((width, height, width, height), corners))
 
 
 def _vector(values: Sequence[float], like: Tensor) -> Tensor:
