@@ -205,6 +205,18 @@ def test_the_sweep_refuses_what_it_would_not_corrupt() -> None:
             v2.corruptions(IMAGE, "fog", severities)  # type: ignore[arg-type]
 
 
+def test_name_and_severity_can_be_set() -> None:
+    transform = v2.Corruption("contrast", 1)
+    transform.name, transform.severity = "fog", 4
+    torch.manual_seed(1)
+    a, b = transform(IMAGE), transform(IMAGE)
+    torch.manual_seed(1)
+    assert torch.equal(v2.Corruption("fog", 4)(IMAGE), a) and not torch.equal(a, b)
+    for transform.severity in (0, 6):
+        with pytest.raises(ValueError, match=r"^Corruption: severity must be an integer from 1 to 5, got"):
+            transform(IMAGE)
+
+
 def test_each_image_has_its_own_draws() -> None:
     images = torch.stack([IMAGE, IMAGE])
     for name in NAMES:

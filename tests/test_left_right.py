@@ -355,6 +355,20 @@ def test_numbers_that_a_dtype_cannot_hold_raise() -> None:
         ours.RandomHorizontalFlip(0.0, swap_masks=[(1, 2049)])(people()["image"], mask)
 
 
+def test_pairs_can_be_set() -> None:
+    flip = ours.RandomHorizontalFlip(1.0)
+    flip.swap, flip.swap_labels = "coco", torch.tensor([[1, 2]])
+    given = people()
+    out, wanted = flip(given), mirror("RandomHorizontalFlip", swap_masks=None)(given)
+    assert all(bits_equal(out[k].as_subclass(Tensor), v.as_subclass(Tensor)) for k, v in wanted.items())
+    with pytest.raises(ValueError, match=r"^RandomHorizontalFlip: swap_masks must be pairs of different"):
+        flip.swap_masks = [(1, 1)]
+    with pytest.raises(
+        ValueError, match=r"^RandomHorizontalFlip: swap must be pairs of keypoints or one of coco"
+    ):
+        flip.swap = "mpii"
+
+
 def test_keys_that_only_look_like_flags_stay() -> None:
     given = {**people(), "invisible_ratio": torch.tensor(0.5)}
     out = mirror("RandomHorizontalFlip")(given)

@@ -317,17 +317,19 @@ class DINOCrops(Branches, v2.Transform):
         own, normalize = [] if shares else [jitter], _normalize(self, mean, std)
         solarize = RandomSolarize(128, p=0.2)
         self.start = _Levels("DINOCrops")
-        self.share = jitter
-        self.crop_global = crop(
-            "global_crops_scale", max(self.global_crops_size, gram or 0), global_crops_scale
-        )
+        if shares:
+            self.share = jitter
+        largest = max(self.global_crops_size, gram or 0)
+        self.crop_global = crop("global_crops_scale", largest, global_crops_scale)
         self.crop_local = crop("local_crops_scale", self.local_crops_size, local_crops_scale)
         self.global_1 = Compose([*before, *own, blurs[0], *normalize])
         self.global_2 = Compose([*before, *own, blurs[1], solarize, *normalize])
         self.local = Compose([*own, blurs[2], *normalize])
         self.normalize = Compose(normalize)
-        self.finish = Compose(after or normalize)
-        self.gram = Compose([Resize(gram or 1, _BICUBIC)])
+        if after:
+            self.finish = Compose(after)
+        if gram is not None:
+            self.gram = Compose([Resize(gram, _BICUBIC)])
         self.cut = _CropAtPatches(self.local_crops_size, self.patch_size, self.global_crops_size)
         self._set_steps(shares, bool(after), steady, gram is not None, clean, inside)
         self._start(per_sample, None)

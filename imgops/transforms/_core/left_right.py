@@ -37,15 +37,22 @@ class Mirror(RandomTransform):
         *(*SWAPS, "labels_getter", "visible_getter"),
     )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        pairs = value
+        if name == "swap" and isinstance(value, str):
+            pairs = NAMED.get(value)
+            if pairs is None:
+                must = f"{type(self).__name__}: swap must be pairs of keypoints or one of {', '.join(NAMED)}"
+                raise_error(ValueError, f"{must}, got {_check.shown(value)}")
+        if name in SWAPS and value is not None:
+            pairs = _pairs(self, name, pairs)
+        super().__setattr__(name, pairs)
+
     def _set_swaps(self, swap: Any, labels: Any, masks: Any, labels_getter: Any, visible_getter: Any) -> None:
         """Check the arguments and keep those that are given, so that ``repr`` shows no others."""
-        pairs = NAMED.get(swap) if isinstance(swap, str) else swap
-        if pairs is None and swap is not None:
-            must = f"{type(self).__name__}: swap must be pairs of keypoints or one of {', '.join(NAMED)}"
-            raise_error(ValueError, f"{must}, got {_check.shown(swap)}")
-        for name, value in zip(SWAPS, (pairs, labels, masks), strict=True):
+        for name, value in zip(SWAPS, (swap, labels, masks), strict=True):
             if value is not None:
-                setattr(self, name, _pairs(self, name, value))
+                setattr(self, name, value)
         for name, value in (("labels_getter", labels_getter), ("visible_getter", visible_getter)):
             is_default = value is None or (isinstance(value, str) and value == "default")
             if not is_default and not callable(value):
@@ -53,6 +60,9 @@ class Mirror(RandomTransform):
                 raise_error(ValueError, f"{must}, got {_check.shown(value)}")
         self._find_labels = _labels_of if labels_getter == "default" else labels_getter
         self._find_flags = _flags_of if visible_getter == "default" else visible_getter
+
+    def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
+        return not self.swap_labels and super()._is_direct(inputs)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if self.swap or self.swap_labels or self.swap_masks:

@@ -46,7 +46,7 @@ class _Flip(Mirror):
         self._start(per_sample, generator)
 
     def is_pils(self) -> bool:
-        return True
+        return not self.swap_labels  # labels that are missing raise
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if params.is_known:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops.transforms._core.arguments import one_number
 from imgops.transforms._core.probabilistic import as_reals
 
 Numbers = tuple[Any, ...]
@@ -468,13 +469,17 @@ FORMULAS: dict[str, Formula] = {
 }
 
 
+def settings_of(name: str, severity: int) -> tuple[Any, ...]:
+    """Return the settings of a severity, which a user may have set after the transform was made."""
+    return FORMULAS[name].settings[one_number("Corruption", "severity", severity, 1, 5, whole=True) - 1]
+
+
 def corrupted(name: str, severity: int, image: Tensor, numbers: Numbers) -> Tensor:
     """Return images, uint8 or floats in [0, 1], after a corruption with the numbers that were drawn for them.
 
     Results are clamped; as in imagecorruptions, levels are truncated.
     """
-    formula = FORMULAS[name]
-    settings = formula.settings[severity - 1]
+    formula, settings = FORMULAS[name], settings_of(name, severity)
     if formula.on_levels:  # PIL's, whose results are levels
         out = formula.apply(image, *settings)
         return out if image.dtype == torch.uint8 else out.clamp(0, 1)

@@ -16,7 +16,7 @@ from imgops.transforms._core.arguments import one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, as_reals, from_seed, seed
 from imgops.transforms.functional import _dispatch
-from imgops.transforms.imagenet_c.formulas import FORMULAS, corrupted
+from imgops.transforms.imagenet_c.formulas import FORMULAS, corrupted, settings_of
 from imgops.transforms.imagenet_c.pictures import DrawnFrost
 
 _NAMES = tuple(FORMULAS)
@@ -79,7 +79,7 @@ class Corruption(ProbabilisticTransform):
     VALIDATION = _NAMES[15:]
 
     _levels = True
-    _hidden = ("random_parameters", "shapes")
+    _hidden = ("shapes",)
 
     def __init__(
         self,
@@ -112,9 +112,6 @@ class Corruption(ProbabilisticTransform):
             "name": one_of(self, "name", name, _NAMES),
             "severity": one_number(self, "severity", severity, 1, 5, whole=True),
         }
-        draws = FORMULAS[name].draw is not None
-        self.random_parameters = (IS_APPLIED, Parameter("seed")) if draws else (IS_APPLIED,)
-        self._known = ("seed",) if draws else ()
         super().__init__(p, per_sample, generator, **known, shapes=shapes)
 
     @classmethod
@@ -123,6 +120,15 @@ class Corruption(ProbabilisticTransform):
         transform._pixels = torch.empty(0)
         transform._set(name, severity, p, shapes, False, None)
         return transform
+
+    @property
+    def _known(self) -> tuple[str, ...]:  # type: ignore[override]
+        return () if FORMULAS[self.name].draw is None else ("seed",)
+
+    @property
+    def random_parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+        """Return the parameters: a seed, if the corruption draws."""
+        return (IS_APPLIED, *map(Parameter, self._known))
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"seed": seed()} if self._known else {}
@@ -135,7 +141,7 @@ class Corruption(ProbabilisticTransform):
         formula = FORMULAS[self.name]
         numbers: tuple[Any, ...] = ()
         if formula.draw is not None:
-            settings = formula.settings[self.severity - 1]
+            settings = settings_of(self.name, self.severity)
             numbers = formula.draw(as_reals(image), from_seed(seed), *settings)
         if self.name == "frost":
             numbers = *numbers, self._frost(extra)
