@@ -323,15 +323,20 @@ def test_errors_do_not_depend_on_the_draw(
 
 def test_labels_that_are_missing_raise() -> None:
     given = people()
+    plain = given["image"].as_subclass(Tensor)
+    pictures = plain, given["image"], ours.functional.to_pil_image(plain)
+    flip = ours.RandomHorizontalFlip(0.0, swap_labels=[(1, 2)])
     for inputs in (
-        given["image"],
+        *pictures,
         {k: v for k, v in given.items() if k != "labels"},
         (given["image"], given["boxes"]),
     ):
-        with pytest.raises(
-            ValueError, match=r"^RandomHorizontalFlip: labels must be one for each box or mask, .*got \[\]"
-        ):
-            ours.RandomHorizontalFlip(0.0, swap_labels=[(1, 2)])(inputs)
+        for transform in (flip, ours.Compose([flip, flip])):
+            with pytest.raises(
+                ValueError,
+                match=r"^RandomHorizontalFlip: labels must be one for each box or mask, .*got \[\]",
+            ):
+                transform(inputs)
 
 
 def test_labels_of_masks_change_places() -> None:
