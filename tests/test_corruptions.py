@@ -95,6 +95,22 @@ def test_zoom_blur_of_many_sizes(severity: int) -> None:
             assert (found[..., 0].int() - right.int()).abs().max() <= 1, len(column)
 
 
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_snow_falls_from_beyond_the_border(severity: int) -> None:
+    """The zoomed flakes are a little wider than the image, and are blurred before they are cut."""
+    height, width, _ = DATA["wide"].shape
+    image = torch.from_numpy(DATA["wide"]).permute(2, 0, 1)
+    angles = []
+    for seed, wanted in enumerate(DATA["snow"][severity - 1]):
+        random = np.random.RandomState(seed)
+        noise = torch.from_numpy(random.normal(size=(1, height, width)).astype(np.float32))
+        angles.append(random.uniform(-135, -45))
+        found = corrupted("snow", severity, image, (noise, angles[-1]))
+        apart = (found.int() - torch.from_numpy(wanted).permute(2, 0, 1).int()).abs()
+        assert apart.max() <= 1 and (apart > 0).float().mean() < 0.12, angles[-1]
+    assert min(angles) < -90 < max(angles)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_floats_and_batches_are_the_same(name: str) -> None:
     """Floats are those of levels before these are truncated; images of a batch are what they are alone."""
@@ -200,9 +216,25 @@ def test_the_sweep_refuses_what_it_would_not_corrupt() -> None:
     for names in (None, 3):
         with pytest.raises(TypeError, match="corruptions: names must be a name or several, got"):
             v2.corruptions(IMAGE, names)  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match="corruptions: images must be a tensor, a PIL image or a list of these, got"
+    ):
+        v2.corruptions(torch.nested.nested_tensor([IMAGE, IMAGE]))
+    for severity in (np.array(3), torch.tensor(3)):
+        assert [x[1] for x in v2.corruptions(IMAGE, "fog", severity)] == [3]  # type: ignore[arg-type]
     for severities in (None, 1.5):
         with pytest.raises(TypeError, match="corruptions: severities must be an integer or several, got"):
             v2.corruptions(IMAGE, "fog", severities)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["motion_blur", "gaussian_noise", "frost"])
+def test_the_frames_of_a_clip_share_a_draw(name: str) -> None:
+    clip = tv_tensors.Video(torch.stack([IMAGE, IMAGE]))
+    ((_, _, alone),) = v2.corruptions(clip, name, 3)
+    ((_, _, batch),) = v2.corruptions(tv_tensors.Video(torch.stack([clip, clip])), name, 3)
+    ((_, _, listed),) = v2.corruptions([clip, clip], name, 3)
+    assert torch.equal(alone, batch[0]) and all(torch.equal(a, b) for a, b in zip(listed, batch, strict=True))
+    assert torch.equal(alone[0], alone[1]) == (name != "gaussian_noise")
 
 
 def test_name_and_severity_can_be_set() -> None:

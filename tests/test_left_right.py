@@ -229,7 +229,7 @@ def test_labels_that_cannot_change_places_raise(labels: Any) -> None:
     given = {**people(), "labels": labels}
     for how in ({}, {"labels_getter": lambda inputs: torch.tensor([1, 2])}):
         with pytest.raises(
-            ValueError, match=r"^RandomHorizontalFlip: labels must be tensors of the inputs, got"
+            ValueError, match=r"^RandomHorizontalFlip: labels must be tensors of the inputs, not nested ones, got"
         ):
             mirror("RandomHorizontalFlip", **how)(given)
 
@@ -372,6 +372,77 @@ def test_pairs_can_be_set() -> None:
         ValueError, match=r"^RandomHorizontalFlip: swap must be pairs of keypoints or one of coco"
     ):
         flip.swap = "mpii"
+
+
+@pytest.mark.parametrize("backend", [None, "eager"])
+def test_tensors_in_several_places_change_once(backend: str | None) -> None:
+    given, labels, flags = people(), torch.tensor([1, 2]), torch.arange(34.0).reshape(2, 17)
+    given = {k: v for k, v in given.items() if k not in ("mask", "visibility")} | {"labels": labels}
+    transform = mirror("RandomHorizontalFlip", swap_masks=None)
+    if backend is not None:
+        torch._dynamo.reset()
+        transform = torch.compile(transform, backend=backend)
+    out = transform([{**given, "cls": labels}, given])
+    assert [x["labels"].tolist() for x in out] == [[2, 1], [2, 1]] and out[0]["cls"] is labels
+    both = transform({**given, "visible": flags, "visibility": flags})
+    assert bits_equal(both["visible"], both["visibility"]) and both["visible"][0, :3].tolist() == [0, 2, 1]
+    getter: Any = ours.RandomHorizontalFlip(
+        1.0, swap_labels=[(1, 2)], labels_getter=lambda x: [y["labels"] for y in x]
+    )
+    assert [x["labels"].tolist() for x in getter([given, given])] == [[2, 1], [2, 1]]
+
+
+def test_samples_of_a_list_that_share_labels_swap_alone() -> None:
+    batch = people(2)
+    batch["labels"] = [torch.tensor([1, 2])] * 2
+    transform = mirror("RandomHorizontalFlip", 0.5, per_sample=True)
+    seen = {
+        tuple(map(tuple, (x.tolist() for x in seeded(seed, transform, batch)["labels"])))
+        for seed in range(12)
+    }
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("backend", [None, "eager"])
+def test_masks_and_keypoints_of_samples_have_a_batch_dimension(backend: str | None) -> None:
+    """A list of them would be taken for batches where their numbers happen to be equal."""
+    images = tv_tensors.Image(torch.zeros(2, 3, SIDE, SIDE, dtype=torch.uint8))
+    flip: Any = ours.RandomHorizontalFlip(0.5, per_sample=True)
+    if backend is not None:
+        torch._dynamo.reset()
+        flip = torch.compile(flip, backend=backend)
+    boxes = people()["boxes"]
+    for count in (2, 3):
+        mask = tv_tensors.Mask(torch.zeros(count, SIDE, SIDE, dtype=torch.uint8))
+        points = tv_tensors.KeyPoints(torch.zeros(count, 17, 2), canvas_size=(SIDE, SIDE))
+        for follower in (mask, points):
+            for targets in (
+                [{"boxes": boxes, "x": follower}] * 2,
+                {"boxes": [boxes] * 2, "x": [follower] * 2},
+            ):
+                with pytest.raises(
+                    ValueError, match=r"^RandomHorizontalFlip: masks and keypoints must have a batch"
+                ):
+                    flip(images, targets)
+    for one in (
+        tv_tensors.Mask(torch.zeros(3, SIDE, SIDE, dtype=torch.uint8)),
+        tv_tensors.Mask(torch.zeros(SIDE, SIDE, dtype=torch.uint8)),
+        tv_tensors.KeyPoints(torch.zeros(3, 17, 2), canvas_size=(SIDE, SIDE)),
+        tv_tensors.Image(torch.zeros(3, SIDE, SIDE, dtype=torch.uint8)),
+    ):
+        with pytest.raises(
+            ValueError, match=f"^RandomHorizontalFlip: {type(one).__name__} must be a batch of 2 with"
+        ):
+            flip(images, one)
+
+
+def test_nested_labels_raise() -> None:
+    given = people(2)
+    labels = torch.nested.nested_tensor(given["labels"])
+    with pytest.raises(
+        ValueError, match=r"^RandomHorizontalFlip: labels must be tensors of the inputs, not nested"
+    ):
+        mirror("RandomHorizontalFlip", per_sample=True)({**given, "labels": labels})
 
 
 def test_keys_that_only_look_like_flags_stay() -> None:

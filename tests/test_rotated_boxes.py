@@ -382,6 +382,83 @@ def test_an_iou_crop_cuts_boxes_as_torchvision_does_and_loses_none(format: str) 
     assert not mine.as_subclass(Tensor)[::7].any()
 
 
+def test_a_polygon_without_an_area_outside_of_an_image_holds_none_of_it() -> None:
+    points = torch.tensor(
+        [[[-5.0, -5.0]] * 4, [[70.0, 3.0]] * 4, [[-9.0, -9], [80, 80], [80, 80], [-9, -9]]]
+    ).double()
+    found = rotated_boxes.clip(points, 64, 64)
+    assert not found[:2].any()
+    assert found[2].unique().tolist() == pytest.approx(
+        [0, 64], abs=1e-9
+    )  # the part of the line that is inside
+
+
+@pytest.mark.parametrize("grid", [2, 3])
+@pytest.mark.parametrize("format", FORMATS)
+def test_mosaics_cut_a_box_once(format: str, grid: int) -> None:
+    """A box is the smallest of its angle around the polygon that is seen; one that is not seen is empty."""
+    random, height, width = np.random.RandomState(grid), 64, 64
+    given = np.concatenate(
+        [
+            random.uniform(-30, 94, (40, 2)),
+            random.uniform(4, 40, (40, 2)),
+            random.uniform(-180, 180, (40, 1)),
+        ],
+        1,
+    )
+    given[0] = (200, 200, 10, 10, 30)
+    given[1] = 0
+    boxes = convert(
+        tv_tensors.BoundingBoxes(
+            torch.tensor(given), format="CXCYWHR", canvas_size=(height, width), clamping_mode=None
+        ),
+        format,
+    )
+    sample = {"image": torch.zeros(3, height, width, dtype=torch.uint8), "boxes": boxes}
+    mosaic = ours.Mosaic(64 * grid, grid)
+    for seed in range(6):
+        torch.manual_seed(seed)
+        params = mosaic.sample([sample] * grid**2)
+        y, x = mosaic.sampled_sizes(params[()].numbers, 0, 0)
+        found = polygons(mosaic.apply([sample] * grid**2, params)["boxes"]).reshape(grid**2, 40, 4, 2)
+        for i in range(grid**2):
+            (row, column), side = divmod(i, grid), 64 * grid
+            if grid == 2:
+                top, left = y - 64 * (row == 0), x - 64 * (column == 0)
+            else:
+                top, left = (n - 32 + 64 * (at - 1) for n, at in ((y, row), (x, column)))
+            seen = np.array(
+                [max(left, 0), max(top, 0), min(left + 64, side), min(top + 64, side)], np.float32
+            )
+            for polygon, box in zip(polygons(boxes) + (left, top), found[i]):
+                corners = np.array(
+                    [[seen[0], seen[1]], [seen[2], seen[1]], [seen[2], seen[3]], [seen[0], seen[3]]]
+                )
+                area, rest = 0.0, None
+                if (seen[2:] > seen[:2]).all() and polygon.any():
+                    area, rest = cv2.intersectConvexConvex(
+                        polygon.astype(np.float32), corners.astype(np.float32)
+                    )
+                sides = [np.linalg.norm(box[1] - box[0]), np.linalg.norm(box[3] - box[0])]
+                if area < 1e-3 or rest is None:
+                    assert sides[0] * sides[1] < 0.1
+                    continue
+                along = (polygon[1] - polygon[0]) / np.linalg.norm(polygon[1] - polygon[0])
+                spans = np.ptp(rest[:, 0] @ np.stack([along, (-along[1], along[0])], 1), axis=0)
+                assert sides == pytest.approx(spans, abs=0.02)
+
+
+def test_an_iou_crop_that_keeps_all_leaves_boxes_in_a_graph() -> None:
+    for format, row in (("XYXY", [-10.0, 5, 20, 20]), ("CXCYWHR", [-30.0, 5, 8, 6, 20])):
+        boxes = tv_tensors.BoundingBoxes([row], format=format, canvas_size=(60, 70), clamping_mode="soft")
+        boxes = tv_tensors.wrap(torch.tensor([row]), like=boxes)
+        given = {"image": tv_tensors.Image(torch.zeros(3, 60, 70, dtype=torch.uint8)), "boxes": boxes}
+        crop = ours.RandomIoUCrop(sampler_options=[1.0])
+        torch._dynamo.reset()
+        for transform in (crop, torch.compile(crop, fullgraph=True, backend="aot_eager")):
+            assert transform(given)["boxes"].tolist() == [row]
+
+
 # -- per sample, in one graph, and not at all --------------------------------------------------------------
 
 MOVING: dict[str, dict[str, Any]] = {

@@ -21,6 +21,7 @@ from torchvision import tv_tensors
 from transform_cases import picture, seeded
 
 import imgops.transforms as ours
+from imgops import PackedImages
 from imgops.transforms import recipes
 
 YOLO = np.load(Path(__file__).with_name("data") / "yolo.npz")
@@ -233,6 +234,21 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         ValueError,
         "DINOCrops: image must have the shape (..., 3, H, W)",
     ),
+    (
+        lambda: recipes.DINOCrops(per_sample=True)(torch.zeros(2, 3, 0, 8, dtype=torch.uint8)),
+        ValueError,
+        "DINOCrops: image must have the shape",
+    ),
+    (
+        lambda: recipes.DINOCrops(per_sample=True)(PackedImages.pack([picture()])),
+        TypeError,
+        "DINOCrops: image must be uint8 or an RGB image of PIL, got images of different",
+    ),
+    (
+        lambda: recipes.three_augment(per_sample=True)(PackedImages.pack([picture()])),
+        TypeError,
+        "three_augment: image must be uint8 or an RGB image of PIL, got images of different",
+    ),
     (lambda: recipes.three_augment(mean=0.5), ValueError, "three_augment: mean must be 3 numbers"),  # type: ignore[arg-type]
     (lambda: recipes.three_augment(std="abc"), ValueError, "three_augment: std must be 3 numbers"),  # type: ignore[arg-type]
     (lambda: recipes.three_augment(src=2), TypeError, "three_augment: src must be a bool, got 2"),  # type: ignore[arg-type]
@@ -298,6 +314,13 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 def test_errors_name_the_argument(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=f"^{re.escape(text)}"):
         call()
+
+
+def test_masks_of_patches_are_drawn_on_the_host() -> None:
+    wanted = recipes.block_masks(4, 6, complete=True, generator=torch.Generator().manual_seed(1))
+    with torch.device("meta"):
+        found = recipes.block_masks(4, 6, complete=True, generator=torch.Generator("cpu").manual_seed(1))
+    assert torch.equal(found, wanted)
 
 
 def test_the_gray_of_yolo_suits_the_dtype() -> None:

@@ -102,6 +102,10 @@ class _Levels(OperatorTransform, v2.Transform):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return self.transform(image, {})
 
+    def _require_packed(self) -> None:
+        must = f"{self.owner}: image must be uint8 or an RGB image of PIL"
+        raise_error(TypeError, f"{must}, got images of different sizes")
+
 
 def _normalize(owner: Any, mean: Any, std: Any) -> list[Any]:
     """Return the steps from levels to normalized floats, with numbers for three channels."""
@@ -344,8 +348,7 @@ class DINOCrops(Branches, v2.Transform):
             self._steps.append((name, source))
             return len(self._steps)
 
-        image = add("start", 0)
-        image = add("share", image) if shares else image
+        image = add("share", 0) if shares else 0
         bases, changed = [], []
         for change in ("global_1", "global_2"):
             bases.append(add("crop_global", image))
@@ -367,13 +370,16 @@ class DINOCrops(Branches, v2.Transform):
 
     def forward(self, image: Any) -> dict[str, Any]:
         """Return the crops of an image by name."""
-        if not (_dispatch.is_image(image) or isinstance(image, (PIL.Image.Image, EncodedImage))):
+        if not isinstance(image, (PIL.Image.Image, EncodedImage)) and not (
+            isinstance(image, Tensor) and _dispatch.is_image(image)
+        ):
             must = "DINOCrops: image must be a Tensor or a PIL image"
             raise_error(TypeError, f"{must}, got {type(image).__name__}")
         return super().forward(*encoded.decoded((image,)))
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> dict[str, Any]:
         offsets: list[Tensor] = []
+        self.start(inputs[0])  # refuses images before anything is drawn
 
         def cut(image: Any) -> Any:
             crop, offset = self.cut.crop_and_offset(image, sampler)
@@ -537,16 +543,16 @@ def block_masks(
     complete = switch(owner, "complete", complete)
     _check_generator(owner, generator)
     aspect = in_range(owner, "aspect", aspect, 1e-6, 1e6)
-    shares = torch.linspace(least_share, most_share, masked + 1).tolist()
+    shares = torch.linspace(least_share, most_share, masked + 1, device="cpu").tolist()
     masks = torch.zeros(samples, height, width, dtype=torch.bool, device="cpu")
     for mask, (low, high) in zip(masks, itertools.pairwise(shares), strict=False):  # the others stay empty
         count = int(patches * _uniform(low, high, generator))
         _mask_blocks(mask, count, least, most, aspect, generator)
         if complete:
             free = (~mask).flatten().nonzero()[:, 0]
-            chosen = torch.randperm(len(free), generator=generator)[: count - int(mask.sum())]
+            chosen = torch.randperm(len(free), generator=generator, device="cpu")[: count - int(mask.sum())]
             mask.view(-1)[free[chosen]] = True
-    return masks[torch.randperm(samples, generator=generator)]
+    return masks[torch.randperm(samples, generator=generator, device="cpu")]
 
 
 def _check_generator(owner: str, generator: Any) -> None:
@@ -717,6 +723,7 @@ def yolo_mosaic(
     bit-exact on uint8 for the same middle.
     """
     side = one_number("yolo_mosaic", "size", size, 1, WIDEST // 2, whole=True)
+    fill = fill.tolist() if isinstance(fill, Tensor) else fill
     value = 0 if fill is None else fill_values("yolo_mosaic", "fill", fill)
     mosaic = _YOLOMosaic(2 * side, 2, (0.25, 0.75), value, antialias=False, generator=generator)
     mosaic.fill = None if fill is None else value

@@ -10,7 +10,7 @@ Before each call NumPy's generator is seeded with 1000 * severity + the number o
 of scikit-image, which has a generator of its own, gets this seed. Frost adds a picture from the file.
 
 Zoom blur rounds sizes, and height and width apart from each other; so ``zoomed`` holds it for a column of pixels of each height in
-``heights``, all five severities, one after the other.
+``heights``, all five severities, one after the other. ``snow`` is that corruption on ``wide``, whose flakes are zoomed to more than its width.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def scene(height: int, width: int, seed: int) -> np.ndarray:
     return np.clip(smooth + random.randint(-9, 10, smooth.shape), 0, 255).astype(np.uint8)
 
 
+#: The number of images of snow at each severity: flakes fall from the right in some, and from the left in others.
+SNOWFALLS = 5
 #: The sides of images of data sets and of networks, and others.
 HEIGHTS = (
     *(
@@ -127,7 +129,19 @@ def main() -> None:
         np.concatenate([corruptions.zoom_blur(x, severity)[:, 0, 0] for x in images])
         for severity in range(1, 6)
     ]
-    own = {"heights": HEIGHTS, "column": column, "zoomed": np.stack(zoomed).astype(np.uint8)}
+    wide = scene(40, 64, 4)
+    snow = np.empty((5, SNOWFALLS, *wide.shape), np.uint8)
+    for severity in range(1, 6):
+        for seed in range(SNOWFALLS):
+            np.random.seed(seed)
+            snow[severity - 1, seed] = corrupt(wide, severity, "snow")
+    own = {
+        "wide": wide,
+        "snow": snow,
+        "heights": HEIGHTS,
+        "column": column,
+        "zoomed": np.stack(zoomed).astype(np.uint8),
+    }
     path = Path(__file__).with_name("corruptions.npz")
     np.savez_compressed(path, image=image, frost=frost, names=names, results=results, **own)
     print(path, path.stat().st_size)

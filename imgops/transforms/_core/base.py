@@ -482,6 +482,9 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
+                if params.each and self._moves and _has_list(inputs, params.numbers.shape[0]):
+                    must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
+                    raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
                 changed = self._change_all(flat, needs, params, sampler)
                 out = tree_unflatten(self._change_others(inputs, flat, changed, params), structure)
         sampler.count = before
@@ -510,6 +513,7 @@ class RandomTransform(OperatorTransform):
     ) -> list[Any]:
         if not (params.each and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
+        _require_batches(type(self).__name__, flat, params.numbers.shape[0])
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
@@ -585,6 +589,29 @@ class RandomTransform(OperatorTransform):
         return self._image(mask, params, tv_tensors.Mask)
 
 
+def _require_batches(owner: str, flat: list[Any], count: int) -> None:
+    """Raise if an image, a mask or keypoints of samples with their own draws are not for all samples."""
+    for inpt in flat:
+        if isinstance(inpt, (tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask, tv_tensors.KeyPoints)):
+            shape = _subclass.plain(inpt).shape
+            least = 2 if isinstance(inpt, tv_tensors.KeyPoints) else 3
+            if len(shape) < least or _check.violates(shape[0] == count):
+                must = f"{owner}: {type(inpt).__name__} must be a batch of {count} with per_sample=True"
+                raise_error(ValueError, f"{must}, got shape {_check.numbers(*shape)}")
+
+
+def _has_list(inputs: Any, count: int) -> bool:
+    """Return whether masks or keypoints are in a list of as many as there are samples, without an image."""
+    if isinstance(inputs, dict):
+        inputs = tuple(inputs.values())
+    elif isinstance(inputs, (list, tuple)) and len(inputs) == count and count > 1:
+        each = [tree_flatten(value)[0] for value in inputs]
+        followers = (tv_tensors.Mask, tv_tensors.KeyPoints)
+        if all(any(isinstance(x, followers) for x in leaves) for leaves in each):
+            return not any(_dispatch.is_image(x) for leaves in each for x in leaves)
+    return isinstance(inputs, (list, tuple)) and any(_has_list(value, count) for value in inputs)
+
+
 def has_batches(inputs: tuple[Any, ...]) -> bool:
     """Return whether there are images of different sizes among the arguments or in a structure of them."""
     for x in inputs:
@@ -622,5 +649,5 @@ def batch_of(inputs: list[Any]) -> int | None:
     for inpt in inputs:
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)
-            return image.shape[0] if image.ndim > 3 else None
+            return image.shape[0] if image.ndim > (4 if isinstance(inpt, tv_tensors.Video) else 3) else None
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -58,8 +58,8 @@ class Mirror(RandomTransform):
             if not is_default and not callable(value):
                 must = f"{type(self).__name__}: {name} must be 'default', a callable or None"
                 raise_error(ValueError, f"{must}, got {_check.shown(value)}")
-        self._find_labels = _labels_of if labels_getter == "default" else labels_getter
-        self._find_flags = _flags_of if visible_getter == "default" else visible_getter
+        getters = [None if x == "default" else x or _find_nothing for x in (labels_getter, visible_getter)]
+        self._find_labels, self._find_flags = getters
 
     def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
         return not self.swap_labels and super()._is_direct(inputs)
@@ -96,25 +96,24 @@ class Mirror(RandomTransform):
         chosen = None if params.is_known else params.numbers[..., 0] > 0
         out = list(changed)
 
-        def put(value: Tensor, gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:
-            for at, inpt in enumerate(flat):
-                if inpt is value:
-                    out[at] = _dispatch.wrap_like(_where(gate, swap, _subclass.plain(out[at])), out[at])
+        def put(places: list[int], gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:
+            for at in places:
+                out[at] = _dispatch.wrap_like(_where(gate, swap, _subclass.plain(out[at])), out[at])
 
         labels, is_each = self._labels(whole, flat)
-        for i, value in enumerate(labels):
+        for i, places in enumerate(labels):
             gate = chosen[i] if chosen is not None and chosen.ndim and is_each else chosen
-            put(value, gate, lambda x: _swap_numbers(self, "swap_labels", x))
-        for value, dim in self._flags(whole, flat):
-            put(value, chosen, lambda x, dim=dim: _swap_rows(self, x, dim))  # type: ignore[misc]
+            put(places, gate, lambda x: _swap_numbers(self, "swap_labels", x))
+        for places, dim in self._flags(whole, flat):
+            put(places, chosen, lambda x, dim=dim: _swap_rows(self, x, dim))  # type: ignore[misc]
         return out
 
-    def _labels(self, inputs: Any, flat: list[Any]) -> tuple[list[Tensor], bool]:
-        """Return the labels that change places, and whether each belongs to a sample of its own."""
+    def _labels(self, inputs: Any, flat: list[Any]) -> tuple[list[list[int]], bool]:
+        """Return where labels are that change places, and whether each belongs to a sample of its own."""
         if not self.swap_labels:
             return [], False
-        found = _listed(self._find_labels(inputs) if self._find_labels is not None else None)
-        _require_tensors(self, "labels", found, flat)
+        places = _places_of(self, "labels", self._find_labels, _is_labels, inputs, flat)
+        found = [flat[at[0]] for at in places]
         boxes = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
         parts = [part for x in boxes for part in (x.unbind() if x.is_nested else [x])]
         masks = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.Mask)]
@@ -123,45 +122,69 @@ class Mirror(RandomTransform):
         is_each = bool(parts) and shapes == wanted
         of_batch = len(set(wanted)) == 1 and shapes == [(len(wanted), *wanted[0])]
         if not wanted or not (shapes == wanted or of_batch):
-            must = f"{type(self).__name__}: labels must be one for each box or mask, of shape {wanted}"
-            raise_error(ValueError, f"{must}, got {shapes}")
+            want, got = ([_check.numbers(*shape) for shape in each] for each in (wanted, shapes))
+            must = f"{type(self).__name__}: labels must be one for each box or mask, of shape {want}"
+            raise_error(ValueError, f"{must}, got {got}")
         for value in found:
             _check_exact(self, "swap_labels", value.dtype)
-        return found, is_each
+        return places, is_each
 
-    def _flags(self, inputs: Any, flat: list[Any]) -> list[tuple[Tensor, int]]:
-        """Return the flags of keypoints that change places, and in which dimension: one or that before it.
+    def _flags(self, inputs: Any, flat: list[Any]) -> list[tuple[list[int], int]]:
+        """Return where flags of keypoints are, and in which dimension they change places.
 
         Flags are ``(..., K)`` or ``(..., K, 1)``.
         """
-        if not self.swap or self._find_flags is None:
+        if not self.swap:
             return []
         shapes = [tuple(_subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
         flags = []
-        for value in _listed(self._find_flags(inputs)):
-            _require_tensors(self, "visible", [value], flat)
-            own = tuple(value.shape)
+        for places in _places_of(self, "visible", self._find_flags, _is_flags, inputs, flat):
+            own = tuple(flat[places[0]].shape)
             if own in shapes:
-                flags.append((value, -1))
+                flags.append((places, -1))
             elif own[-1:] == (1,) and own[:-1] in shapes:
-                flags.append((value, -2))
+                flags.append((places, -2))
             else:
                 must = f"{type(self).__name__}: visible must have a flag for each keypoint"
-                raise_error(ValueError, f"{must}, {shapes}, got shape {own}")
+                want = [_check.numbers(*shape) for shape in shapes]
+                raise_error(ValueError, f"{must}, {want}, got shape {_check.numbers(*own)}")
         return flags
 
 
-def _listed(found: Any) -> list[Any]:
-    """Return what a getter found as a list."""
-    return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
+def _places_of(
+    owner: Any,
+    what: str,
+    find: Callable[[Any], Any] | None,
+    fits: Callable[[str, bool], bool],
+    inputs: Any,
+    flat: list[Any],
+) -> list[list[int]]:
+    """Return for each tensor of labels or flags where it is among the flat inputs.
 
-
-def _require_tensors(owner: Any, what: str, found: list[Any], flat: list[Any]) -> None:
-    if all(isinstance(value, Tensor) and any(value is inpt for inpt in flat) for value in found):
-        return
+    By default it is under a key that fits. A function returns tensors; one that is in several places changes
+    in all of them, or, if the function returns it as often, in one place each time.
+    """
+    if find is None:
+        places = [[at] for at in _under(inputs, lambda key: fits(key, True), 0)]
+        places = places or [[at] for at in _under(inputs, lambda key: fits(key, False), 0)]
+        found = [flat[at] for (at,) in places]
+    else:
+        result = find(inputs)
+        found = list(result) if isinstance(result, (list, tuple)) else [] if result is None else [result]
+        places = []
+        for i, value in enumerate(found):
+            all_of_it = [at for at, inpt in enumerate(flat) if inpt is value]
+            times = [j for j, other in enumerate(found) if other is value]
+            places.append(all_of_it[times.index(i) :][:1] if len(times) == len(all_of_it) else all_of_it)
+    if all(isinstance(value, Tensor) and not value.is_nested for value in found) and all(places):
+        return places
     got = ", ".join(type(value).__name__ for value in found)
-    must = f"{type(owner).__name__}: {what} must be tensors of the inputs"
-    raise_error(ValueError, f"{must}, got {got}")
+    must = f"{type(owner).__name__}: {what} must be tensors of the inputs, not nested ones"
+    return raise_error(ValueError, f"{must}, got {got}")
+
+
+def _find_nothing(inputs: Any) -> None:
+    """Stand for a getter that is None."""
 
 
 def _where(gate: Tensor | None, swap: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
@@ -233,21 +256,27 @@ def _check_exact(owner: Any, name: str, dtype: torch.dtype) -> None:
         raise_error(ValueError, f"{must}, got {largest}")
 
 
-def _under(inputs: Any, fits: Callable[[str], bool]) -> list[Any]:
-    """Return what lies under the keys that fit, in all dicts of the inputs."""
-    if isinstance(inputs, Mapping):
-        each = [_listed(v) or [v] if fits(str(k).lower()) else _under(v, fits) for k, v in inputs.items()]
-        return [value for found in each for value in found]
-    if isinstance(inputs, (list, tuple)):
-        return [value for inpt in inputs for value in _under(inpt, fits)]
-    return []
+def _under(inputs: Any, fits: Callable[[str], bool], start: int) -> list[int]:
+    """Return where the leaves under keys that fit are, in all dicts; the first leaf is number ``start``."""
+    places: list[int] = []
+    if not isinstance(inputs, (dict, list, tuple)):
+        return places
+    pairs = inputs.items() if isinstance(inputs, dict) else [(None, value) for value in inputs]
+    for key, value in pairs:
+        leaves, _ = tree_flatten(value)
+        if key is not None and fits(str(key).lower()):
+            places += range(start, start + len(leaves))
+        else:
+            places += _under(value, fits, start)
+        start += len(leaves)
+    return places
 
 
-def _labels_of(inputs: Any) -> list[Any]:
-    """Return what lies under the key "labels"; else under keys with "label" in their name."""
-    return _under(inputs, lambda key: key == "labels") or _under(inputs, lambda key: "label" in key)
+def _is_labels(key: str, exactly: bool) -> bool:
+    """Return whether labels are under a key: under "labels", else under others with "label" in their name."""
+    return key == "labels" if exactly else "label" in key
 
 
-def _flags_of(inputs: Any) -> list[Any]:
-    """Return what lies under keys such as "visible", "visibility" or "keypoints_visible"."""
-    return _under(inputs, lambda key: "visib" in key and "invisib" not in key)
+def _is_flags(key: str, exactly: bool) -> bool:
+    """Return whether flags are under a key, such as "visible", "visibility" or "keypoints_visible"."""
+    return "visib" in key and "invisib" not in key

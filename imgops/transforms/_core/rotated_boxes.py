@@ -92,34 +92,36 @@ def shrink(polygons: Tensor, tight: Tensor) -> Tensor:
     return _from_extents(low, high, along, exists)
 
 
-def clip(polygons: Tensor, height: int, width: int) -> Tensor:
+def clip(polygons: Tensor, height: Any, width: Any, top: Any = 0, left: Any = 0) -> Tensor:
     """Clip convex polygons to an image, and return the smallest boxes of their own angle around what is left.
 
     Such a box lies inside of the one before. Polygons inside of the image stay as they are, as those that are
-    not numbers do; those outside become zeros.
+    not numbers do; those outside become zeros. ``top`` and ``left`` are where the image begins.
     """
-    none = torch.zeros_like(polygons[:, 0, 0])
-    wide, high = torch.full_like(none, width), torch.full_like(none, height)
-    limit = torch.stack([wide, high], -1)[:, None]
-    x, y = torch.stack([none, wide, wide, none], -1), torch.stack([none, none, high, high], -1)
-    frame = torch.stack([x, y], -1)
+    zero = torch.zeros_like(polygons[:, 0, 0])
+    x0, y0 = zero + left, zero + top
+    x1, y1 = x0 + width, y0 + height
+    low, high = torch.stack([x0, y0], -1)[:, None], torch.stack([x1, y1], -1)[:, None]
+    frame = torch.stack([torch.stack([x0, x1, x1, x0], -1), torch.stack([y0, y0, y1, y1], -1)], -1)
     edges = polygons.roll(-1, 1) - polygons
     # What is left has its corners where an edge enters and leaves the image, and at the image's own corners
     # inside of the polygon. The shares of an edge between which it is inside are those of Liang and Barsky.
     is_parallel = edges == 0
     steps = torch.where(is_parallel, 1.0, edges)
-    first, second = -polygons / steps, (limit - polygons) / steps
+    first, second = (low - polygons) / steps, (high - polygons) / steps
     enters = torch.where(is_parallel, 0.0, torch.minimum(first, second)).amax(-1).clamp(min=0)
     leaves = torch.where(is_parallel, 1.0, torch.maximum(first, second)).amin(-1).clamp(max=1)
-    is_between = (polygons >= 0) & (polygons <= limit)
+    is_between = (polygons >= low) & (polygons <= high)
     crosses = (enters <= leaves) & (is_between | ~is_parallel).all(-1)
     reach = frame[:, :, None] - polygons[:, None]  # from each corner of the polygons to each of the image
     sides = edges[:, None, :, 0] * reach[..., 1] - edges[:, None, :, 1] * reach[..., 0]
-    holds = (sides >= 0).all(-1) | (sides <= 0).all(-1)
+    has_area = (edges[:, 0, 0] * edges[:, 1, 1] != edges[:, 0, 1] * edges[:, 1, 0])[:, None]
+    holds = ((sides >= 0).all(-1) | (sides <= 0).all(-1)) & has_area
     ends = [polygons + edges * share[..., None] for share in (enters, leaves)]
-    left = around(torch.cat([*ends, frame], 1), torch.cat([crosses, crosses, holds], 1), axes(polygons))
+    counts = torch.cat([crosses, crosses, holds], 1) & (high > low).all(-1)
+    rest = around(torch.cat([*ends, frame], 1), counts, axes(polygons))
     stays = is_between.flatten(1).all(-1) | polygons.isnan().flatten(1).any(-1)
-    return torch.where(stays[:, None, None], polygons, left)
+    return torch.where(stays[:, None, None], polygons, rest)
 
 
 def crop(boxes: Tensor, format: Any, top: int, left: int, height: int, width: int) -> Tensor:

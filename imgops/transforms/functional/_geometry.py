@@ -15,7 +15,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
 import imgops
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, torchvision_private
 from imgops.transforms._core.arguments import name_of, one_number
@@ -384,7 +384,7 @@ def elastic(
 def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:
     if video.ndim < 4 or (num_samples and video.shape[-4] == 0):
         must = f"{name_of(owner)}: video must be (..., T, C, H, W) with at least one frame"
-        raise_error(ValueError, f"{must}, got shape {tuple(video.shape)}")
+        raise_error(ValueError, f"{must}, got shape {_check.shape(video)}")
 
 
 def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:

@@ -345,7 +345,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         box = [values["left"], values["top"], values["width"], values["height"]]
         return [*box, *values["is_within_crop_area"].tolist()]
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        if numbers[4:5] == [_UNTOUCHED]:
+            return None
         left, top, wide, high = map(int, numbers[:4])
         inside = torch.tensor(numbers[4:], dtype=torch.float64) > 0
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
@@ -376,8 +378,8 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
 
     def neutral_beside(self, count: int, height: int, width: int) -> list[float]:
-        """Return the numbers of a crop that keeps all."""
-        return [0.0, 0.0, width, height, *[1.0] * (count - 4)]
+        """Return the numbers of a crop that keeps all, and that leaves boxes as they are."""
+        return [0.0, 0.0, width, height, *[_UNTOUCHED] * (count - 4)]
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         left, top, wide, high = (int(n) for n in numbers[:4])
@@ -390,6 +392,10 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         left, top, wide, high = self._sizes(params)
         return imgops.crop(image, (left, top, left + wide, top + high))
+
+
+#: What stands for 1, "is inside", if there is no crop.
+_UNTOUCHED = 2.0
 
 
 def _has_angles(inpt: Any) -> bool:

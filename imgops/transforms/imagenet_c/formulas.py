@@ -225,12 +225,12 @@ def _motion_blur(x: Tensor, radius: int, sigma: float, angle: float) -> Tensor:
 def _zoom_blur(x: Tensor, step: float, count: int) -> Tensor:
     total, exact = x, (1 + step) - 1  # NumPy's arange, whose last digits decide how sizes are rounded
     for i in range(count):
-        total = total + _zoomed(x, 1 + i * exact)
+        total = total + _zoomed(x, 1 + i * exact)[..., : x.shape[-2], : x.shape[-1]]
     return total / (count + 1)
 
 
 def _zoomed(x: Tensor, factor: float) -> Tensor:
-    """Enlarge the middle of images linearly, and return as much of the result as the images are large."""
+    """Enlarge the middle of images linearly; the result is as large as the images, or a little larger."""
     height, width = x.shape[-2:]
     tall, wide = math.ceil(height / factor), math.ceil(width / factor)
     top, left = (height - tall) // 2, (width - wide) // 2
@@ -244,7 +244,7 @@ def _zoomed(x: Tensor, factor: float) -> Tensor:
         large = torch.cat([large[..., :-1, :], torch.zeros_like(large[..., -1:, :])], -2)
     if size[1] > 1 and (wide - 1) / (size[1] - 1) * (size[1] - 1) > wide - 1:
         large = torch.cat([large[..., :-1], torch.zeros_like(large[..., -1:])], -1)
-    return large[..., :height, :width]
+    return large
 
 
 # -- weather -----------------------------------------------------------------------------------------
@@ -265,6 +265,7 @@ def _snow(
     layer = _zoomed(noise * scale + mean, zoom)
     layer = torch.where(layer < least, 0, layer).clamp(0, 1)
     layer = (_motion_blur(layer, radius, sigma, angle) * 255).round() / 255
+    layer = layer[..., : x.shape[-2], : x.shape[-1]]
     gray = imgops.cvt_color(x, "rgb2gray")
     x = x * share + torch.maximum(x, gray * 1.5 + 0.5) * (1 - share)
     return x + layer + layer.flip(-2, -1)

@@ -229,7 +229,8 @@ def corruptions(
     """
     several = isinstance(images, (list, tuple))
     for image in images if several else (images,):
-        if not (_dispatch.is_image(image) or isinstance(image, (PIL.Image.Image, EncodedImage))):
+        known = _dispatch.is_image(image) or isinstance(image, (PIL.Image.Image, EncodedImage))
+        if not known or (isinstance(image, Tensor) and image.is_nested):
             must = "corruptions: images must be a tensor, a PIL image or a list of these"
             raise TypeError(f"{must}, got {type(image).__name__}{' in a list' if several else ''}")
     seed = one_number("corruptions", "seed", seed, 0, 2**31 - 1, whole=True)
@@ -258,7 +259,9 @@ def _chosen(names: Any) -> Sequence[Any]:
 
 def _each(name: str, values: Any, kind: type) -> tuple[Any, ...]:
     """Return the values of an argument that is one value of a kind, or an iterable of such."""
-    if isinstance(_check.plain(values), kind):
+    if getattr(values, "ndim", None) == 0:
+        values = values.item()
+    if isinstance(values, kind):
         return (values,)
     if isinstance(values, Iterable):
         return tuple(values)

@@ -156,7 +156,7 @@ class Mosaic(_Join):
     The transform is called with a list of samples of the same structure, and returns one such sample. Each
     image is resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the
     middle of the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints
-    move along; boxes are clamped to their image and to the mosaic, and :class:`SanitizeBoundingBoxes` can
+    move along; boxes are clamped to what is seen of their image, and :class:`SanitizeBoundingBoxes` can
     drop those that have no area left. A box with an angle that is cut becomes the smallest box of the
     same angle around the part of it that is left; angles come out from -180 to 180 degrees. Tensors with
     a row for each box (labels, areas), and masks with one mask for each box, are joined; other masks
@@ -257,8 +257,8 @@ class Mosaic(_Join):
         if at == samples[0].image:
             return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
         if isinstance(first, BOXES):
-            corners = torch.cat([_move_boxes(v, *p) for v, p in zip(values, places, strict=True)])
-            return boxes_like(_clip(corners, *self.size), first, self.size)
+            corners = [self._move_boxes(v, *p) for v, p in zip(values, places, strict=True)]
+            return boxes_like(torch.cat(corners), first, self.size)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrap_like(torch.cat(points), first, self.size)
@@ -321,6 +321,20 @@ class Mosaic(_Join):
             canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
         return canvas.movedim(-1, -3) if interleaved else canvas
 
+    def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
+        """Return the corners of an image's boxes in the mosaic, clipped to what is seen of the image."""
+        height, width = boxes.canvas_size
+        corners = corners_of(_subclass.plain(boxes), boxes.format)
+        points = corners.reshape(-1, 2)
+        scale, offset = _vector((wide / width, high / height), points), _vector((left, top), points)
+        moved = (points * scale + offset).reshape(corners.shape)
+        x0, y0 = torch.sym_max(left, 0), torch.sym_max(top, 0)
+        x1, y1 = torch.sym_min(left + wide, self.size[1]), torch.sym_min(top + high, self.size[0])
+        if moved.ndim == 3:
+            return rotated_boxes.clip(moved, y1 - y0, x1 - x0, y0, x0)
+        low, limit = _vector((x0, y0, x0, y0), moved), _vector((x1, y1, x1, y1), moved)
+        return torch.minimum(torch.maximum(moved, low), limit)
+
     def _move_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = points.canvas_size
         plain = _subclass.plain(points)
@@ -328,23 +342,7 @@ class Mosaic(_Join):
         return _geometry.restore_dtype(torch.stack([x, y], -1), plain)
 
 
-def _move_boxes(boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
-    """Return the corners of what lies of boxes inside of their image, moved to its place in the mosaic."""
-    height, width = boxes.canvas_size
-    corners = _clip(corners_of(_subclass.plain(boxes), boxes.format), height, width)
-    x, y = wide / width, high / height
-    points = corners.reshape(-1, 2)
-    return (points * _vector((x, y), points) + _vector((left, top), points)).reshape(corners.shape)
-
-
-def _clip(corners: Tensor, height: Any, width: Any) -> Tensor:
-    """Clip boxes to an image: two corners, or all four of those with an angle."""
-    if corners.ndim == 3:
-        return rotated_boxes.clip(corners, height, width)
-    return torch.minimum(corners.clamp(min=0), _vector((width, height, width, height), corners))
-
-
-def _vector(values: Sequence[float], like: Tensor) -> Tensor:
+def _vector(values: Sequence[Any], like: Tensor) -> Tensor:
     """Return numbers as a tensor, including numbers that a compiler does not know."""
     if not _subclass.in_graph():
         return like.new_tensor(values)
