@@ -229,7 +229,8 @@ def test_labels_that_cannot_change_places_raise(labels: Any) -> None:
     given = {**people(), "labels": labels}
     for how in ({}, {"labels_getter": lambda inputs: torch.tensor([1, 2])}):
         with pytest.raises(
-            ValueError, match=r"^RandomHorizontalFlip: labels must be tensors of the inputs, not nested ones, got"
+            ValueError,
+            match=r"^RandomHorizontalFlip: labels must be tensors of the inputs, not nested ones, got",
         ):
             mirror("RandomHorizontalFlip", **how)(given)
 

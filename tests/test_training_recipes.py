@@ -240,12 +240,12 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         "DINOCrops: image must have the shape",
     ),
     (
-        lambda: recipes.DINOCrops(per_sample=True)(PackedImages.pack([picture()])),
+        lambda: recipes.DINOCrops(per_sample=True)(PackedImages.of([picture()])),
         TypeError,
-        "DINOCrops: image must be uint8 or an RGB image of PIL, got images of different",
+        "DINOCrops: image must be a Tensor or a PIL image, got PackedImages",
     ),
     (
-        lambda: recipes.three_augment(per_sample=True)(PackedImages.pack([picture()])),
+        lambda: recipes.three_augment(per_sample=True)(PackedImages.of([picture()])),
         TypeError,
         "three_augment: image must be uint8 or an RGB image of PIL, got images of different",
     ),
