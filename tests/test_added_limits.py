@@ -313,7 +313,7 @@ def test_an_argument_is_refused_or_works(name: str, argument: str) -> None:
             assert out.dtype == torch.uint8, case
         else:
             assert isinstance(error, ValueError) and " must " in str(error), (case, error)
-            assert argument in ("fill", "channels", "size", "divisor"), (case, error)
+            assert argument in ("fill", "channels", "size", "divisor", "swap_labels"), (case, error)
 
 
 def outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:

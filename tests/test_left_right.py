@@ -391,6 +391,8 @@ def test_tensors_in_several_places_change_once(backend: str | None) -> None:
         1.0, swap_labels=[(1, 2)], labels_getter=lambda x: [y["labels"] for y in x]
     )
     assert [x["labels"].tolist() for x in getter([given, given])] == [[2, 1], [2, 1]]
+    with pytest.raises(ValueError, match=r"^RandomHorizontalFlip: labels must be tensors of the inputs"):
+        getter([{**given, "cls": labels}, given])  # which two of the three places?
 
 
 def test_samples_of_a_list_that_share_labels_swap_alone() -> None:

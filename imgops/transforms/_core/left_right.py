@@ -161,8 +161,8 @@ def _places_of(
 ) -> list[list[int]]:
     """Return for each tensor of labels or flags where it is among the flat inputs.
 
-    By default it is under a key that fits. A function returns tensors; one that is in several places changes
-    in all of them, or, if the function returns it as often, in one place each time.
+    By default it is under a key that fits. A function returns tensors: one that is returned once changes in
+    all of its places, one that is returned as often as it has places in one of them each time.
     """
     if find is None:
         places = [[at] for at in _under(inputs, lambda key: fits(key, True), 0)]
@@ -175,7 +175,8 @@ def _places_of(
         for i, value in enumerate(found):
             all_of_it = [at for at, inpt in enumerate(flat) if inpt is value]
             times = [j for j, other in enumerate(found) if other is value]
-            places.append(all_of_it[times.index(i) :][:1] if len(times) == len(all_of_it) else all_of_it)
+            one_each = len(times) == len(all_of_it)
+            places.append([all_of_it[times.index(i)]] if one_each else all_of_it if len(times) == 1 else [])
     if all(isinstance(value, Tensor) and not value.is_nested for value in found) and all(places):
         return places
     got = ", ".join(type(value).__name__ for value in found)
