@@ -135,6 +135,10 @@ def test_dino_crops_of_a_batch_and_in_a_graph() -> None:
         assert all(bits_equal(a, b) for a, b in zip(found[name], alike[name]))
 
 
+def have_equal_crops(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(torch.equal(a, b) for name in one for a, b in zip(one[name], other[name], strict=True))
+
+
 DINO_MODES: list[dict[str, Any]] = [
     {},
     {"share_color_jitter": True, "teacher_no_color_jitter": True},
@@ -168,7 +172,7 @@ def test_dino_crops_of_each_sample_are_a_loop(mode: dict[str, Any]) -> None:
         assert offsets.shape == (2, 3, 2) and len(offsets.unique()) > 2
     single = torch.compile(alone, fullgraph=True, backend="aot_eager")
     a, b = (seeded(6, f, images[0]) for f in (alone, single))
-    assert all(torch.equal(x, y) for name in a for x, y in zip(a[name], b[name], strict=True))
+    assert have_equal_crops(a, b)
 
 
 def test_dino_crops_can_be_copied_and_applied_again() -> None:
@@ -176,11 +180,11 @@ def test_dino_crops_can_be_copied_and_applied_again() -> None:
     crops = recipes.DINOCrops(local_crops_number=2, global_crops_size=48, local_crops_size=32)
     twin = pickle.loads(pickle.dumps(crops))
     a, b = (seeded(1, f, image) for f in (crops, twin))
-    assert all(torch.equal(x, y) for name in a for x, y in zip(a[name], b[name], strict=True))
+    assert have_equal_crops(a, b)
     torch.manual_seed(1)
     params = crops.sample(image)
     again = crops.apply(image, params)
-    assert all(torch.equal(x, y) for name in a for x, y in zip(a[name], again[name], strict=True))
+    assert have_equal_crops(a, again)
 
 
 ERRORS: list[tuple[Any, type[Exception], str]] = [

@@ -334,7 +334,8 @@ class DINOCrops(Branches, v2.Transform):
             self.finish = Compose(after)
         if gram is not None:
             self.gram = Compose([Resize(gram, _BICUBIC)])
-        self.cut = _CropAtPatches(self.local_crops_size, self.patch_size, self.global_crops_size)
+        if inside:
+            self.cut = _CropAtPatches(self.local_crops_size, self.patch_size, self.global_crops_size)
         self._set_steps(shares, bool(after), steady, gram is not None, clean, inside)
         self._start(per_sample, None)
 

@@ -446,8 +446,7 @@ class RandomTransform(OperatorTransform):
             if _dispatch.is_image(inpt):
                 plain = _subclass.plain(inpt)
                 channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
-                batch = plain.ndim > 4 or (plain.ndim == 4 and not isinstance(inpt, tv_tensors.Video))
-                return plain.shape[0] if batch else 1, channels, height, width
+                return plain.shape[0] if _has_samples(inpt, plain) else 1, channels, height, width
         for inpt in inputs:
             if isinstance(inpt, tv_tensors.Mask):
                 height, width = _subclass.plain(inpt).shape[-2:]
@@ -649,5 +648,10 @@ def batch_of(inputs: list[Any]) -> int | None:
     for inpt in inputs:
         if _dispatch.is_image(inpt):
             image = _subclass.plain(inpt)
-            return image.shape[0] if image.ndim > (4 if isinstance(inpt, tv_tensors.Video) else 3) else None
+            return image.shape[0] if _has_samples(inpt, image) else None
     return None
+
+
+def _has_samples(inpt: Any, plain: Tensor) -> bool:
+    """Return whether an image has a batch dimension; the frames of a video are none."""
+    return plain.ndim > (4 if isinstance(inpt, tv_tensors.Video) else 3)

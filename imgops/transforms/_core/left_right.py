@@ -112,7 +112,7 @@ class Mirror(RandomTransform):
         """Return where labels are that change places, and whether each belongs to a sample of its own."""
         if not self.swap_labels:
             return [], False
-        places = _places_of(self, "labels", self._find_labels, _is_labels, inputs, flat)
+        places = _places_of(self, "labels", self._find_labels, _LABELS, inputs, flat)
         found = [flat[at[0]] for at in places]
         boxes = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
         parts = [part for x in boxes for part in (x.unbind() if x.is_nested else [x])]
@@ -138,7 +138,7 @@ class Mirror(RandomTransform):
             return []
         shapes = [tuple(_subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
         flags = []
-        for places in _places_of(self, "visible", self._find_flags, _is_flags, inputs, flat):
+        for places in _places_of(self, "visible", self._find_flags, _FLAGS, inputs, flat):
             own = tuple(flat[places[0]].shape)
             if own in shapes:
                 flags.append((places, -1))
@@ -155,18 +155,20 @@ def _places_of(
     owner: Any,
     what: str,
     find: Callable[[Any], Any] | None,
-    fits: Callable[[str, bool], bool],
+    keys: Sequence[Callable[[str], bool]],
     inputs: Any,
     flat: list[Any],
 ) -> list[list[int]]:
     """Return for each tensor of labels or flags where it is among the flat inputs.
 
-    By default it is under a key that fits. A function returns tensors: one that is returned once changes in
-    all of its places, one that is returned as often as it has places in one of them each time.
+    By default it is under a key of the first kind that there is. A function returns tensors: one that is
+    returned once changes in all of its places, one that is returned as often as it has places in one of them
+    each time.
     """
     if find is None:
-        places = [[at] for at in _under(inputs, lambda key: fits(key, True), 0)]
-        places = places or [[at] for at in _under(inputs, lambda key: fits(key, False), 0)]
+        places: list[list[int]] = []
+        for fits in keys:
+            places = places or [[at] for at in _under(inputs, fits, 0)]
         found = [flat[at] for (at,) in places]
     else:
         result = find(inputs)
@@ -273,11 +275,7 @@ def _under(inputs: Any, fits: Callable[[str], bool], start: int) -> list[int]:
     return places
 
 
-def _is_labels(key: str, exactly: bool) -> bool:
-    """Return whether labels are under a key: under "labels", else under others with "label" in their name."""
-    return key == "labels" if exactly else "label" in key
-
-
-def _is_flags(key: str, exactly: bool) -> bool:
-    """Return whether flags are under a key, such as "visible", "visibility" or "keypoints_visible"."""
-    return "visib" in key and "invisib" not in key
+#: The keys of labels: "labels", else others with "label" in their name.
+_LABELS: tuple[Callable[[str], bool], ...] = (lambda key: key == "labels", lambda key: "label" in key)
+#: The keys of flags, such as "visible", "visibility" or "keypoints_visible".
+_FLAGS: tuple[Callable[[str], bool], ...] = (lambda key: "visib" in key and "invisib" not in key,)

@@ -131,10 +131,8 @@ def crop(boxes: Tensor, format: Any, top: int, left: int, height: int, width: in
     polygons = polygons_of(boxes, format) - offset
     clipped = clip(polygons, height, width)
     stays = (clipped == polygons).flatten(1).all(-1, keepdim=True)
-    moved = flat.clone()
-    moved[:, :2] -= offset
-    if format.value == "XYXYXYXY":
-        moved = polygons.flatten(1)
+    corners = format.value == "XYXYXYXY"
+    moved = polygons.flatten(1) if corners else torch.cat([flat[:, :2] - offset, flat[:, 2:]], 1)
     return torch.where(stays, moved, from_polygons(clipped, format))
 
 

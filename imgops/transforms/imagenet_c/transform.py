@@ -60,9 +60,9 @@ class Corruption(ProbabilisticTransform):
     Reference: imagecorruptions 1.1.2, within a level on uint8 for the same random numbers; its results are
     truncated to whole levels. It is what made the image classification and detection benchmarks ImageNet-C
     and COCO-C. Floats in [0, 1] are computed by the same formulas and not rounded; "glass_blur" and
-    "jpeg_compression" round them to the 256 levels on the way. Of infinities the formulas make what their
-    arithmetic says, infinities or NaN. The gradient is that of the formula; that of
-    "shot_noise" is of the mean, and rounding passes it on.
+    "jpeg_compression" round them to the 256 levels on the way. Infinities become what the arithmetic of the
+    formula makes of them, perhaps NaN. The gradient is that of the formula; that of "shot_noise" is of the
+    mean, and rounding passes it on.
 
     Examples
     --------
