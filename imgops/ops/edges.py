@@ -179,7 +179,9 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
 
     Notes
     -----
-    Reference: ``cv2.Laplacian``, otherwise the same as :func:`sobel`. Autocast does not change the dtype.
+    Reference: ``cv2.Laplacian``, otherwise the same as :func:`sobel`. Autocast does not change the dtype. On
+    some processors OpenCV rounds float32 with a size of 5 by the address of its result; here a plane has the
+    same bits alone and in any batch, those of an address that is a multiple of 64.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -46,8 +47,20 @@ def scharr_reference(image: Array, dx: int, dy: int, padding_mode: str) -> Array
 
 
 def laplacian_reference(image: Array, size: int, padding_mode: str) -> Array:
-    reach = max(size, 3) // 2
-    return _derivative(image, padding_mode, reach, lambda a, d, **how: cv2.Laplacian(a, d, ksize=size, **how))
+    def call(a: Array, depth: int, **how: int) -> Array:
+        # Without AVX-512, OpenCV's 5 x 5 on float32 rounds by the address of its result: it has to be given one.
+        made = _at_a_multiple_of_64(a.shape, a.dtype) if a.dtype == np.float32 else None
+        return cv2.Laplacian(a, depth, made, ksize=size, **how)
+
+    return _derivative(image, padding_mode, max(size, 3) // 2, call)
+
+
+def _at_a_multiple_of_64(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return memory for an array, aligned as PyTorch's and OpenCV's own is, which NumPy's need not be."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def _correlated(x: Tensor, kernel: list[list[float]]) -> Tensor:

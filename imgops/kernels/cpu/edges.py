@@ -39,13 +39,19 @@ def scharr(out: Tensor, image: Tensor, dx: int, dy: int, padding_mode: str) -> N
 
 
 def laplacian(out: Tensor, image: Tensor, kernel_size: int, padding_mode: str) -> None:
-    _differentiate(
-        out,
-        image,
-        padding_mode,
-        max(kernel_size, 3) // 2,
-        lambda a, depth, b, flag: cv2.Laplacian(a, depth, b, kernel_size, borderType=flag),
-    )
+    def derive(a: np.ndarray, depth: int, b: np.ndarray | None, flag: int) -> np.ndarray:
+        if kernel_size != 5 or a.ndim != 2 or a.dtype != np.float32:
+            return cv2.Laplacian(a, depth, b, kernel_size, borderType=flag)
+        # OpenCV leaves these planes to Intel's library, whose code for AVX2 rounds by the address of the
+        # result (docs/reports/opencv-laplacian.md). PyTorch's memory always begins at a multiple of 64, so
+        # that a plane has the same bits alone and anywhere in a batch.
+        made = torch.empty(a.shape).numpy()
+        cv2.Laplacian(a, depth, made, kernel_size, borderType=flag)
+        if b is not None:
+            np.copyto(b, made)
+        return made
+
+    _differentiate(out, image, padding_mode, max(kernel_size, 3) // 2, derive)
 
 
 def _differentiate(
