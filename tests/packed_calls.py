@@ -9,7 +9,7 @@ import torch
 import imgops
 from imgops._operators import Operator, operators
 
-SIZES = [(31, 44), (7, 9), (60, 5), (12, 12), (1, 1), (2, 40)]
+SIZES = [(31, 44), (7, 9), (60, 5), (1, 1)]
 COUNT = len(SIZES)
 
 
@@ -21,9 +21,7 @@ def noise(*shape: int, seed: int = 0) -> torch.Tensor:
 def calls() -> list[tuple[str, tuple[Any, ...]]]:
     """Return operators and their arguments after the image, with parameters for each image and for all."""
     own = torch.linspace(0.3, 1.7, COUNT, dtype=torch.float64)
-    boxes = torch.tensor(
-        [[3, 1, 40, 31], [0, 0, 9, 7], [1, 30, 3, 59], [4, 4, 5, 6], [0, 0, 1, 1], [30, 0, 40, 2]]
-    )
+    boxes = torch.tensor([[3, 1, 40, 31], [0, 0, 9, 7], [1, 30, 3, 59], [0, 0, 1, 1]])
     regions = boxes - torch.tensor([0.0, 0.0, 0.5, 0.25], dtype=torch.float64)
     affine = torch.tensor([[0.9, -0.2, 3.0], [0.15, 1.1, -2.0]], dtype=torch.float64).repeat(COUNT, 1, 1)
     affine[:, 0, 2] += torch.arange(COUNT)

@@ -380,6 +380,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "CopyPaste: amount must be a number from 0 to 1",
     ),
     "size": (lambda: ours.LetterBox((0, 3)), ValueError, "LetterBox: size must be an integer from 1 on"),
+    "product": (
+        lambda: ours.LetterBox(2**16),
+        ValueError,
+        "LetterBox: size must have a product of at most 2147483647, got 65536",
+    ),
+    "integer": (
+        lambda: ours.corruptions(torch.zeros(1, 3, 4, 4), seed=2**31),
+        ValueError,
+        "corruptions: seed must be an integer from 0 to 2147483647, got 2147483648",
+    ),
     "region": (lambda: ours.RandomShadow((0, 1, 1, 0)), ValueError, "RandomShadow: region must be left, top"),
     "channels": (
         lambda: ours.RandomSnow(p=1.0)(picture()[:2]),

@@ -15,6 +15,7 @@ from imgops._operators import operators
 from imgops.decomposition.packed import of_image
 from imgops.kernels import cuda
 from tests.packed_calls import COUNT, calls, packed_arguments
+from tests.tiers import nightly_unless
 
 CALLS = calls()
 pytestmark = pytest.mark.skipif(
@@ -52,43 +53,52 @@ def _one_by_one(name: str, images: list[torch.Tensor], given: tuple[Any, ...], t
     return made
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
+def _is_quick(case: tuple[int, torch.dtype, bool]) -> bool:
+    """Return whether ``make test`` runs a case: two of a call's four, in turn, and one large table of weights."""
+    call, dtype, interleaved = case
+    is_large = CALLS[call][0] == "resized_crop" and CALLS[call][1][-2:] == ("lanczos", False)
+    return not is_large and (call + (dtype == torch.uint8) + interleaved) % 2 == 0
+
+
+CASES = [
+    (i, dtype, interleaved)
+    for i, (name, _) in enumerate(CALLS)
+    for dtype in (torch.uint8, torch.float32)
+    for interleaved in (False, True)
+    if name != "lut" or dtype == torch.uint8
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "given"), CALLS, ids=["-".join([n, *(x for x in g if isinstance(x, str))]) for n, g in CALLS]
+    ("call", "dtype", "interleaved"),
+    nightly_unless(_is_quick, CASES),
+    ids=[
+        "-".join(map(str, (n, *(x for x in g if isinstance(x, str)), dtype, interleaved)))
+        for i, dtype, interleaved in CASES
+        for n, g in [CALLS[i]]
+    ],
 )
 def test_all_images_are_one_launch_and_have_their_own_bits(
-    name: str, given: tuple[Any, ...], interleaved: bool, launched: list[str]
+    call: int, dtype: torch.dtype, interleaved: bool, launched: list[str]
 ) -> None:
-    for dtype in (torch.uint8, torch.float32):
-        if name == "lut" and dtype != torch.uint8:
-            continue
-        operator, packed, args = packed_arguments(name, given, interleaved, dtype)
-        found = torch.full_like(operator.fake(*args), 77)
-        launched.clear()
-        import_module(
-            f"{cuda.__name__}._resampling_tables"
-        )._kept.clear()  # tables that are kept make no launches
-        operator.cuda(found, *args)
-        together = len(launched)
-        own = given if name != "solarize" or dtype != torch.uint8 else (given[0] * 255,)
-        wanted = _one_by_one(name, packed.unpack(), own, operator.tensors - 3)
-        each = (len(launched) - together) // COUNT if name != "flip" else 1
-        assert together == each
-        if found.ndim == 4:
-            assert bits_equal(found, torch.stack(wanted))
-        else:
-            flat = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in wanted]
-            assert bits_equal(found, torch.cat(flat))
-
-
-@pytest.mark.parametrize("interleaved", [False, True])
-def test_resized_levels_are_those_of_the_cpu(interleaved: bool) -> None:
-    for name, given in CALLS:
-        if name in ("resize", "resized_crop") and given[-1]:
-            operator, _, args = packed_arguments(name, given, interleaved, torch.uint8)
-            found = torch.empty_like(operator.fake(*args))
-            operator.cuda(found, *args)
-            assert bits_equal(found, operator.overload(*args))
+    name, given = CALLS[call]
+    operator, packed, args = packed_arguments(name, given, interleaved, dtype)
+    found = torch.full_like(operator.fake(*args), 77)
+    # Tables that are kept make no launches.
+    import_module(f"{cuda.__name__}._resampling_tables")._kept.clear()
+    operator.cuda(found, *args)
+    together = len(launched)
+    if dtype == torch.uint8 and name in ("resize", "resized_crop") and given[-1]:
+        assert bits_equal(found, operator.overload(*args))  # the CPU's levels, which are PIL's
+    own = given if name != "solarize" or dtype != torch.uint8 else (given[0] * 255,)
+    wanted = _one_by_one(name, packed.unpack(), own, operator.tensors - 3)
+    each = (len(launched) - together) // COUNT if name != "flip" else 1
+    assert together == each
+    if found.ndim == 4:
+        assert bits_equal(found, torch.stack(wanted))
+    else:
+        flat = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in wanted]
+        assert bits_equal(found, torch.cat(flat))
 
 
 def test_values_are_checked_before_a_launch(launched: list[str]) -> None:

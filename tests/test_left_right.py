@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -302,7 +302,7 @@ def test_several_samples_in_one_call() -> None:
         ({"labels": torch.tensor([1, 2, 1])}, "labels must be one for each box or mask, of shape"),
         ({"labels": torch.tensor(1)}, "labels must be one for each box or mask, of shape"),
         ({"labels": torch.tensor([True, False])}, "swap_labels must be from 0 to 1 for torch.bool, got 2"),
-        ({"boxes": 3, "points": 3}, "labels must be one for each box or mask, of shape"),
+        ({"boxes": 3, "points": 3}, "labels must be one for each box or mask, got no boxes and no masks"),
         ({"visibility": torch.ones(2, 16)}, "visible must have a flag for each keypoint"),
         (
             {"points": tv_tensors.KeyPoints(torch.ones(2, 16, 2), canvas_size=(SIDE, SIDE))},
@@ -335,7 +335,8 @@ def test_labels_that_are_missing_raise() -> None:
         for transform in (flip, ours.Compose([flip, flip])):
             with pytest.raises(
                 ValueError,
-                match=r"^RandomHorizontalFlip: labels must be one for each box or mask, .*got \[\]",
+                match=r"^RandomHorizontalFlip: labels must be one for each box or mask, "
+                r"(of shape .*got \[\]|got no boxes and no masks)$",
             ):
                 transform(inputs)
 
@@ -457,3 +458,54 @@ def test_keys_that_only_look_like_flags_stay() -> None:
 def test_repr_shows_what_is_given() -> None:
     assert repr(ours.RandomHorizontalFlip()) == "RandomHorizontalFlip(p=0.5)"
     assert repr(ours.RandomVerticalFlip(swap=[(0, 1)])) == "RandomVerticalFlip(p=0.5, swap=[[0, 1]])"
+
+
+class Opaque(dict[str, Any]):
+    """A dict that PyTorch does not open: what is in it cannot be changed."""
+
+
+@pytest.mark.parametrize("key", ["labels", "visible"])
+def test_a_dict_that_pytorch_does_not_open_raises_or_is_no_dict(key: str) -> None:
+    """Nothing is counted in it, so that no tensor behind it changes places instead."""
+    given = people()
+    value = given.pop(next(k for k in given if key[:5] in k))
+    flip = ours.RandomHorizontalFlip(1.0, swap="coco", swap_labels=[(1, 2)])
+    with pytest.raises(
+        TypeError, match=f"^RandomHorizontalFlip: {key} must be in dicts, lists or tuples, got Opaque"
+    ):
+        flip((given, Opaque({key: value})))
+    given = people()
+    other = torch.arange(17)
+    out = flip((Opaque(name="a", tags=other), given, other))
+    wanted = flip(given)
+    assert out[2] is other
+    assert all(torch.equal(out[1][k], wanted[k]) for k in given)
+
+
+def test_fields_of_named_tuples_are_keys() -> None:
+    class Pose(NamedTuple):
+        image: Tensor
+        points: Tensor
+        visible: Tensor
+
+    given = people()
+    flags = torch.arange(given["points"].shape[-2]).expand(given["points"].shape[:-1]).clone()
+    flip = ours.RandomHorizontalFlip(1.0, swap="coco")
+    out = flip(Pose(given["image"], given["points"], flags))
+    wanted = flip({**given, "visible": flags})
+    assert torch.equal(out.visible, wanted["visible"]) and torch.equal(out.points, wanted["points"])
+    assert not torch.equal(out.visible, flags)
+
+
+def test_a_name_stands_for_a_number_of_keypoints() -> None:
+    """Two people in one row of keypoints are not one person with more of them."""
+    points = tv_tensors.KeyPoints(torch.rand(34, 2), canvas_size=(SIDE, SIDE))
+    image = people()["image"]
+    for p in (0.0, 1.0):
+        with pytest.raises(
+            ValueError, match=r"^RandomHorizontalFlip: keypoints must be 17 for a swap by name, got 34"
+        ):
+            ours.RandomHorizontalFlip(p, swap="coco")((image, points))
+    flip = ours.RandomHorizontalFlip(1.0, swap="coco")
+    flip.swap = [(0, 33)]
+    assert flip((image, points))[1][33, 1] == points[0, 1]

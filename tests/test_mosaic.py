@@ -314,3 +314,94 @@ def test_a_box_that_begins_outside_of_its_image_covers_no_neighbor(format: str) 
         assert first.tolist() == pytest.approx([left, top, left + 16, top + 24], abs=1e-4)
         assert second.tolist() == pytest.approx([left + 40, top + 30, left + 64, top + 48], abs=1e-4)
         assert (third[2] - third[0]) * (third[3] - third[1]) == pytest.approx(0, abs=1e-4)
+
+
+def _entry(i: int, *keys: str) -> dict[str, Any]:
+    """Return a sample with one box, whose tensors say its number."""
+    parts = {
+        "image": tv_tensors.Image(torch.zeros(3, 40, 40, dtype=torch.uint8)),
+        "boxes": tv_tensors.BoundingBoxes([[1.0, 1, 30, 30]], format="XYXY", canvas_size=(40, 40)),
+        "masks": tv_tensors.Mask(torch.ones(1, 40, 40, dtype=torch.uint8)),
+        "labels": torch.tensor([i]),
+        "area": torch.tensor([100 + i]),
+        "points": tv_tensors.KeyPoints(torch.rand(17, 2) * 40, canvas_size=(40, 40)),
+        "visible": torch.full((17,), i),
+    }
+    return {key: parts[key] for key in keys}
+
+
+def _joins() -> list[tuple[Any, int]]:
+    return [(ours.Mosaic(64), 4), (ours.CopyPaste(amount=1.0, p=1.0), 2)]
+
+
+def test_values_of_one_key_belong_together() -> None:
+    """Whatever order the keys of a sample have."""
+    for join, count in _joins():
+        samples = [_entry(i, "image", "boxes", "masks", "labels", "area") for i in range(count)]
+        samples[1] = _entry(1, "area", "masks", "labels", "boxes", "image")
+        for given in (samples, [(s, [{"more": s}]) for s in samples]):
+            out = join(given)
+            out = out if isinstance(out, dict) else out[0]
+            assert out["labels"].tolist() == [*range(count)] and [*out] == [*samples[0]]
+            assert out["area"].tolist() == [*range(100, 100 + count)]
+        compiled = torch.compile(lambda x, join=join: join(x), fullgraph=True, backend="eager")
+        assert compiled(samples)["labels"].tolist() == [*range(count)]
+
+
+def test_samples_of_two_structures_raise() -> None:
+    for join, count in _joins():
+        samples = [_entry(i, "image", "boxes", "masks", "labels") for i in range(count)]
+        for other in (
+            _entry(1, "image", "boxes", "masks", "area"),
+            _entry(1, "image", "boxes", "masks", "labels", "area"),
+            tuple(samples[1].values()),
+        ):
+            given = [samples[0], other, *samples[2:]]
+            with pytest.raises(
+                ValueError, match=f"^{type(join).__name__}: samples must have one structure, got "
+            ):
+                join(given)
+
+
+def test_labels_are_one_for_each_box() -> None:
+    """A sample with a label too many does not make the labels those of the first sample."""
+    for join, count in _joins():
+        samples = [_entry(i, "image", "boxes", "masks", "labels") for i in range(count)]
+        for wrong, shape in ((torch.tensor([1, 1]), r"\(2,\)"), (torch.tensor(1), r"\(\)")):
+            samples[1]["labels"] = wrong
+            name = type(join).__name__
+            with pytest.raises(
+                ValueError, match=f"^{name}: labels must be one for each box, got shape {shape} and 1 boxes"
+            ):
+                join(samples)
+
+
+def test_flags_are_joined_with_their_keypoints() -> None:
+    samples = [_entry(i, "image", "points", "visible") for i in range(4)]
+    out = ours.Mosaic(64)(samples)
+    assert out["points"].shape == (68, 2) and out["visible"].tolist() == [
+        i for i in range(4) for _ in range(17)
+    ]
+    for sample in samples:
+        sample["visible"] = sample["visible"][:, None]
+    assert ours.Mosaic(64)(samples)["visible"].shape == (68, 1)
+
+
+def test_rows_that_do_not_fit_together_raise() -> None:
+    for join, count in _joins():
+        name = type(join).__name__
+        for add in (
+            lambda i: torch.zeros(1, 1 + (i == 1)),
+            lambda i: torch.zeros(1, *[1] * i),
+            lambda i: tv_tensors.KeyPoints(torch.zeros(1, 3 + i, 2), canvas_size=(40, 40)),
+        ):
+            samples = [{**_entry(i, "image", "boxes", "masks"), "more": add(i)} for i in range(count)]
+            with pytest.raises(ValueError, match=f"^{name}: samples must have rows of one shape, got "):
+                join(samples)
+    masks = [tv_tensors.Mask(torch.zeros(40, 40, dtype=d)) for d in [torch.uint8] * 3 + [torch.int64]]
+    with pytest.raises(
+        TypeError, match=r"^Mosaic: masks must have one dtype, got torch.uint8 and torch.int64"
+    ):
+        ours.Mosaic(64)([{**_entry(i, "image"), "mask": mask} for i, mask in enumerate(masks)])
+    with pytest.raises(ValueError, match=r"^CopyPaste: samples must have an image"):
+        ours.CopyPaste()([_entry(i, "boxes", "masks") for i in range(2)])

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import PIL.Image
 import PIL.ImageFilter
@@ -298,6 +299,11 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     ),  # type: ignore[arg-type]
     (lambda: recipes.yolo_letterbox(auto=1), TypeError, "yolo_letterbox: auto must be a bool, got 1"),  # type: ignore[arg-type]
     (lambda: recipes.yolo_letterbox(scaleup=0), TypeError, "yolo_letterbox: scaleup must be a bool, got 0"),  # type: ignore[arg-type]
+    (
+        lambda: recipes.yolo_letterbox(8, fill=300)(torch.zeros(3, 4, 6, dtype=torch.uint8)),
+        ValueError,
+        "yolo_letterbox: fill must be from 0 to 255 for torch.uint8, got 300",
+    ),
     (lambda: recipes.yolo_letterbox(0), ValueError, "yolo_letterbox: size must be an integer from 1"),
     (lambda: recipes.yolo_letterbox(fill="a"), TypeError, "yolo_letterbox: fill must be a finite number"),  # type: ignore[arg-type]
     (lambda: recipes.yolo_mosaic(fill="a"), TypeError, "yolo_mosaic: fill must be a finite number"),  # type: ignore[arg-type]
@@ -454,9 +460,32 @@ def test_letterbox_is_ultralytics(planar: bool) -> None:
             image = image_of(f"image_{i}")
             found = transform(image.contiguous() if planar else image)
             assert bits_equal(found.contiguous(), image_of(f"{name}_{i}").contiguous()), (name, i)
+            picture = transform(PIL.Image.fromarray(YOLO[f"image_{i}"]))
+            assert np.array_equal(np.asarray(picture), YOLO[f"{name}_{i}"]), (name, i)
     torch._dynamo.reset()
     compiled = torch.compile(recipes.yolo_letterbox(64, auto=True), fullgraph=True, backend="aot_eager")
     assert bits_equal(compiled(image_of("image_0")).contiguous(), image_of("auto_0").contiguous())
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_no_smoothing_of_pil_images(mode: str) -> None:
+    """Pillow would smooth while shrinking."""
+    channels = len(mode)
+    image = torch.randint(
+        0, 256, (channels, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+    )
+    picture = ours.functional.to_pil_image(image, mode)
+    for transform in (
+        ours.LetterBox(16, antialias=False),
+        ours.LongestMaxSize(20, antialias=False),
+        ours.SmallestMaxSize(20, antialias=False),
+        ours.Compose([ours.LetterBox(16, antialias=False), ours.RandomHorizontalFlip(1.0)]),
+    ):
+        found = transform(picture)
+        assert found.mode == mode
+        assert torch.equal(ours.functional.pil_to_tensor(found), transform(image))
+    wanted = cv2.resize(np.ascontiguousarray(np.asarray(picture)), (20, 15), interpolation=cv2.INTER_LINEAR)
+    assert np.array_equal(np.asarray(ours.LongestMaxSize(20, antialias=False)(picture)), wanted)
 
 
 def test_letterbox_moves_annotations() -> None:

@@ -181,7 +181,8 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
     -----
     Reference: ``cv2.Laplacian``, otherwise the same as :func:`sobel`. Autocast does not change the dtype. On
     some processors OpenCV rounds float32 with a size of 5 by the address of its result; here a plane has the
-    same bits alone and in any batch, those of an address that is a multiple of 64.
+    same bits alone and in any batch, those of an address that is a multiple of 64. Interleaved images have
+    OpenCV's bits for them, which may differ in the last one from those of planes.
 
     Examples
     --------

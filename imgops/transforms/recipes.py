@@ -32,6 +32,7 @@ from imgops._torch_private import raise_error
 from imgops.transforms._core import encoded, pil_images
 from imgops.transforms._core.arguments import (
     WIDEST,
+    check_held,
     fill_values,
     in_range,
     name_of,
@@ -627,7 +628,11 @@ class _YOLOLetterBox(LetterBox):
         return high + (self.size[0] - high) % self.stride, wide + (self.size[1] - wide) % self.stride
 
     def _fill_of(self, inpt: Any) -> Any:
-        return 0 if isinstance(inpt, tv_tensors.Mask) else _gray(self.fill, inpt)
+        if isinstance(inpt, tv_tensors.Mask):
+            return 0
+        fill = _gray(self.fill, inpt)
+        check_held(self, "fill", fill, inpt.dtype if isinstance(inpt, Tensor) else torch.uint8)
+        return fill
 
 
 class _YOLOMosaic(Mosaic):

@@ -29,14 +29,14 @@ def _is_number(value: Any, whole: bool) -> bool:
     return isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
 
 
-def _describe_bounds(low: float, high: float, whole: bool, odd: bool, finite: bool) -> str:
-    """Describe for an error message the number that an argument must be."""
-    real = "a number" if finite else "a finite number"
+def _describe_bounds(low: float, high: float, whole: bool, odd: bool, given: Sequence[Any]) -> str:
+    """Describe for an error message the number that an argument must be, where these numbers were given."""
+    real = "a number" if all(abs(v) <= _LARGEST for v in given) else "a finite number"
     kind = "an odd integer" if odd else "an integer" if whole else real
     bounds = f" from {low:.15g}" if low > float("-inf") else ""
-    bounds += (
-        f" to {high:.15g}" if high < (_MOST if whole or odd else float("inf")) else " on" if bounds else ""
-    )
+    # The limit of all integers is of interest to whoever exceeds it.
+    is_limit = high == (_MOST if whole else float("inf")) and not any(v > high for v in given)
+    bounds += (" on" if bounds else "") if is_limit else f" to {high:.15g}"
     return kind + bounds
 
 
@@ -62,8 +62,7 @@ def in_range(
         and not (odd and (pair[0] & pair[1] & 1) == 0)
     ):
         return pair if whole else (_real_number(pair[0]), _real_number(pair[1]))
-    finite = not numbers or all(abs(v) <= _LARGEST for v in pair)
-    bounds = _describe_bounds(low, high, whole, odd, finite)
+    bounds = _describe_bounds(low, high, whole, odd, pair if numbers else ())
     must = f"{name} must be {bounds} or a range (lowest, highest) of such"
     raise (ValueError if numbers else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
@@ -92,7 +91,7 @@ def one_number(
     known = _is_number(value, whole)
     if known and max(low, -_LARGEST) <= value <= min(high, _LARGEST):
         return value if whole else _real_number(value)
-    must = f"{name} must be {_describe_bounds(low, high, whole, False, not known or abs(value) <= _LARGEST)}"
+    must = f"{name} must be {_describe_bounds(low, high, whole, False, [value] if known else [])}"
     raise (ValueError if known else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
@@ -131,6 +130,8 @@ def size_of(
         return pair
     limit = "from 1 on" if most == _MOST else f"from 1 to {most}"
     must = f"{name} must be an integer {limit}, or {pair_of}"
+    if most == _MOST and numbers and len(pair) == 2 and min(pair) > 0:
+        must = f"{name} must have a product of at most {_MOST}"
     raise (ValueError if numbers else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 

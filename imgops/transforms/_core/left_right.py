@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,13 +11,14 @@ from torchvision import tv_tensors
 
 from imgops import _check, _subclass
 from imgops._torch_private import raise_error, tree_flatten
+from imgops.transforms._core.arguments import name_of
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch
 
-#: The left and right keypoints of people in COCO, which has 17 of each: eyes, ears, shoulders and so on.
-NAMED: dict[str, list[list[int]]] = {"coco": [[i, i + 1] for i in range(1, 17, 2)]}
+#: The left and right keypoints by name, and how many there are: COCO's eyes, ears, shoulders and so on.
+NAMED: dict[str, tuple[list[list[int]], int]] = {"coco": ([[i, i + 1] for i in range(1, 17, 2)], 17)}
 
 
 #: The arguments that a graph needs to make the transform again.
@@ -30,6 +31,8 @@ class Mirror(RandomTransform):
     swap: Any = None
     swap_labels: Any = None
     swap_masks: Any = None
+    #: The number of keypoints, if the pairs were given by a name.
+    _swap_count: int | None = None
     _find_labels: Any = None
     _find_flags: Any = None
     added_arguments: tuple[str, ...] = (
@@ -39,11 +42,15 @@ class Mirror(RandomTransform):
 
     def __setattr__(self, name: str, value: Any) -> None:
         pairs = value
-        if name == "swap" and isinstance(value, str):
-            pairs = NAMED.get(value)
-            if pairs is None:
-                must = f"{type(self).__name__}: swap must be pairs of keypoints or one of {', '.join(NAMED)}"
-                raise_error(ValueError, f"{must}, got {_check.shown(value)}")
+        if name == "swap":
+            self._swap_count = None
+            if isinstance(value, str):
+                if value not in NAMED:
+                    must = (
+                        f"{type(self).__name__}: swap must be pairs of keypoints or one of {', '.join(NAMED)}"
+                    )
+                    raise_error(ValueError, f"{must}, got {_check.shown(value)}")
+                pairs, self._swap_count = NAMED[value]
         if name in SWAPS and value is not None:
             pairs = _pairs(self, name, pairs)
         super().__setattr__(name, pairs)
@@ -112,7 +119,7 @@ class Mirror(RandomTransform):
         """Return where labels are that change places, and whether each belongs to a sample of its own."""
         if not self.swap_labels:
             return [], False
-        places = _places_of(self, "labels", self._find_labels, _LABELS, inputs, flat)
+        places = _places_of(self, "labels", self._find_labels, LABELS, inputs, flat)
         found = [flat[at[0]] for at in places]
         boxes = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
         parts = [part for x in boxes for part in (x.unbind() if x.is_nested else [x])]
@@ -123,8 +130,9 @@ class Mirror(RandomTransform):
         of_batch = len(set(wanted)) == 1 and shapes == [(len(wanted), *wanted[0])]
         if not wanted or not (shapes == wanted or of_batch):
             want, got = ([_check.numbers(*shape) for shape in each] for each in (wanted, shapes))
-            must = f"{type(self).__name__}: labels must be one for each box or mask, of shape {want}"
-            raise_error(ValueError, f"{must}, got {got}")
+            must = f"{type(self).__name__}: labels must be one for each box or mask"
+            text = f"{must}, of shape {want}, got {got}" if wanted else f"{must}, got no boxes and no masks"
+            raise_error(ValueError, text)
         for value in found:
             _check_exact(self, "swap_labels", value.dtype)
         return places, is_each
@@ -138,7 +146,7 @@ class Mirror(RandomTransform):
             return []
         shapes = [tuple(_subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
         flags = []
-        for places in _places_of(self, "visible", self._find_flags, _FLAGS, inputs, flat):
+        for places in _places_of(self, "visible", self._find_flags, FLAGS, inputs, flat):
             own = tuple(flat[places[0]].shape)
             if own in shapes:
                 flags.append((places, -1))
@@ -168,7 +176,7 @@ def _places_of(
     if find is None:
         places: list[list[int]] = []
         for fits in keys:
-            places = places or [[at] for at in _under(inputs, fits, 0)]
+            places = places or [[at] for at in under(owner, what, inputs, fits)]
         found = [flat[at] for (at,) in places]
     else:
         result = find(inputs)
@@ -223,6 +231,9 @@ def _order(owner: Any, count: int) -> list[int]:
     if max(order, default=-1) >= count:
         must = f"{type(owner).__name__}: keypoints must be at least {max(order) + 1} for swap"
         raise_error(ValueError, f"{must}, got {count}")
+    if owner._swap_count not in (None, count):
+        must = f"{type(owner).__name__}: keypoints must be {owner._swap_count} for a swap by name"
+        raise_error(ValueError, f"{must}, got {count}")
     return [order.get(i, i) for i in range(count)]
 
 
@@ -259,23 +270,34 @@ def _check_exact(owner: Any, name: str, dtype: torch.dtype) -> None:
         raise_error(ValueError, f"{must}, got {largest}")
 
 
-def _under(inputs: Any, fits: Callable[[str], bool], start: int) -> list[int]:
-    """Return where the leaves under keys that fit are, in all dicts; the first leaf is number ``start``."""
+def under(owner: Any, what: str, inputs: Any, fits: Callable[[str], bool], start: int = 0) -> list[int]:
+    """Return where the leaves under keys that fit are, in all dicts; the first leaf is number ``start``.
+
+    The fields of a named tuple are keys, too. PyTorch does not open a dict of any class, and what it does not
+    open cannot be changed.
+    """
+    leaves, _ = tree_flatten(inputs)
+    if isinstance(inputs, Mapping):
+        pairs = list(inputs.items())
+    elif isinstance(inputs, (list, tuple)):
+        pairs = list(zip(getattr(inputs, "_fields", [None] * len(inputs)), inputs, strict=True))
+    else:
+        return []
+    wanted = [key is not None and fits(str(key).lower()) for key, _ in pairs]
+    if len(leaves) == 1 and leaves[0] is inputs:
+        if any(fit and isinstance(value, Tensor) for fit, (_, value) in zip(wanted, pairs, strict=True)):
+            must = f"{name_of(owner)}: {what} must be in dicts, lists or tuples"
+            raise_error(TypeError, f"{must}, got {type(inputs).__name__}")
+        return []
     places: list[int] = []
-    if not isinstance(inputs, (dict, list, tuple)):
-        return places
-    pairs = inputs.items() if isinstance(inputs, dict) else [(None, value) for value in inputs]
-    for key, value in pairs:
+    for fit, (_, value) in zip(wanted, pairs, strict=True):
         leaves, _ = tree_flatten(value)
-        if key is not None and fits(str(key).lower()):
-            places += range(start, start + len(leaves))
-        else:
-            places += _under(value, fits, start)
+        places += range(start, start + len(leaves)) if fit else under(owner, what, value, fits, start)
         start += len(leaves)
     return places
 
 
 #: The keys of labels: "labels", else others with "label" in their name.
-_LABELS: tuple[Callable[[str], bool], ...] = (lambda key: key == "labels", lambda key: "label" in key)
+LABELS: tuple[Callable[[str], bool], ...] = (lambda key: key == "labels", lambda key: "label" in key)
 #: The keys of flags, such as "visible", "visibility" or "keypoints_visible".
-_FLAGS: tuple[Callable[[str], bool], ...] = (lambda key: "visib" in key and "invisib" not in key,)
+FLAGS: tuple[Callable[[str], bool], ...] = (lambda key: "visib" in key and "invisib" not in key,)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import PIL.Image
 import torch
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import _check, _subclass
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import pil_images, torchvision_private
 from imgops.transforms._core.arguments import (
     fill_values,
     interpolation_of,
@@ -130,6 +131,10 @@ class _FitResize(_FitTransform):
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         size = list(self._scaled_size(height, width))
         how = {"interpolation": self.interpolation, "antialias": self.antialias}
+        if not self.antialias and isinstance(inpt, PIL.Image.Image) and inpt.mode in ("L", "RGB", "RGBA"):
+            # Pillow always smooths.
+            pixels = self.call_kernel(v2.functional.resize, pil_images.to_tensor(inpt), size, **how)
+            return pil_images.to_pil(pixels)
         return self.call_kernel(v2.functional.resize, inpt, size, **how)
 
 

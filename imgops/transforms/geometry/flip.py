@@ -78,8 +78,9 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     swap_masks : sequence of (int, int), optional
         The pairs of left and right values of masks, which change places.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs, one for each box or mask: a function that returns them, or
-        "default", which takes the tensors under the key "labels", or under keys like it, of all dicts.
+        What finds the labels in the inputs, one for each box or mask: a function that returns them in the
+        order of the boxes, or "default", which takes the tensors under the key "labels", or under keys like
+        it, of all dicts.
     visible_getter : callable, "default" or None
         What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
         which takes those under keys like "visible" of all dicts, if there are any.
@@ -107,8 +108,9 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     swap_masks : sequence of (int, int), optional
         The pairs of left and right values of masks, which change places.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs, one for each box or mask: a function that returns them, or
-        "default", which takes the tensors under the key "labels", or under keys like it, of all dicts.
+        What finds the labels in the inputs, one for each box or mask: a function that returns them in the
+        order of the boxes, or "default", which takes the tensors under the key "labels", or under keys like
+        it, of all dicts.
     visible_getter : callable, "default" or None
         What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
         which takes those under keys like "visible" of all dicts, if there are any.
@@ -255,8 +257,9 @@ class RandomTranspose(Mirror, _Turn):
     swap_masks : sequence of (int, int), optional
         The pairs of left and right values of masks, which change places.
     labels_getter : callable, "default" or None
-        What finds the labels in the inputs, one for each box or mask: a function that returns them, or
-        "default", which takes the tensors under the key "labels", or under keys like it, of all dicts.
+        What finds the labels in the inputs, one for each box or mask: a function that returns them in the
+        order of the boxes, or "default", which takes the tensors under the key "labels", or under keys like
+        it, of all dicts.
     visible_getter : callable, "default" or None
         What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
         which takes those under keys like "visible" of all dicts, if there are any.

@@ -16,7 +16,16 @@ from imgops.transforms._core.arguments import WIDEST, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
-from imgops.transforms.mixing.mosaic import BOXES, MASKS, POINTS, Sample, _Join, boxes_like, corners_of
+from imgops.transforms.mixing.mosaic import (
+    BOXES,
+    MASKS,
+    POINTS,
+    Sample,
+    _Join,
+    boxes_like,
+    corners_of,
+    join_rows,
+)
 
 __all__ = ["CopyPaste"]
 
@@ -115,7 +124,7 @@ class CopyPaste(_Join):
                     _dispatch.wrap_like(self._mask_of(at, first, second, hidden[0], left, size), value)
                 )
             elif first.is_per_box(at) and second.is_per_box(at):
-                rows = torch.cat([_subclass.plain(value), _on_size(second.flat[at], size)])
+                rows = join_rows("CopyPaste", [_subclass.plain(value), _on_size(second.flat[at], size)])
                 out.append(_dispatch.wrap_like(rows, value))
             else:
                 out.append(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from imgops._torch_private import (
     tree_flatten,
     tree_unflatten,
 )
-from imgops.transforms._core import encoded, operators, rotated_boxes
+from imgops.transforms._core import encoded, left_right, operators, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_values,
@@ -62,18 +63,46 @@ class _Join(ProbabilisticTransform):
         if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
             got = len(samples) if isinstance(samples, (list, tuple)) else type(samples).__name__
             raise_error(ValueError, f"{name}: inputs must be a list of {self._samples} samples, got {got}")
-        flat = [tree_flatten(sample)[0] for sample in samples]
-        if any([type(x) for x in row] != [type(x) for x in flat[0]] for row in flat):
-            kinds = [[type(x).__name__ for x in row] for row in flat]
-            raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")
+        trees = [tree_flatten(_in_order(sample, samples[0])) for sample in samples]
+        flat = [row for row, _ in trees]
+        for row, tree in trees:
+            if tree != trees[0][1] or [type(x) for x in row] != [type(x) for x in flat[0]]:
+                kinds = [tree_unflatten([type(x).__name__ for x in leaves], tree) for leaves, tree in trees]
+                raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")
         if any(_angles(row) != _angles(flat[0]) for row in flat):
             formats = [[x.format.value for x in row if isinstance(x, BOXES)] for row in flat]
             raise_error(ValueError, f"{name}: boxes must all have an angle, or none, got {formats}")
+        flags = left_right.under(self, "visible", samples[0], left_right.FLAGS[0])
+        rows = [Sample(name, row, flags) for row in flat]
+        self._check_labels(samples[0], rows)
         structure = tree_flatten(samples[0])[1]
-        return tree_unflatten(self._join([Sample(row) for row in flat], sampler), structure)
+        return tree_unflatten(self._join(rows, sampler), structure)
+
+    def _check_labels(self, whole: Any, samples: list[Sample]) -> None:
+        """Raise if labels are not one for each box: those of one sample would stand for all of them."""
+        for at in left_right.under(self, "labels", whole, left_right.LABELS[0]):
+            for sample in samples:
+                value, boxes = sample.flat[at], sample.boxes
+                if boxes is not None and isinstance(value, Tensor) and not sample.is_per_box(at):
+                    must = f"{type(self).__name__}: labels must be one for each box"
+                    got = f"shape {_check.shape(value)} and {_check.number(boxes.shape[0])} boxes"
+                    raise_error(ValueError, f"{must}, got {got}")
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
+
+
+def _in_order(value: Any, like: Any) -> Any:
+    """Return dicts with the keys in the order of others, so that values of one key belong together."""
+    if type(value) in _DICTS and type(like) in _DICTS and value.keys() == like.keys():
+        return {key: _in_order(value[key], of_key) for key, of_key in like.items()}
+    if type(value) in (list, tuple) and type(like) in (list, tuple) and len(value) == len(like):
+        return [_in_order(x, y) for x, y in zip(value, like, strict=True)]
+    return value
+
+
+#: The dicts that PyTorch opens.
+_DICTS = (dict, OrderedDict, defaultdict)
 
 
 def _angles(flat: list[Any]) -> list[bool]:
@@ -81,13 +110,13 @@ def _angles(flat: list[Any]) -> list[bool]:
 
 
 class Sample:
-    """A flattened sample, the index of its image and its first boxes."""
+    """A flattened sample, where flags are in it, the index of its image and its first boxes."""
 
-    def __init__(self, flat: list[Any]) -> None:
-        self.flat = flat
+    def __init__(self, owner: str, flat: list[Any], flags: list[int]) -> None:
+        self.flat, self.flags = flat, flags
         image = next((i for i, x in enumerate(flat) if _dispatch.is_image(x)), None)
         if image is None:
-            raise_error(ValueError, "Mosaic and CopyPaste: samples must have an image (a tensor), got none")
+            raise_error(ValueError, f"{owner}: samples must have an image (a tensor), got none")
         self.image = image
         boxes = next((x for x in flat if isinstance(x, BOXES)), None)
         self.boxes = None if boxes is None else _subclass.plain(boxes)
@@ -105,6 +134,22 @@ class Sample:
         if isinstance(value, MASKS) and plain.ndim < 3:
             return False
         return plain.ndim > 0 and plain.shape[0] == self.boxes.shape[0]
+
+    def is_per_point(self, place: int) -> bool:
+        """Return whether a tensor has the flags of keypoints, ``(K)`` or ``(K, 1)``."""
+        if place not in self.flags or not isinstance(self.flat[place], Tensor):
+            return False
+        own = tuple(_subclass.plain(self.flat[place]).shape)
+        points = [tuple(_subclass.plain(x).shape[:-1]) for x in self.flat if isinstance(x, POINTS)]
+        return own in points or (own[-1:] == (1,) and own[:-1] in points)
+
+
+def join_rows(owner: str, parts: Sequence[Tensor]) -> Tensor:
+    """Join tensors that have a row for each box or point."""
+    if any(part.shape[1:] != parts[0].shape[1:] for part in parts):
+        shapes = [_check.shape(part) for part in parts]
+        raise_error(ValueError, f"{owner}: samples must have rows of one shape, got {shapes}")
+    return torch.cat(list(parts))
 
 
 def corners_of(boxes: Tensor, format: Any) -> Tensor:
@@ -153,16 +198,22 @@ class Mosaic(_Join):
 
     Notes
     -----
-    The transform is called with a list of samples of the same structure, and returns one such sample. Each
-    image is resized to fit into a cell (a half or a third of the mosaic's sides), and lies as near to the
-    middle of the mosaic as its cell allows; what reaches beyond the mosaic is cut off. Boxes and keypoints
-    move along; boxes are clamped to what is seen of their image, and :class:`SanitizeBoundingBoxes` can
-    drop those that have no area left. A box with an angle that is cut becomes the smallest box of the
-    same angle around the part of it that is left; angles come out from -180 to 180 degrees. Tensors with
-    a row for each box (labels, areas), and masks with one mask for each box, are joined; other masks
-    become parts of one mask. Anything else comes from the first sample. PyTorch compiles a new graph if a
-    sample has one box, or none, instead of several: with one or several, four samples lead to 17 graphs,
-    of which ``torch._dynamo.config.recompile_limit`` allows 8 by default.
+    The transform is called with a list of samples of the same structure (the keys of a dict may have another
+    order), and returns one such sample. Each image is resized to fit into a cell (a half or a third of the
+    mosaic's sides), and lies as near to the middle of the mosaic as its cell allows; what reaches beyond the
+    mosaic is cut off. Boxes and keypoints move along; boxes are clamped to what is seen of their image, and
+    :class:`SanitizeBoundingBoxes` can drop those that have no area left. A box with an angle that is cut
+    becomes the smallest box of the same angle around the part of it that is left; angles come out from -180
+    to 180 degrees.
+
+    Tensors with a row for each box (labels, areas), and masks with one mask for each box, are joined, and so
+    are keypoints, and their flags under keys like "visible", by their first dimension; other masks become
+    parts of one mask. A mask ``(1, H, W)`` or a tensor of one number beside one box in each sample counts as
+    one with a row for each box. Anything else comes from the first sample, but what is under the key "labels"
+    must be one for each box.
+
+    PyTorch compiles a new graph if a sample has one box, or none, instead of several: with one or several,
+    four samples lead to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by default.
     Reference: a resize and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`, with their
     gradients.
     """
@@ -242,12 +293,12 @@ class Mosaic(_Join):
         factor = torch.sym_min(cell[0] / height, cell[1] / width)
         return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
 
-    def _check_alike(self, first: Tensor, other: Tensor) -> None:
-        """Check that two images can be parts of one."""
+    def _check_alike(self, first: Tensor, other: Tensor, what: str = "images") -> None:
+        """Check that two images or masks can be parts of one."""
         if first.dtype != other.dtype:
-            raise_error(TypeError, f"Mosaic: images must have one dtype, got {first.dtype} and {other.dtype}")
+            raise_error(TypeError, f"Mosaic: {what} must have one dtype, got {first.dtype} and {other.dtype}")
         if first.shape[:-2] != other.shape[:-2]:
-            must = "images must have the same dimensions before their height and width"
+            must = f"{what} must have the same dimensions before their height and width"
             got = f"{tuple(first.shape)} and {tuple(other.shape)}"
             raise_error(ValueError, f"Mosaic: {must}, got {got}")
 
@@ -261,16 +312,18 @@ class Mosaic(_Join):
             return boxes_like(torch.cat(corners), first, self.size)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
-            return _dispatch.wrap_like(torch.cat(points), first, self.size)
-        is_per_box = all(s.is_per_box(at) for s in samples)
+            return _dispatch.wrap_like(join_rows("Mosaic", points), first, self.size)
+        is_per_box = all(s.is_per_box(at) or s.is_per_point(at) for s in samples)
         if isinstance(first, MASKS):
             masks = [_subclass.plain(v) for v in values]
             if not is_per_box:
+                for mask in masks[1:]:
+                    self._check_alike(masks[0], mask, "masks")
                 return _dispatch.wrap_like(self._paste_all(masks, places, labels=True), first)
             whole = [self._paste_all([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
-            return _dispatch.wrap_like(torch.cat(whole), first)
+            return _dispatch.wrap_like(join_rows("Mosaic", whole), first)
         if is_per_box:
-            return _dispatch.wrap_like(torch.cat([_subclass.plain(v) for v in values]), first)
+            return _dispatch.wrap_like(join_rows("Mosaic", [_subclass.plain(v) for v in values]), first)
         return first
 
     def _paste_all(
