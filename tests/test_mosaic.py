@@ -365,14 +365,17 @@ def test_samples_of_two_structures_raise() -> None:
 
 def test_labels_are_one_for_each_box() -> None:
     """A sample with a label too many does not make the labels those of the first sample."""
+    fits = torch.tensor([0])
     for join, count in _joins():
-        samples = [_entry(i, "image", "boxes", "masks", "labels") for i in range(count)]
-        for wrong, shape in ((torch.tensor([1, 1]), r"\(2,\)"), (torch.tensor(1), r"\(\)")):
+        for right, wrong, got in (
+            (fits, torch.tensor([1, 1]), r"shape \(2,\)"),
+            (fits, torch.tensor(1), r"shape \(\)"),
+            (["car"], ["cat"], "str"),
+        ):
+            samples = [{**_entry(i, "image", "boxes", "masks"), "labels": right} for i in range(count)]
             samples[1]["labels"] = wrong
-            name = type(join).__name__
-            with pytest.raises(
-                ValueError, match=f"^{name}: labels must be one for each box, got shape {shape} and 1 boxes"
-            ):
+            must = f"^{type(join).__name__}: labels must be a tensor with one for each box"
+            with pytest.raises(ValueError, match=f"{must}, got {got} and 1 boxes"):
                 join(samples)
 
 

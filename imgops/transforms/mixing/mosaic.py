@@ -83,10 +83,11 @@ class _Join(ProbabilisticTransform):
         for at in left_right.under(self, "labels", whole, left_right.LABELS[0]):
             for sample in samples:
                 value, boxes = sample.flat[at], sample.boxes
-                if boxes is not None and isinstance(value, Tensor) and not sample.is_per_box(at):
-                    must = f"{type(self).__name__}: labels must be one for each box"
-                    got = f"shape {_check.shape(value)} and {_check.number(boxes.shape[0])} boxes"
-                    raise_error(ValueError, f"{must}, got {got}")
+                if boxes is None or sample.is_per_box(at):
+                    continue
+                must = f"{type(self).__name__}: labels must be a tensor with one for each box"
+                got = f"shape {_check.shape(value)}" if isinstance(value, Tensor) else type(value).__name__
+                raise_error(ValueError, f"{must}, got {got} and {_check.number(boxes.shape[0])} boxes")
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
