@@ -110,8 +110,8 @@ def switch(op: str, name: str, value: Any) -> bool:
 
 
 def written(values: Sequence[object]) -> str:
-    """Write values as a tuple: dynamo writes a symbolic size, but no tuple of them."""
-    inside = ", ".join([f"{value!r}" for value in values])
+    """Write values as a tuple: dynamo writes a size that it has read, but no tuple of them."""
+    inside = ", ".join([f"{number(value)!r}" for value in values])
     return f"({inside},)" if len(values) == 1 else f"({inside})"
 
 

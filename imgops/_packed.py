@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from imgops import _check, _layout, _torch_private
+from imgops import _check, _layout, _subclass, _torch_private
 
 
 class PackedImages:
@@ -123,6 +123,9 @@ class PackedImages:
             if not isinstance(image, Tensor):
                 must = "images must be a sequence of Tensors"
                 _check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
+            if not _subclass.shows_image(image):
+                must = "images must be Tensors or Images"
+                _check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
             if image.ndim != 3:
                 must = "each image must have 3 dimensions (C, H, W)"
                 _check.fail(ValueError, "PackedImages.of", must, f"shape {_check.written(image.shape)}")
@@ -143,12 +146,16 @@ class PackedImages:
     def collate(samples: Sequence[Any]) -> Any:
         """Collate samples, for a DataLoader's ``collate_fn``: images of each place become packed images.
 
-        Tensors of 3 dimensions are images; other values are collated as PyTorch does, and stay a list where
-        tensors differ in shape. Samples are images, or tuples, lists or dicts with images among their values.
+        Plain tensors of 3 dimensions and ``tv_tensors.Image`` are images. Bounding boxes, keypoints, videos
+        and masks stay a list with one for each sample, but for masks of one shape, which become one ``Mask``.
+        Other values are collated as PyTorch does, and stay a list where tensors differ in shape. Samples are
+        images, or tuples, lists or dicts with images among their values.
         """
         if not samples:
             _check.fail(ValueError, "PackedImages.collate", "samples must be one or more", "none")
         first = samples[0]
+        if any(_subclass.is_tv_tensor(s) for s in samples) and not _subclass.shows_image(first):
+            return _collate_annotations(samples)
         if isinstance(first, Tensor) and first.ndim == 3:
             return PackedImages.of(samples)
         if isinstance(first, (Mapping, tuple, list)):
@@ -367,6 +374,19 @@ def images_of(data: Tensor, sizes: Tensor, offsets: Tensor, channels: int, inter
     if interleaved:
         return [part.view(high, wide, channels).permute(2, 0, 1) for part, (high, wide) in each]
     return [part.view(channels, high, wide) for part, (high, wide) in each]
+
+
+def _collate_annotations(samples: Sequence[Any]) -> Any:
+    """Collate masks, boxes, keypoints or videos without losing their class."""
+    first = samples[0]
+    kinds = {type(s) for s in samples}
+    if len(kinds) > 1:
+        must = "values of one place must have one class"
+        _check.fail(TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds)))
+    one_shape = all(s.shape == first.shape for s in samples)
+    if _subclass.is_mask(first) and one_shape:
+        return _subclass.like(torch.stack([_subclass.plain(s) for s in samples]), first)
+    return list(samples)
 
 
 _NAMES = ("data", "sizes", "offsets")

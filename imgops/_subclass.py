@@ -25,6 +25,15 @@ def is_tv_tensor(value: Any) -> bool:
     return torchvision is not None and isinstance(value, torchvision.TVTensor)
 
 
+def shows_image(value: Any) -> bool:
+    """Return whether a tensor may be an image: it is plain, or of torchvision's class of images."""
+    return not is_tv_tensor(value) or isinstance(value, sys.modules["torchvision.tv_tensors"].Image)
+
+
+def is_mask(value: Any) -> bool:
+    return is_tv_tensor(value) and isinstance(value, sys.modules["torchvision.tv_tensors"].Mask)
+
+
 def in_graph() -> bool:
     """Return whether a compiler is tracing, which wraps and unwraps tensor subclasses in its own way."""
     return torch.compiler.is_compiling()

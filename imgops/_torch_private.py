@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, NoReturn
 
 import torch
@@ -412,6 +412,24 @@ def graph_breaks() -> int:
     return sum(counters["graph_break"].values())
 
 
+def forward_of_its_own(module: torch.nn.Module) -> Callable[..., Any]:
+    """Return a ``forward`` for one module, whose graphs dynamo counts apart from those of other modules.
+
+    Dynamo's limit of graphs (8 by default) is for each code object, which all modules that inherit a method
+    share. The result calls the method of the class, which may be replaced later.
+    """
+    return MethodType(FunctionType(_forward_of_class.__code__.replace(), globals(), "forward"), module)
+
+
+def is_forward_of_its_own(forward: Any) -> bool:
+    code = getattr(getattr(forward, "__func__", None), "__code__", None)
+    return bool(code == _forward_of_class.__code__)
+
+
+def _forward_of_class(self: Any, *inputs: Any, **keywords: Any) -> Any:
+    return type(self).forward(self, *inputs, **keywords)
+
+
 class CountingBackend:
     """A compiler backend that counts the graphs it is given."""
 
@@ -427,17 +445,21 @@ class CountingBackend:
 
 
 def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Flatten a structure of inputs; a batch of different sizes is one of them, though a pytree."""
-    return _tree_flatten(tree, is_leaf=_is_batch)
+    """Flatten a structure of inputs; files and a batch of different sizes are among them, though pytrees."""
+    return _tree_flatten(tree, is_leaf=_is_registered)
 
 
-def _is_batch(value: object) -> bool:
-    return type(value).__name__ in ("PackedImages", "EncodedImages")
+def _is_registered(value: object) -> bool:
+    return type(value) in _registered
+
+
+#: The classes that ``register_pytree`` registered, whose modules stand above this one.
+_registered: set[type] = set()
 
 
 def is_packed(value: object) -> bool:
     """Return whether a value is packed images, whose module stands above this one."""
-    return type(value).__name__ == "PackedImages"
+    return type(value) in _registered and type(value).__name__ == "PackedImages"
 
 
 # -- CUDA graphs ------------------------------------------------------------------------------------
@@ -462,17 +484,40 @@ def register_pytree(
 
     The public ``torch.export.register_dataclass`` is for dataclasses, whose every field must be a leaf.
     """
+    _registered.add(cls)
+
+    def flatten_for(value: Any) -> Any:
+        _refuse_transforms_of_torchvision(value)
+        return flatten(value)
 
     def with_keys(value: Any) -> Any:
-        leaves, context = flatten(value)
+        leaves, context = flatten_for(value)
         return list(zip(map(MappingKey, names), leaves, strict=True)), context
 
     register_pytree_node(
         cls,
-        flatten,
+        flatten_for,
         lambda leaves, context: unflatten(leaves, tuple(context)),
         serialized_type_name=f"{cls.__module__}.{cls.__qualname__}",
         to_dumpable_context=list,
         from_dumpable_context=tuple,
         flatten_with_keys_fn=with_keys,
     )
+
+
+def _refuse_transforms_of_torchvision(value: Any) -> None:
+    """Raise if a transform of torchvision flattens its inputs, which would take a buffer for an image.
+
+    torchvision flattens whatever it gets, and the first tensor that it finds is its image; only the frame of
+    the call says who asks. Dynamo shows no frames, so that nothing is flattened while it traces.
+    """
+    kind = type(value).__name__
+    if torch.compiler.is_dynamo_compiling():
+        raise_error(TypeError, f"imgops: {kind} must not be flattened as a pytree in a graph")
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, "torch.utils._pytree"):
+        frame = frame.f_back
+    if frame is not None and str(frame.f_globals.get("__name__")).startswith("torchvision.transforms"):
+        name = type(frame.f_locals.get("self")).__name__
+        must = "image must be a Tensor or a PIL image, as for each transform of torchvision's own"
+        raise TypeError(f"{name}: {must}, got {kind}")

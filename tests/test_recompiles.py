@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from checks import bits_equal
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import imgops
+from imgops import transforms as v2
 from tests.specs import SPECS
 
 
@@ -116,3 +120,28 @@ def test_export_with_dynamic_sizes() -> None:
     program = torch.export.export(Thumbnail(), (X,), dynamic_shapes={"x": sizes})
     other = torch.rand(5, 3, 21, 40)
     assert bits_equal(program.module()(other), Thumbnail()(other))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: v2.RandomInvert(), lambda: v2.Compose([v2.RandomInvert(), v2.Resize(4)])]
+)
+def test_pipelines_do_not_count_against_each_other(make: Callable[[], torch.nn.Module]) -> None:
+    """Dynamo stops after 8 graphs of a code object; nine pipelines in a process are usual."""
+    image = torch.arange(3 * 8 * 9, dtype=torch.uint8).reshape(3, 8, 9)
+    pipelines = [make() for _ in range(10)]
+    pipelines += [copy.deepcopy(pipelines[0]), pickle.loads(pickle.dumps(pipelines[0]))]
+    for pipeline in pipelines:
+        torch.manual_seed(1)
+        found = torch.compile(pipeline, fullgraph=True, backend="aot_eager")(image)
+        torch.manual_seed(1)
+        assert bits_equal(found, pipeline(image))
+
+
+def test_a_forward_that_is_replaced_is_called() -> None:
+    image = torch.ones(3, 4, 5)
+    one, other = v2.Resize(4), v2.Resize(4)
+    one.forward = lambda image: image + 1
+    assert v2.Compose([one, v2.RandomVerticalFlip(0.0)])(image).mean() == 2
+    with patch.object(v2.Resize, "forward", lambda self, image: image + 2):
+        assert other(image).mean() == 3 and one(image).mean() == 2
+    assert other(image).mean() == 1

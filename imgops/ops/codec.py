@@ -654,6 +654,10 @@ def _unflatten(values: Any, context: tuple[str, bool, int]) -> EncodedImages:
 #: So that ``torch.load`` takes them in its default, safe mode.
 torch.serialization.add_safe_globals([EncodedImage, EncodedImages])
 _torch_private.register_pytree(EncodedImages, _flatten, _unflatten, ("data", "offsets", "sizes"))
+#: A file has no tensors to show, but a transform of torchvision would return it as it is: it is refused.
+_torch_private.register_pytree(
+    EncodedImage, lambda image: ([], (image,)), lambda leaves, context: context[0], ()
+)
 
 
 def _list_of_files(op: str, files: Any) -> list[Any]:

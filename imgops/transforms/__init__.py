@@ -44,21 +44,46 @@ OURS = tuple(
 )
 
 
+class _NoSuchName(AttributeError):
+    """An error that looks for similar names when it is shown: many callers only ask whether a name exists."""
+
+    def __str__(self) -> str:
+        (name,) = self.args
+        classes = (*OURS, *ADDED)
+        close = [c for n in (name, f"Random{name}") for c in _get_close_matches(n, classes, 2, 0.75)]
+        close += [c for c in classes if len(name) > 3 and name.lower() in c.lower()]
+        hint = f"; did you mean {' or '.join(map(repr, list(dict.fromkeys(close))[:4]))}?" if close else ""
+        return f"module {__name__!r} has no attribute {name!r}{hint}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)
+
+
+_NoSuchName.__qualname__, _NoSuchName.__module__ = "AttributeError", "builtins"  # for tracebacks
+
+
 def __getattr__(name: str) -> Any:
     try:
         return getattr(_reference, name)
     except AttributeError:
-        pass
-    classes = (*OURS, *ADDED)
-    close = [c for n in (name, f"Random{name}") for c in _get_close_matches(n, classes, 2, 0.75)]
-    close += [c for c in classes if len(name) > 3 and name.lower() in c.lower()]
-    hint = f"; did you mean {' or '.join(map(repr, list(dict.fromkeys(close))[:4]))}?" if close else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
+        raise _NoSuchName(name, name=name) from None
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(n for n in dir(_reference) if not n.startswith("_"))})
+    own = (
+        "ADDED",
+        "OURS",
+        "convert",
+        "corruptions",
+        "from_albumentations",
+        "functional",
+        "recipes",
+        "seeded",
+    )
+    return sorted({*own, *OURS, *ADDED, *(n for n in dir(_reference) if not n.startswith("_"))})
 
 
 # It finds the counterparts among the names above.
 from imgops.transforms.converters import convert as convert  # noqa: E402
+
+__all__ = __dir__()

@@ -22,8 +22,8 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import encoded, pil_images, programs
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of, has_batches
+from imgops.transforms._core import annotation_kinds, encoded, pil_images, programs
+from imgops.transforms._core.base import WHERE, OperatorTransform, RandomTransform, batch_of, has_batches
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.conversion import Normalize, ToDtype, ToImage, _DivideBy255
@@ -290,9 +290,8 @@ def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
 
 
 _FORMS = "the structure, shapes and dtypes"
-_WHERE = "in a graph and with per_sample=True"
-_REFUSAL = f"RandomApply: transforms that may be left out must keep {_FORMS} of their input {_WHERE}"
-_SAME_RESULTS = f"transforms must give results of {_FORMS} of the first {_WHERE}"
+_REFUSAL = f"RandomApply: transforms that may be left out must keep {_FORMS} of their input {WHERE}"
+_SAME_RESULTS = f"transforms must give results of {_FORMS} of the first {WHERE}"
 
 
 def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = _REFUSAL) -> Any:
@@ -302,8 +301,9 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     refusal = f"{must}, got {type(transform).__name__}"
     if structure != other_structure:
         raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
-    out = []
-    for a, b in zip(flat_opened, flat_closed, strict=True):
+    out: list[Any] = []
+    owners = _samples_of(closed, gate.shape[0]) if gate.ndim else [None] * len(flat_closed)
+    for a, b, owner in zip(flat_opened, flat_closed, owners, strict=True):
         if a is not b and type(b) in BATCHES:
             is_kept = type(a) is type(b) and a.dtype == b.dtype and a.sizes is b.sizes
             raise_error(
@@ -312,18 +312,66 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
         if a is b or not isinstance(a, Tensor):
             out.append(b)
             continue
-        plain_a, plain_b = _subclass.plain(a), _subclass.plain(b)
-        if plain_a.shape != plain_b.shape or plain_a.dtype != plain_b.dtype:
-            forms = [f"{tuple(x.shape)} of {x.dtype}" for x in (plain_b, plain_a)]
-            raise_error(ValueError, f"{refusal}: {forms[0]} to {forms[1]}")
-        if gate.ndim > plain_a.ndim or (gate.ndim and gate.shape[0] != plain_a.shape[0]):
-            raise_error(
-                ValueError, f"{refusal}: a value of {tuple(plain_a.shape)} for {gate.shape[0]} samples"
-            )
-        where = gate.to(plain_a.device, non_blocking=True)
-        where = where.reshape(*gate.shape, *(1,) * (plain_a.ndim - gate.ndim))
-        out.append(_dispatch.wrap_like(torch.where(where, plain_a, plain_b), a))
+        own_gate = gate if owner is None else gate[owner]
+        out.append(_select_value(own_gate, a, b, refusal))
     return tree_unflatten(out, structure)
+
+
+def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
+    """Select one tensor where a gate is open, the other where it is closed."""
+    if type(opened) is not type(closed):
+        raise_error(ValueError, f"{refusal}: {type(closed).__name__} to {type(opened).__name__}")
+    for name in ("format", "clamping_mode", "canvas_size"):
+        before, after = (getattr(x, name, None) for x in (closed, opened))
+        if before != after:
+            before, after = (annotation_kinds.shown(x) for x in (before, after))
+            raise_error(ValueError, f"{refusal}: {type(closed).__name__} of {name} {before} to {after}")
+    a, b = _subclass.plain(opened), _subclass.plain(closed)
+    if a.is_nested and b.is_nested:  # the boxes of all samples
+        return _select_nested(gate, opened, closed, refusal)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        before, after = (f"{_check.written(x.shape)} of {x.dtype}" for x in (b, a))
+        raise_error(ValueError, f"{refusal}: {before} to {after}")
+    if gate.ndim > a.ndim or (gate.ndim and _check.violates(gate.shape[0] == a.shape[0])):
+        shape, count = _check.written(a.shape), _check.number(gate.shape[0])
+        raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
+    where = gate.to(a.device, non_blocking=True).reshape(*gate.shape, *(1,) * (a.ndim - gate.ndim))
+    return _dispatch.wrap_like(torch.where(where, a, b), opened)
+
+
+def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
+    """Select nested boxes, whose components are those of the samples."""
+    pairs = zip(_subclass.plain(opened).unbind(), _subclass.plain(closed).unbind(), strict=True)
+    gates = [gate[i] if gate.ndim else gate for i in range(_subclass.plain(closed).size(0))]
+    each = [_select_value(g, a, b, refusal) for g, (a, b) in zip(gates, pairs, strict=True)]
+    out: Any = torch.nested.as_nested_tensor(each).as_subclass(type(opened))
+    out.__dict__.update(opened.__dict__)
+    return out
+
+
+def _samples_of(inputs: Any, count: int) -> list[int | None]:
+    """Return for each flat input the only sample that it is of, None if it is of all.
+
+    A list of as many values as there are samples, none of which shows an image, has one for each; so have
+    bounding boxes wherever there are as many of them.
+    """
+    flat, _ = tree_flatten(inputs)
+    owners = _owners(inputs, count)
+    boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes)]
+    if len(boxes) == count:
+        for sample, i in enumerate(boxes):
+            owners[i] = sample
+    return owners
+
+
+def _owners(value: Any, count: int) -> list[int | None]:
+    flat, _ = tree_flatten(value)
+    if type(value) is list and len(value) == count and not any(_dispatch.is_image(x) for x in flat):
+        return [i for i, x in enumerate(value) for _ in tree_flatten(x)[0]]
+    if type(value) is dict or isinstance(value, (list, tuple)):
+        children = list(value.values()) if type(value) is dict else list(value)
+        return [owner for child in children for owner in _owners(child, count)]
+    return [None] * len(flat)
 
 
 class Compose(_Container, v2.Compose):

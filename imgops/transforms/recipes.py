@@ -70,6 +70,11 @@ __all__ = [
     "yolo_mosaic",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _BICUBIC = InterpolationMode.BICUBIC
 

@@ -7,6 +7,8 @@ from typing import Any
 from torch import Tensor
 from torchvision import tv_tensors
 
+from imgops import _check
+
 
 def kind_of(inpt: Any) -> str:
     """Return, as text, the class and metadata from which :func:`by_torchvision` makes a tv_tensor again."""
@@ -29,3 +31,10 @@ def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
     if clamping != "soft":  # older versions of torchvision have no other mode
         boxes["clamping_mode"] = None if clamping == "None" else clamping
     return tv_tensors.BoundingBoxes(plain, **boxes)
+
+
+def shown(metadata: Any) -> Any:
+    """Return a format, a clamping mode or a canvas in the form that a message shows."""
+    if isinstance(metadata, tuple):
+        return _check.written(metadata)
+    return getattr(metadata, "value", metadata)

@@ -152,7 +152,8 @@ def fill_tensor(owner: Any, name: str, value: Any, image: Tensor) -> Tensor:
     """Return a value for all channels of an image, or one for each, as a tensor ``(1 or C, 1, 1)``."""
     values = torch.as_tensor(value, dtype=torch.float64, device="cpu").reshape(-1)
     if len(values) not in (1, image.shape[-3]):
-        must = f"{name_of(owner)}: {name} must have 1 value or {image.shape[-3]}, one for each channel"
+        channels = _check.number(image.shape[-3])
+        must = f"{name_of(owner)}: {name} must have 1 value or {channels}, one for each channel"
         raise_error(ValueError, f"{must}, got {len(values)}")
     check_held(owner, name, value, image.dtype)
     return values.to(image.dtype)[:, None, None].to(image.device, non_blocking=True)
@@ -174,13 +175,13 @@ def require_planes(owner: Any, inpt: Any) -> None:
     """Raise if a plain tensor has fewer than 3 dimensions; tv_tensors add the dimensions that they need."""
     if type(inpt) is Tensor and inpt.ndim < 3:
         must = f"{name_of(owner)}: image must have at least 3 dimensions (..., C, H, W)"
-        raise_error(ValueError, f"{must}, got shape {tuple(inpt.shape)}")
+        raise_error(ValueError, f"{must}, got shape {_check.written(inpt.shape)}")
 
 
 def require_rgb(owner: Any, image: Tensor) -> None:
     if image.shape[-3] != 3:
         must = f"{name_of(owner)}: image must have 3 channels"
-        raise_error(ValueError, f"{must}, got {image.shape[-3]}")
+        raise_error(ValueError, f"{must}, got {_check.number(image.shape[-3])}")
 
 
 def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:

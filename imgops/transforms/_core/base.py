@@ -32,7 +32,14 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
 from imgops import EncodedImage, EncodedImages, _check, _subclass
-from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
+from imgops._torch_private import (
+    forward_of_its_own,
+    is_eager,
+    is_forward_of_its_own,
+    raise_error,
+    tree_flatten,
+    tree_unflatten,
+)
 from imgops.transforms._core import (
     annotation_kinds,
     encoded,
@@ -47,6 +54,8 @@ from imgops.transforms._core.signatures import is_own, take_init
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
+#: The calls that do not know which samples a transform is applied to.
+WHERE = "in a graph and with per_sample=True"
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 
 #: The methods that torchvision's ``forward`` calls.
@@ -92,8 +101,23 @@ class OperatorTransform(torchvision_private.Hooks):
             if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 take_init(cls, OperatorTransform)
 
+    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        made = super().__new__(cls)
+        if issubclass(cls, torch.nn.Module):  # and not only what a description makes to sample
+            made.__dict__["forward"] = forward_of_its_own(made)  # type: ignore[arg-type]
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for a copy, which gets a ``forward`` of its own."""
+        state = self.__dict__.copy()
+        if is_forward_of_its_own(state.get("forward")):
+            del state["forward"]
+        return state
+
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
+        if name == "forward":
+            self.__dict__["has_own_forward"] = False
         if name in _STEPS:  # a user overrides the method on this object alone
             self._is_pure = False
             if name != "check_inputs":
@@ -440,7 +464,7 @@ class RandomTransform(OperatorTransform):
                 return size[0] if len(size) > 3 else 1, *size[-3:]
             if len(size) < 2:
                 must = "the first tensor must be an image (..., H, W); other tensors come after it"
-                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {tuple(size)}")
+                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {_check.written(size)}")
             return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
             if _dispatch.is_image(inpt):
@@ -545,7 +569,8 @@ class RandomTransform(OperatorTransform):
             out.__dict__.update(moved[0].__dict__)
             return out
         if among != numbers.shape[0]:
-            must = f"bounding boxes must be a list of {numbers.shape[0]}, one for each sample, or nested"
+            samples = _check.number(numbers.shape[0])
+            must = f"bounding boxes must be a list of {samples}, one for each sample, or nested"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {among} with per_sample=True")
         gate = sampler.gate_of_result(sample)
         return self._annotations_of_open(inpt, Params(params.canvas, numbers[sample]), gate)
@@ -555,6 +580,10 @@ class RandomTransform(OperatorTransform):
         out = self._annotations(inpt, params)
         if gate is None:
             return out
+        if any(guard_or_false(a != b) for a, b in zip(inpt.canvas_size, out.canvas_size, strict=True)):
+            before, after = (_check.written(x.canvas_size) for x in (inpt, out))
+            must = f"RandomApply: transforms that may be left out must keep the canvas {WHERE}"
+            raise_error(ValueError, f"{must}, got {type(self).__name__}: {before} to {after}")
         moved, plain = _subclass.plain(out), _subclass.plain(inpt)
         chosen = gate.to(plain.device).reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
         return _dispatch.wrap_like(torch.where(chosen, moved, plain), inpt, out.canvas_size)
@@ -595,8 +624,9 @@ def _require_batches(owner: str, flat: list[Any], count: int) -> None:
             shape = _subclass.plain(inpt).shape
             least = 2 if isinstance(inpt, tv_tensors.KeyPoints) else 3
             if len(shape) < least or _check.violates(shape[0] == count):
-                must = f"{owner}: {type(inpt).__name__} must be a batch of {count} with per_sample=True"
-                raise_error(ValueError, f"{must}, got shape {_check.numbers(*shape)}")
+                kind, count = type(inpt).__name__, _check.number(count)
+                must = f"{owner}: {kind} must be a batch of {count} with per_sample=True"
+                raise_error(ValueError, f"{must}, got shape {_check.written(shape)}")
 
 
 def _has_list(inputs: Any, count: int) -> bool:

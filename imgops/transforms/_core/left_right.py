@@ -129,9 +129,11 @@ class Mirror(RandomTransform):
         is_each = bool(parts) and shapes == wanted
         of_batch = len(set(wanted)) == 1 and shapes == [(len(wanted), *wanted[0])]
         if not wanted or not (shapes == wanted or of_batch):
-            want, got = ([_check.numbers(*shape) for shape in each] for each in (wanted, shapes))
+            want, got = (", ".join(map(_check.written, each)) for each in (wanted, shapes))
             must = f"{type(self).__name__}: labels must be one for each box or mask"
-            text = f"{must}, of shape {want}, got {got}" if wanted else f"{must}, got no boxes and no masks"
+            text = (
+                f"{must}, of shape [{want}], got [{got}]" if wanted else f"{must}, got no boxes and no masks"
+            )
             raise_error(ValueError, text)
         for value in found:
             _check_exact(self, "swap_labels", value.dtype)
@@ -154,8 +156,8 @@ class Mirror(RandomTransform):
                 flags.append((places, -2))
             else:
                 must = f"{type(self).__name__}: visible must have a flag for each keypoint"
-                want = [_check.numbers(*shape) for shape in shapes]
-                raise_error(ValueError, f"{must}, {want}, got shape {_check.numbers(*own)}")
+                want = ", ".join(map(_check.written, shapes))
+                raise_error(ValueError, f"{must}, [{want}], got shape {_check.written(own)}")
         return flags
 
 
@@ -230,10 +232,10 @@ def _order(owner: Any, count: int) -> list[int]:
         order[a], order[b] = b, a
     if max(order, default=-1) >= count:
         must = f"{type(owner).__name__}: keypoints must be at least {max(order) + 1} for swap"
-        raise_error(ValueError, f"{must}, got {count}")
+        raise_error(ValueError, f"{must}, got {_check.number(count)}")
     if owner._swap_count not in (None, count):
         must = f"{type(owner).__name__}: keypoints must be {owner._swap_count} for a swap by name"
-        raise_error(ValueError, f"{must}, got {count}")
+        raise_error(ValueError, f"{must}, got {_check.number(count)}")
     return [order.get(i, i) for i in range(count)]
 
 

@@ -163,7 +163,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def _check(self, image: Tensor, kind: str) -> None:
         """Raise if an image or a mask cannot be computed."""
         if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask without objects has no channels
-            must, got = f"{kind} must have at least one pixel", f"shape {tuple(image.shape)}"
+            must, got = f"{kind} must have at least one pixel", f"shape {_check.written(image.shape)}"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         known = image.dtype == torch.uint8 or image.dtype.is_floating_point
         if kind == "image" and self._levels and not known:

@@ -213,7 +213,8 @@ class Hooks:
 
     def _extract_params_for_v1_transform(self) -> dict[str, Any]:
         known = super()._extract_params_for_v1_transform()  # type: ignore[misc]
-        return {name: value for name, value in known.items() if name not in self.added_arguments}
+        ours = (*self.added_arguments, "forward")
+        return {name: value for name, value in known.items() if name not in ours}
 
 
 class PolicyHooks(Hooks):

@@ -14,6 +14,7 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as reference
 
 import imgops
+from imgops import _check
 from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
 
@@ -105,7 +106,7 @@ def require_not_negative(name: str, value: float | Tensor) -> float | Tensor:
 def require_one_or_three(op: str, image: Tensor | PackedImages) -> None:
     channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
     if channels not in (1, 3):
-        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {channels}")
+        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {_check.number(channels)}")
 
 
 def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
@@ -202,7 +203,7 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
         Image of the same shape and dtype.
     """
     if len(permutation) != image.shape[-3]:
-        must = f"permutation must have {image.shape[-3]} numbers, one for each channel"
+        must = f"permutation must have {_check.number(image.shape[-3])} numbers, one for each channel"
         raise_error(ValueError, f"permute_channels: {must}, got {len(permutation)}")
     order = torch.as_tensor(permutation, dtype=torch.int64)
     return image.index_select(-3, order.to(image.device, non_blocking=True))

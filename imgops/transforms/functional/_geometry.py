@@ -254,7 +254,8 @@ def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
     high, wide = torchvision_private.crop_size(size)
     height, width = image.shape[-2:]
     if wide > width or high > height:
-        raise_error(ValueError, f"five_crop: size must be at most {(height, width)}, got {(high, wide)}")
+        must = f"five_crop: size must be at most {_check.written((height, width))}"
+        raise_error(ValueError, f"{must}, got {_check.written((high, wide))}")
     corners = [(0, 0), (0, width - wide), (height - high, 0), (height - high, width - wide)]
     return (*(crop(image, top, left, high, wide) for top, left in corners), center_crop(image, (high, wide)))
 
@@ -617,8 +618,9 @@ def elastic(
     samples, batch = displacement.shape[:-3], image.shape[:-3]
     one_each = len(samples) == len(batch) and all(n in (1, m) for n, m in zip(samples, batch, strict=True))
     if displacement.shape[-3:] != (height, width, 2) or not samples or not (samples == (1,) or one_each):
-        must = f"displacement must be (1, {height}, {width}, 2) or one for each sample of {tuple(batch)}"
-        raise_error(ValueError, f"elastic: {must}, got {tuple(displacement.shape)}")
+        whole = _check.written((1, height, width, 2))
+        must = f"displacement must be {whole} or one for each sample of {_check.written(batch)}"
+        raise_error(ValueError, f"elastic: {must}, got {_check.written(displacement.shape)}")
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
     name = _interpolation_name("elastic", interpolation)
@@ -629,7 +631,7 @@ def elastic(
 def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:
     if video.ndim < 4 or (num_samples and video.shape[-4] == 0):
         must = f"{name_of(owner)}: video must be (..., T, C, H, W) with at least one frame"
-        raise_error(ValueError, f"{must}, got shape {_check.shape(video)}")
+        raise_error(ValueError, f"{must}, got shape {_check.written(video.shape)}")
 
 
 def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:

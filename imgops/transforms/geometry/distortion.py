@@ -360,7 +360,10 @@ class RandomGridDistortion(_Distortion):
     def map_of(self, height: int, width: int, dtype: torch.dtype, steps_x: Any, steps_y: Any) -> Tensor:
         if min(height, width) < self.num_steps:
             must = f"image must have at least num_steps ({self.num_steps}) rows and columns"
-            raise_error(ValueError, f"{type(self).__name__}: {must}, got {height} x {width}")
+            raise_error(
+                ValueError,
+                f"{type(self).__name__}: {must}, got {_check.number(height)} x {_check.number(width)}",
+            )
         how = {"normalize": self.normalize, "dtype": dtype}
         return imgops.grid_distortion_map(steps_x, steps_y, (height, width), **how)
 

@@ -85,7 +85,10 @@ class _FitTransform(OperatorTransform, v2.Transform):
 
     def _check_pixels(self, height: Any, width: Any) -> None:
         if not (height and width):
-            must, got = "image must have at least one pixel", f"{height} x {width}"
+            must, got = (
+                "image must have at least one pixel",
+                f"{_check.number(height)} x {_check.number(width)}",
+            )
             raise ValueError(f"{type(self).__name__}: {must}, got {got}")
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
 import imgops
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import WIDEST, one_number
@@ -140,7 +140,10 @@ class CopyPaste(_Join):
             return torch.cat([mine.masked_fill(hidden, 0), other.masked_fill(left, 0)])
         if mine.shape[:-2] != other.shape[:-2]:
             must = "CopyPaste: masks that are not of instances must have as many planes in both samples"
-            raise_error(ValueError, f"{must}, got {tuple(mine.shape[:-2])} and {tuple(other.shape[:-2])}")
+            raise_error(
+                ValueError,
+                f"{must}, got {_check.written(mine.shape[:-2])} and {_check.written(other.shape[:-2])}",
+            )
         return torch.where(hidden, other.to(mine.dtype), mine)
 
     def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:

@@ -39,7 +39,7 @@ class _Mix(RandomTransform):
             return out
         again = object.__new__(type(self))
         again.__dict__ = {**self.__dict__, "_own_sampler": sampler}
-        return again.forward(*inputs)
+        return type(self).forward(again, *inputs)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)

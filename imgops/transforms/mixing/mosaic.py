@@ -86,7 +86,11 @@ class _Join(ProbabilisticTransform):
                 if boxes is None or sample.is_per_box(at):
                     continue
                 must = f"{type(self).__name__}: labels must be a tensor with one for each box"
-                got = f"shape {_check.shape(value)}" if isinstance(value, Tensor) else type(value).__name__
+                got = (
+                    f"shape {_check.written(value.shape)}"
+                    if isinstance(value, Tensor)
+                    else type(value).__name__
+                )
                 raise_error(ValueError, f"{must}, got {got} and {_check.number(boxes.shape[0])} boxes")
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
@@ -148,8 +152,8 @@ class Sample:
 def join_rows(owner: str, parts: Sequence[Tensor]) -> Tensor:
     """Join tensors that have a row for each box or point."""
     if any(part.shape[1:] != parts[0].shape[1:] for part in parts):
-        shapes = [_check.shape(part) for part in parts]
-        raise_error(ValueError, f"{owner}: samples must have rows of one shape, got {shapes}")
+        shapes = ", ".join(_check.written(part.shape) for part in parts)
+        raise_error(ValueError, f"{owner}: samples must have rows of one shape, got [{shapes}]")
     return torch.cat(list(parts))
 
 
@@ -279,7 +283,10 @@ class Mosaic(_Join):
             row, column = divmod(i, self.grid)
             height, width = sample.pixels.shape[-2:]
             if _dispatch.is_empty(sample.pixels):
-                must, got = "image must have at least one pixel", f"shape {tuple(sample.pixels.shape)}"
+                must, got = (
+                    "image must have at least one pixel",
+                    f"shape {_check.written(sample.pixels.shape)}",
+                )
                 raise_error(ValueError, f"Mosaic: {must}, got {got}")
             high, wide = self._size_of(height, width)
             top = _start(row, self.grid, y, high, self.size[0])
@@ -300,7 +307,7 @@ class Mosaic(_Join):
             raise_error(TypeError, f"Mosaic: {what} must have one dtype, got {first.dtype} and {other.dtype}")
         if first.shape[:-2] != other.shape[:-2]:
             must = f"{what} must have the same dimensions before their height and width"
-            got = f"{tuple(first.shape)} and {tuple(other.shape)}"
+            got = f"{_check.written(first.shape)} and {_check.written(other.shape)}"
             raise_error(ValueError, f"Mosaic: {must}, got {got}")
 
     def _part(self, at: int, samples: list[Sample], places: list[tuple[int, int, int, int]]) -> Any:
@@ -365,7 +372,7 @@ class Mosaic(_Join):
         if interleaved:
             shape = (*shape[:-3], *shape[-2:], shape[-3])
         if not isinstance(fill, (int, float)) and len(fill) not in (1, first.shape[-3]):
-            must = f"Mosaic: fill must have 1 value or {first.shape[-3]}, one for each channel"
+            must = f"Mosaic: fill must have 1 value or {_check.number(first.shape[-3])}, one for each channel"
             raise_error(ValueError, f"{must}, got {len(fill)}")
         check_held(self, "fill", fill, first.dtype)
         if isinstance(fill, (int, float)):
